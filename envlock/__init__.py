@@ -1,0 +1,3 @@
+"""Lock, build and verify TensorFlow environments."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,58 @@
+"""Every error envlock raises on purpose.
+
+    EnvlockError                  exit 1 is never used for these unless it is the answer "no"
+    +-- UsageError           2    the command line or the configuration asks for something that is not there
+    +-- LockfileError        3    the lockfile cannot be read, is invalid, or newer than this envlock
+    +-- FactError            4    a fact that the policy needs could not be collected
+    +-- EnvironmentMismatch  1    the live environment is not the locked one (also a RuntimeError)
+
+The codes are listed in the README; `tests/test_exit_codes.py` compares.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.runtime.report import Report
+
+
+class EnvlockError(Exception):
+    """A problem the user can act on: one sentence in `message`, the way out in `hint`."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+class UsageError(EnvlockError):
+    """The command line, a variable or `[tool.envlock]` asks for something that does not exist."""
+
+    exit_code = 2
+
+
+class LockfileError(EnvlockError):
+    """The lockfile is missing, unreadable, invalid, or written by a newer envlock."""
+
+    exit_code = 3
+
+
+class FactError(EnvlockError):
+    """A fact that the policy needs could not be collected, so neither yes nor no can be said."""
+
+    exit_code = 4
+
+
+class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)
+    """The live environment is not the locked one; `report` holds every finding."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report

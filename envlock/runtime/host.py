@@ -1,0 +1,123 @@
+"""The door to the machine: collectors read files and ask the kernel only through a `Host`.
+
+`root` moves every absolute path (`/proc`, `/sys`, `/etc`, `/dev`), so that a test hands in a folder that looks
+like another machine. Nothing here writes, runs a program or loads a library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Mapping, Optional, Tuple
+
+READ_LIMIT = 4 * 1024 * 1024
+"""Bytes: the largest file a collector reads whole (the largest met is a 1.5 MB RECORD)."""
+
+
+class Host:
+    """One process on one machine, as the collectors see it.
+
+    Args:
+        root: folder that stands for `/` of the machine; paths of the Python environment are not moved.
+        environ: the variables as they are now; `os.environ` when not given.
+        path: the import path to search for distributions; `sys.path` when not given.
+    """
+
+    def __init__(
+        self,
+        root: str = "/",
+        environ: Optional[Mapping[str, str]] = None,
+        path: Optional[List[str]] = None,
+    ) -> None:
+        self.root = root
+        self.environ = os.environ if environ is None else environ
+        self.path = sys.path if path is None else path
+        self._start: Optional[Dict[str, str]] = None
+
+    def system(self, path: str) -> str:
+        """Return where the absolute `path` of this machine lies."""
+        return path if self.root == "/" else self.root.rstrip("/") + path
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
+        """Return a file of the machine as text (undecodable bytes survive), or None when it is not there.
+
+        Raises:
+            OSError: it is there and cannot be read.
+        """
+        return read_text(self.system(path), limit)
+
+    def exists(self, path: str) -> bool:
+        """Return whether the machine has this path."""
+        return os.path.exists(self.system(path))
+
+    def listdir(self, path: str) -> List[str]:
+        """Return the sorted names in a folder of the machine; none when it cannot be listed."""
+        try:
+            return sorted(os.listdir(self.system(path)))
+        except OSError:
+            return []
+
+    def start_environ(self) -> Mapping[str, str]:
+        """Return the variables this process was started with; `environ` where the kernel does not tell.
+
+        `os.environ` may have been changed since; the dynamic loader and glibc read only these.
+        """
+        if self._start is None:
+            try:
+                text = self.read("/proc/self/environ")
+            except OSError:
+                text = None
+            pairs = [] if text is None else [entry.partition("=") for entry in text.split("\0") if "=" in entry]
+            self._start = {name: value for name, _, value in pairs} if text is not None else dict(self.environ)
+        return self._start
+
+    def affinity(self) -> Optional[int]:
+        """Return how many CPUs this process may run on; None where the system has no affinity mask."""
+        ask = getattr(os, "sched_getaffinity", None)  # Linux only
+        return len(ask(0)) if ask is not None else None
+
+    def uname(self) -> Tuple[str, str, str]:
+        """Return (kernel name, kernel release, machine)."""
+        name = os.uname()
+        return name.sysname, name.release, name.machine
+
+    def imported(self, module: str) -> bool:
+        """Return whether this process has imported `module` already."""
+        return module in sys.modules
+
+
+def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
+    """Return up to `limit` bytes of a file, or None when it is not there.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        chunks: List[bytes] = []
+        left = limit
+        while left:
+            chunk = os.read(fd, min(left, 1 << 18))  # /proc gives no size, so read until the end
+            if not chunk:
+                break
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(fd)
+
+
+def read_text(path: str, limit: int = READ_LIMIT) -> Optional[str]:
+    """Return a file as text whatever its bytes are, or None when it is not there.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    data = read_bytes(path, limit)
+    return None if data is None else data.decode("utf-8", "surrogateescape")

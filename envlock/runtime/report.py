@@ -1,0 +1,177 @@
+"""Findings, and the report that holds all of them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Tuple
+
+REPORT_VERSION = 1
+
+ERROR = "error"  # breaks the policy
+UNKNOWN = "unknown"  # the policy needs it and it could not be collected
+INFO = "info"  # differs, and the policy lets it through
+
+_MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
+
+
+class Absent:
+    """Stands for "not in this document", which is neither null nor unavailable."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = Absent()
+
+
+class Finding:
+    """One fact on which the two sides disagree.
+
+    Attributes:
+        path: dotted path of the fact, such as `tensorflow.version`.
+        rule: the policy's rule for it, such as `exact`.
+        expected, actual: the two values; `ABSENT` where a side does not have the path at all, text where a side
+            could not be told.
+        severity: `error`, `unknown` or `info`.
+        why: one sentence: what this fact can do to the bits.
+        fix: one sentence: what to do.
+        source: where `why` is known from.
+        weight: 0 to 100, how likely this explains changed bits; findings are shown in this order.
+    """
+
+    __slots__ = ("actual", "expected", "fix", "path", "rule", "severity", "source", "weight", "why")
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        rule: str,
+        expected: Any,
+        actual: Any,
+        severity: str,
+        why: str,
+        fix: str,
+        source: str,
+        weight: int,
+    ) -> None:
+        self.path = path
+        self.rule = rule
+        self.expected = expected
+        self.actual = actual
+        self.severity = severity
+        self.why = why
+        self.fix = fix
+        self.source = source
+        self.weight = weight
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return the finding as JSON values; an absent side has no key."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "weight"}
+        return {name: value for name, value in fields.items() if value is not ABSENT}
+
+
+class Report:
+    """Every difference between two sets of facts, most telling first.
+
+    Attributes:
+        findings: ordered by severity, then by weight, then by path.
+        policy: name of the policy that judged.
+        expected_name, actual_name: what the two sides are called in text ("the lock" and "live").
+    """
+
+    __slots__ = ("actual_name", "expected_name", "findings", "policy")
+
+    def __init__(
+        self,
+        findings: List[Finding],
+        policy: str,
+        expected_name: str = "the lock",
+        actual_name: str = "live",
+    ) -> None:
+        order = (ERROR, UNKNOWN, INFO)
+        self.findings = sorted(findings, key=lambda f: (order.index(f.severity), -f.weight, f.path))
+        self.policy = policy
+        self.expected_name = expected_name
+        self.actual_name = actual_name
+
+    def of(self, severity: str) -> List[Finding]:
+        """Return the findings of one severity, in order."""
+        return [finding for finding in self.findings if finding.severity == severity]
+
+    @property
+    def match(self) -> bool:
+        """Whether nothing breaks the policy and nothing that it needs is unknown."""
+        return all(finding.severity == INFO for finding in self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when it matches, 1 when it does not, 4 when that cannot be told for want of a fact."""
+        if self.of(ERROR):
+            return 1
+        return 4 if self.of(UNKNOWN) else 0
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return the report as JSON values, in the published shape."""
+        return {
+            "report_version": REPORT_VERSION,
+            "match": self.match,
+            "policy": self.policy,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+    def lines(self) -> Iterator[Tuple[str, str]]:
+        """Yield (style, line) for people; a style is a severity, `title` or `note`."""
+        errors, unknown, info = (self.of(severity) for severity in (ERROR, UNKNOWN, INFO))
+        yield "title", self._title(len(errors), len(unknown))
+        for finding in errors + unknown:
+            yield finding.severity, f"  {_MARKS[finding.severity]} {self._sentence(finding)}"
+            yield "note", f"      why: {finding.why}"
+            yield "note", f"      fix: {finding.fix}"
+        if info:
+            yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
+        for finding in info:
+            yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)} ({finding.why})"
+
+    def _title(self, errors: int, unknown: int) -> str:
+        if errors:
+            more = f"; {_count(unknown, 'more fact')} could not be collected" if unknown else ""
+            return f"does not match under policy {self.policy}: {_count(errors, 'fact')} differ{more}"
+        if unknown:
+            return f"cannot tell under policy {self.policy}: {_count(unknown, 'fact')} could not be collected"
+        return f"matches under policy {self.policy}"
+
+    def _sentence(self, finding: Finding) -> str:
+        return (
+            f"{clean(finding.path)} is {show(finding.actual)} {_where(self.actual_name)}, "
+            f"{self.expected_name} has {show(finding.expected)}"
+        )
+
+
+def _where(name: str) -> str:
+    return name if name == "live" else f"in {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def show(value: Any) -> str:
+    """Return a fact as people read it: null is "none", long lists are cut, control characters are escaped."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        shown = ", ".join(show(item) for item in value[:12])
+        return f"[{shown}{', ...' if len(value) > 12 else ''}]"
+    if isinstance(value, dict):
+        return show(value["version"]) if "version" in value else f"{{{', '.join(map(clean, sorted(value)[:8]))}}}"
+    return clean(str(value) if value != "" else '""')
+
+
+def clean(text: str) -> str:
+    """Return text that cannot move a terminal's cursor or colour: what is not printable is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
