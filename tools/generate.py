@@ -3,11 +3,14 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+README.md                     the help of each command, between its markers
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from envlock.lock import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
+HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
+COMMANDS = ("capture", "show", "verify", "diff", "run")
 
 
 def compact(value: object) -> str:
@@ -76,6 +81,27 @@ def policies_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def readme() -> str:
+    """Return README.md with the help of each command as it is now."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, opening, rest = text.partition(HELP[0])
+    _, closing, after = rest.partition(HELP[1])
+    blocks = [f"```text\n$ envlock {name} --help\n{help_text(name)}\n```\n" for name in COMMANDS]
+    return f"{before}{opening}\n{chr(10).join(blocks)}{closing}{after}"
+
+
+def help_text(command: str) -> str:
+    """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
+    done = subprocess.run(
+        [sys.executable, "-m", "envlock", command, "--help"],
+        env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
     environ = [{"name": row.name, "read_at": row.read_at, "records": row.records} for row in data.variables()]
@@ -85,6 +111,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policy.json": compact(policy_table()),
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/policies.md": policies_page(),
+        "README.md": readme(),
     }
 
 

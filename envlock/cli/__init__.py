@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # plain help: the same in every terminal and every version of rich
 )
 app.command()(capture.capture)
 app.command()(show.show)

@@ -21,9 +21,7 @@ from envlock.runtime.lockfile import read_file
 def capture(
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; `-` is stdout.", show_default=False
-        ),
+        typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
     ] = None,
     policy: PolicyOption = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
@@ -34,13 +32,11 @@ def capture(
     Nothing of TensorFlow is imported, no secret and no name of user or host is recorded, and the same environment
     always gives the same bytes.
 
-    **Examples**
-
-    `envlock capture` : write ./envlock.lock, or renew the nearest one
-
-    `envlock capture -o gpu.lock --policy same-arch` : another file, another policy
-
-    `envlock capture --check` : in CI: exit 1 when the committed lock is out of date
+    \b
+    Examples:
+      envlock capture                           write ./envlock.lock, or renew the nearest one
+      envlock capture -o gpu.lock -p same-arch  another file, another policy
+      envlock capture --check                   in CI: exit 1 when the committed lock is out of date
     """
     config = settings.load(Path.cwd())
     lock = take(settings.policy_name(policy, config), config.overrides)

@@ -21,13 +21,14 @@ def diff(
     policy: Annotated[str, typer.Option("--policy", "-p", help="How closely to compare.")] = "strict",
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
-    """Show what differs between two lockfiles, or a lockfile and the live environment. Exit 1 when they differ.
+    """Show what differs between two lockfiles, or one and the live environment.
 
-    **Examples**
+    Exit 1 when something differs that the policy holds.
 
-    `envlock diff alice.lock bob.lock` : why do these two get different numbers?
-
-    `envlock diff old.lock live` : what has changed here since?
+    \b
+    Examples:
+      envlock diff alice.lock bob.lock  why do these two get different numbers?
+      envlock diff old.lock live        what has changed here since?
     """
     one_of(format, list(FORMATS), "format")
     one_of(policy, names(), "policy")

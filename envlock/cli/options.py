@@ -19,9 +19,9 @@ STDIN = "-"
 LockArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[LOCK]",
+        metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="The lockfile; `-` is stdin. Default: the nearest `envlock.lock`, from here upwards.",
+        help="The lockfile; - is stdin. Default: the nearest envlock.lock, from here upwards.",
         show_default=False,
     ),
 ]
@@ -31,12 +31,12 @@ PolicyOption = Annotated[
         "--policy",
         "-p",
         envvar="ENVLOCK_POLICY",
-        help="How closely: `strict`, `same-arch` or `functional`. Default: the lock's own.",
+        help="How closely: strict, same-arch or functional. Default: the lock's own.",
         show_default=False,
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
-FormatOption = Annotated[str, typer.Option("--format", "-f", help="`text` for people, `json` for programs.")]
+FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
 
 
 def one_of(value: str, choices: list[str], what: str) -> str:

@@ -42,16 +42,17 @@ def run(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a command in the locked environment, or refuse: `envlock run [LOCK] -- CMD ...`
+    """Run a command in the locked environment, or refuse.
+
+    Usage: envlock run [LOCK] -- CMD ...
 
     The determinism variables are set and unset as the lock has them, the rest is verified, and the command takes
-    this process's place. A bare `python` is this environment's.
+    this process's place. A bare python is this environment's.
 
-    **Examples**
-
-    `envlock run -- python train.py`
-
-    `envlock run gpu.lock --policy same-arch -- python -m trainer --epochs 10`
+    \b
+    Examples:
+      envlock run -- python train.py                         in the environment of the nearest lockfile
+      envlock run gpu.lock -- python -m trainer --epochs 10  of another one
     """
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:

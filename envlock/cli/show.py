@@ -14,11 +14,10 @@ from envlock.reports.text import render_lock
 def show(lock: LockArgument = None, format: FormatOption = "text") -> None:  # noqa: A002 (the option's name)
     """Show what a lockfile holds.
 
-    **Examples**
-
-    `envlock show` : the nearest lockfile, for people
-
-    `envlock show gpu.lock --format json` : its canonical JSON, upgraded to the newest format
+    \b
+    Examples:
+      envlock show                         the nearest lockfile, for people
+      envlock show gpu.lock --format json  its canonical JSON, in the newest format
     """
     one_of(format, ["text", "json"], "format")
     name, document = read_document(lock, settings.load(Path.cwd()))

@@ -18,17 +18,17 @@ def verify(
     policy: PolicyOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
-    """Is this environment the locked one? Exit 0: yes, 1: no, 4: a fact that is needed could not be collected.
+    """Is this environment the locked one?
+
+    Exit 0: yes, 1: no, 4: a fact that is needed could not be collected.
 
     Every difference is listed, the likeliest cause of other bits first, each with its reason and its remedy.
 
-    **Examples**
-
-    `envlock verify` : the nearest lockfile under its own policy
-
-    `envlock verify gpu.lock --policy same-arch` : another GPU of the same architecture will do
-
-    `envlock verify --format json | jq .findings` : for programs
+    \b
+    Examples:
+      envlock verify                         the nearest lockfile under its own policy
+      envlock verify gpu.lock -p same-arch   another machine of the same architecture will do
+      envlock verify -f json | jq .findings  for programs
     """
     one_of(format, list(FORMATS), "format")
     _, document = read_document(lock, settings.load(Path.cwd()))

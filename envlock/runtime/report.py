@@ -23,6 +23,10 @@ class Absent:
     def __repr__(self) -> str:
         return "absent"
 
+    def __reduce__(self) -> str:
+        """Stay the one object after a journey through pickle."""
+        return "ABSENT"
+
 
 ABSENT = Absent()
 
