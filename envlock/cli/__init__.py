@@ -49,7 +49,7 @@ def _program(
 def main() -> None:
     """Run the program and exit: 0 to 5 as the README's table says, 70 for a bug, 130 when interrupted."""
     try:
-        app()
+        app(prog_name="envlock")
     except EnvlockError as error:
         fail(error)
         sys.exit(error.exit_code)
