@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import PolicyOption, QuietOption, target
+from envlock.cli.options import PolicyOption, PythonOption, QuietOption, live, target
 from envlock.cli.output import emit, talk
 from envlock.lock.capture import capture as take
 from envlock.lock.document import dump
@@ -24,6 +24,7 @@ def capture(
         typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
     ] = None,
     policy: PolicyOption = None,
+    python: PythonOption = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -34,12 +35,13 @@ def capture(
 
     \b
     Examples:
-      envlock capture                           write ./envlock.lock, or renew the nearest one
-      envlock capture -o gpu.lock -p same-arch  another file, another policy
-      envlock capture --check                   in CI: exit 1 when the committed lock is out of date
+      envlock capture                            write ./envlock.lock, or renew the nearest one
+      envlock capture -o gpu.lock -p same-arch   another file, another policy
+      envlock capture --python .venv/bin/python  of an environment that has no envlock
+      envlock capture --check                    in CI: exit 1 when the committed lock is out of date
     """
     config = settings.load(Path.cwd())
-    lock = take(settings.policy_name(policy, config), config.overrides)
+    lock = take(settings.policy_name(policy, config), config.overrides, live(python))
     data = dump(lock)
     if output is not None and str(output) == "-":
         emit(data)

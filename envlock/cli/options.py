@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from envlock.cli.config import Config
+from envlock.lock.interpreter import snapshot_of
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
+from envlock.runtime.capture import Snapshot, snapshot
 from envlock.runtime.errors import UsageError
 
 STDIN = "-"
@@ -35,8 +37,27 @@ PolicyOption = Annotated[
         show_default=False,
     ),
 ]
+PythonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        envvar="ENVLOCK_PYTHON",
+        help="Look at the environment of this interpreter; envlock need not be installed there.",
+        show_default=False,
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
+
+
+def live(python: Path | None) -> Snapshot:
+    """Return the facts of this environment, or of the interpreter named.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it gave no facts.
+    """
+    return snapshot() if python is None else snapshot_of(python)
 
 
 def one_of(value: str, choices: list[str], what: str) -> str:

@@ -7,15 +7,16 @@ from pathlib import Path
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import FormatOption, LockArgument, PolicyOption, one_of, read_document
+from envlock.cli.options import FormatOption, LockArgument, PolicyOption, PythonOption, live, one_of, read_document
 from envlock.cli.output import color, emit
 from envlock.reports import FORMATS
-from envlock.runtime.verify import verify as judge
+from envlock.runtime.verify import judge
 
 
 def verify(
     lock: LockArgument = None,
     policy: PolicyOption = None,
+    python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Is this environment the locked one?
@@ -32,6 +33,6 @@ def verify(
     """
     one_of(format, list(FORMATS), "format")
     _, document = read_document(lock, settings.load(Path.cwd()))
-    report = judge(document, policy)
+    report = judge(document, live(python), policy)
     emit(FORMATS[format](report, color=color()))
     raise typer.Exit(report.exit_code)
