@@ -54,7 +54,7 @@ def verify(lock: Path, policy: str) -> tuple[int, list[str], list[str]]:
         code = int(str(stop.code))
     finally:
         sys.stdout = kept
-    text = out.buffer.getvalue()  # type: ignore[attr-defined]
+    text = out.buffer.getvalue()
     findings = json.loads(text)["findings"] if text else []
     by = {"error": [], "info": [], "unknown": []}  # type: dict[str, list[str]]
     for finding in findings:

@@ -26,7 +26,7 @@ def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
     """Return what `envlock capture -o -` writes."""
     plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
     prefix = how.pop("prefix", [])
-    done = subprocess.run(
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
         [*prefix, *cli.argv, "capture", "-o", "-"], env={**plain, **environ}, capture_output=True, check=False, **how
     )
     assert (0, b"") == (done.returncode, done.stderr)
@@ -54,6 +54,11 @@ def test_another_user_gives_the_same_bytes(cli: Command) -> None:
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     assert "root" != asked.stdout.strip()
     assert capture(cli, {}, cwd=cli.folder) == capture(cli, {}, cwd=cli.folder, prefix=user)
+
+
+def test_an_envlock_installed_elsewhere_gives_the_same_bytes(cli: Command, envlock: Command, python: Command) -> None:
+    elsewhere = envlock("capture", "-o", "-", "--python", python.argv[0])
+    assert capture(cli, {}, cwd=cli.folder) == elsewhere.stdout.encode()
 
 
 def test_a_script_sees_what_the_command_line_sees(cli: Command, python: Command, lock: dict[str, Any]) -> None:
