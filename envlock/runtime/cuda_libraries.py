@@ -119,6 +119,10 @@ OPTIONAL_PARTS = ("engines_tensor_ir", "ext")
 """Not in every release of cuDNN 9: no fact when not found."""
 
 
+# TensorFlow major.minor -> what follows `libnvinfer.so.` (seen under LD_DEBUG=files; only builds with TensorRT count).
+TENSORRT_NUMBERS = {"2.12": "8", "2.14": "8", "2.15": "8.6.1", "2.16": "8.6.1", "2.17": "8.6.1"}
+
+
 def cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[str, ...]:
     """Return the names that cuDNN asks for, in order.
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 X86_64, AARCH64 = 62, 183  # e_machine, elf.h
 
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
-_NEEDED, _STRTAB, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 5, 10, 14, 15, 29, 0x6FFFFFFB
-GNU_HASH, SYMTAB = 0x6FFFFEF5, 6
+_NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFFFFFB
+STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
 _NODEFLIB = 0x800  # DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library
 _GNU_BUILD_ID = 3
 
@@ -99,17 +99,23 @@ def read_elf(path: str, machine: Optional[int] = None) -> Elf:
     try:
         elf = Elf(path)
         elf.size = os.fstat(fd).st_size
-        loads, dynamic, notes = _segments(fd, elf, machine)
+        elf.machine, loads, dynamic, notes = read_segments(fd, machine)
         tags = read_tags(fd, dynamic)
         _read_strings(fd, elf, tags, loads)
         for _, offset, size in notes:
-            _read_notes(_pread(fd, min(size, NOTE_LIMIT), offset), elf)
+            _read_notes(pread(fd, min(size, NOTE_LIMIT), offset), elf)
         return elf
     finally:
         os.close(fd)
 
 
-def _pread(fd: int, size: int, offset: int) -> bytes:
+def pread(fd: int, size: int, offset: int) -> bytes:
+    """Return up to `size` bytes of an open file from `offset` on.
+
+    Raises:
+        ValueError: no file can be that long.
+        OSError: it cannot be read.
+    """
     if not 0 <= offset < 1 << 62:
         raise ValueError("an offset lies outside the file")
     return os.pread(fd, size, offset)
@@ -146,15 +152,20 @@ def check_header(head: bytes, machine: Optional[int]) -> int:
     return int(found)
 
 
-def _segments(fd: int, elf: Elf, machine: Optional[int]) -> Tuple[List[Segment], Segment, List[Segment]]:
-    head = _pread(fd, HEAD_LIMIT, 0)
-    elf.machine = check_header(head, machine)
+def read_segments(fd: int, machine: Optional[int]) -> Tuple[int, List[Segment], Segment, List[Segment]]:
+    """Return e_machine and the loaded segments, the dynamic segment and the note segments of an open library.
+
+    Raises:
+        OtherMachineError, ValueError, OSError: as `read_elf`.
+    """
+    head = pread(fd, HEAD_LIMIT, 0)
+    found = check_header(head, machine)
     (start,) = struct.unpack_from("<Q", head, 32)
     entry, count = struct.unpack_from("<HH", head, 54)
     if entry != 56 or count > SEGMENT_LIMIT:
         raise ValueError("ELF file's phentsize not the expected size" if entry != 56 else "too many program headers")
     size = entry * count
-    table = head[start : start + size] if start + size <= len(head) else _pread(fd, size, start)
+    table = head[start : start + size] if start + size <= len(head) else pread(fd, size, start)
     if len(table) < size:
         raise ValueError("cannot read file data")
     loads: List[Segment] = []
@@ -169,7 +180,7 @@ def _segments(fd: int, elf: Elf, machine: Optional[int]) -> Tuple[List[Segment],
             notes.append((address, offset, in_file))
     if dynamic is None:
         raise ValueError("object file has no dynamic section")
-    return loads, dynamic, notes
+    return found, loads, dynamic, notes
 
 
 def read_tags(fd: int, dynamic: Segment) -> Tags:
@@ -179,7 +190,7 @@ def read_tags(fd: int, dynamic: Segment) -> Tags:
         ValueError: it is cut off.
     """
     _, offset, size = dynamic
-    data = _pread(fd, min(size, DYNAMIC_LIMIT), offset)
+    data = pread(fd, min(size, DYNAMIC_LIMIT), offset)
     tags: Tags = {}
     for tag, value in struct.iter_unpack("<QQ", data[: len(data) & ~15]):
         if tag == 0:
@@ -201,15 +212,15 @@ def file_offset(address: int, loads: List[Segment]) -> int:
 
 
 def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
-    if _STRTAB not in tags or _STRSZ not in tags:
+    if STRTAB not in tags or _STRSZ not in tags:
         raise ValueError("object file has no dynamic string table")
-    base, size = file_offset(tags[_STRTAB][0], loads), tags[_STRSZ][0]
+    base, size = file_offset(tags[STRTAB][0], loads), tags[_STRSZ][0]
 
     def text(offset: int) -> str:
         if offset >= size:
             raise ValueError("a name lies outside the string table")
         for length in (128, STRING_LIMIT):
-            data = _pread(fd, min(length, size - offset), base + offset)
+            data = pread(fd, min(length, size - offset), base + offset)
             end = data.find(b"\0")
             if end >= 0:
                 return data[:end].decode("utf-8", "surrogateescape")

@@ -14,28 +14,19 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.elf import AARCH64, X86_64, Elf, OtherMachineError, read_elf
+from envlock.runtime.elf import Elf, OtherMachineError, read_elf
 from envlock.runtime.host import read_bytes
 from envlock.runtime.ld_cache import LdCache
+from envlock.runtime.system_folders import MULTIARCH, default_folders, hwcap_names, machine_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+    from typing import Dict, Iterable, List, Optional, Tuple
 
     from envlock.runtime.host import Host
 
 LOADED, PRELOADED, RPATH, LIBRARY_PATH = "loaded", "LD_PRELOAD", "RPATH", "LD_LIBRARY_PATH"
 RUNPATH, CACHE, DEFAULT, NOT_FOUND = "RUNPATH", "ld.so.cache", "default", "not found"
-
-# Flags of /proc/cpuinfo that each level needs: the x86-64 psABI, section 3.1.1; glibc's sysdeps/x86/get-isa-level.h.
-_ISA_LEVELS = (
-    ("x86-64-v2", {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}),
-    ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
-    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
-)
-_INTERPRETERS = {X86_64: "/lib64/ld-linux-x86-64.so.2", AARCH64: "/lib/ld-linux-aarch64.so.1"}
-_MULTIARCH = {X86_64: "x86_64-linux-gnu", AARCH64: "aarch64-linux-gnu"}
-_MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
 
 
 class Found:
@@ -102,7 +93,7 @@ class Loader:
         """
         self._host = host
         self._environment = tuple(os.path.realpath(folder) for folder in environment)
-        self.machine = _MACHINES.get(host.uname()[2], X86_64)
+        self.machine = machine_of(host)
         self._elfs: Dict[str, Elf] = {}
         self._folders: Dict[str, Tuple[str, ...]] = {}
         self._asked: Dict[str, Found] = {}
@@ -277,7 +268,7 @@ class Loader:
     def _expand_tokens(self, part: str, origin: Optional[str]) -> Optional[str]:
         values = {"ORIGIN": origin, "PLATFORM": self._host.uname()[2], "LIB": None}
         if "LIB" in part:
-            multiarch = "lib/" + _MULTIARCH[self.machine]
+            multiarch = "lib/" + MULTIARCH[self.machine]
             values["LIB"] = multiarch if "/" + multiarch in self._default_folders() else "lib64"
         for token, value in values.items():
             for written in ("${" + token + "}", "$" + token):
@@ -321,17 +312,9 @@ class Loader:
             self._folders[folder] = known
         return known
 
-    def _hwcap_names(self) -> Sequence[str]:
-        """Return the glibc-hwcaps folders that this CPU can use, best first; aarch64 has none."""
+    def _hwcap_names(self) -> Tuple[str, ...]:
         if self._hwcaps is None:
-            names: List[str] = []
-            text = (self._host.read("/proc/cpuinfo", 1 << 14) or "") if self.machine == X86_64 else ""
-            flags = set(text.partition("\nflags")[2].partition("\n")[0].split())
-            for name, needed in _ISA_LEVELS:
-                if not needed <= flags:
-                    break
-                names.insert(0, name)
-            self._hwcaps = tuple(names)
+            self._hwcaps = hwcap_names(self._host, self.machine)
         return self._hwcaps
 
     def _cached(self, soname: str, caller: Optional[Elf]) -> Optional[Found]:
@@ -346,14 +329,6 @@ class Loader:
         return self._try(soname, path, CACHE)
 
     def _default_folders(self) -> List[str]:
-        """Return the folders that were compiled into this machine's ld.so, in its order; Debian's when it is absent."""
         if self._defaults is None:
-            multiarch = _MULTIARCH[self.machine]
-            names = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]
-            data = read_bytes(self._host.system(_INTERPRETERS[self.machine]))
-            if data is None:
-                self._defaults = [name for name in names if "64" not in name[-2:]]
-            else:  # `system_dirs` of elf/dl-load.c: the folders one after another, each with its slash and a NUL
-                places = {name: data.find(b"\0" + name.encode() + b"/\0") for name in names}
-                self._defaults = sorted((name for name in names if places[name] >= 0), key=places.__getitem__)
+            self._defaults = default_folders(self._host, self.machine)
         return self._defaults
