@@ -96,6 +96,7 @@ class Loader:
         self.machine = machine_of(host)
         self._elfs: Dict[str, Elf] = {}
         self._folders: Dict[str, Tuple[str, ...]] = {}
+        self._expanded: Dict[Tuple[str, Optional[str]], Dict[str, None]] = {}
         self._asked: Dict[str, Found] = {}
         self._hwcaps: Optional[Tuple[str, ...]] = None
         self._cache: Optional[LdCache] = None
@@ -112,7 +113,7 @@ class Loader:
         """Return where a path that the loader would open lies for us (they differ only under a moved root)."""
         if self._host.root == "/" or path.startswith(self._host.root.rstrip("/") + "/"):
             return path
-        real = os.path.realpath(path)
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         return path if any(real.startswith(folder + "/") for folder in self._environment) else self._host.system(path)
 
     def read(self, path: str) -> Elf:
@@ -258,7 +259,11 @@ class Loader:
 
     def _expand(self, text: str, origin: Optional[str]) -> Dict[str, None]:
         """Return the folders of a search path, each once; an empty one is the current folder."""
+        known = self._expanded.get((text, origin))
+        if known is not None:
+            return known
         folders: Dict[str, None] = {}
+        self._expanded[text, origin] = folders
         for part in dict.fromkeys(text.split(":")) if text else ():
             folder = self._expand_tokens(part, origin) if "$" in part else part
             if folder is not None:
