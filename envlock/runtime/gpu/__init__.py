@@ -1,5 +1,7 @@
 """The NVIDIA driver and the GPUs that CUDA will see, asked through NVML in a child process.
 
+What is in here:
+
     hostfs    what /sys, /proc and /dev say without asking the driver
     probe     the parent's side of the child: start it, wait with a bound, read one answer
     child     what runs in that child; the only place where `pynvml` is imported

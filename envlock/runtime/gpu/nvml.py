@@ -108,9 +108,7 @@ def _devices(nvml: Any, selection: visible.Selection, answer: Answer) -> Any:
     return found
 
 
-def _gpu(
-    nvml: Any, index: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool
-) -> visible.Gpu:
+def _gpu(nvml: Any, index: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool) -> visible.Gpu:
     if failed(handle):
         return visible.Gpu(index, None, None)
     pci = _pci(nvml, handle)
@@ -120,8 +118,8 @@ def _gpu(
     if failed(mode) or not mode[0]:
         return visible.Gpu(index, uuid if isinstance(uuid, str) else None, kind)
     mig = _instances(nvml, index, handle, instances, by_name=by_name)
-    layout = "".join(f"+{name}" for name in (ask(nvml, "nvmlDeviceGetName", instances[index, one.index]) for one in mig))
-    return visible.Gpu(index, uuid if isinstance(uuid, str) else None, f"{kind}{layout}", mig)
+    layout = [ask(nvml, "nvmlDeviceGetName", instances[index, one.index]) for one in mig]
+    return visible.Gpu(index, uuid if isinstance(uuid, str) else None, f"{kind} {layout}", mig)
 
 
 def _instances(

@@ -160,7 +160,7 @@ def _by_ordinal(ordinals: Sequence[int], gpus: Sequence[Gpu], order: str) -> Lis
 def _by_name(names: Sequence[str], gpus: Sequence[Gpu]) -> List[Visible]:
     chosen: List[Visible] = []
     for name in names:
-        found = [device for device in _named(name, gpus) if device is not None]
+        found = _named(name, gpus)
         if len(found) != 1:
             if not found and any(gpu.uuid is None for gpu in gpus):
                 raise Undecided("device-name-unknown")
