@@ -93,6 +93,14 @@ def _environments(profile: Profile) -> Iterator[dict[str, str]]:
                 yield {"CUDA_VISIBLE_DEVICES": one["uuid"]}
 
 
+def _install_library(built: Path, folder: Path, profile: Profile) -> None:
+    """Lay the library out as a driver's package does: a file with the version in its name, and a link to it."""
+    folder.mkdir()
+    file = folder / f"libnvidia-ml.so.{profile['system']['driver_version']}"
+    shutil.copy(built / SONAME, file)
+    (folder / SONAME).symlink_to(file.name)
+
+
 class Machine:
     """A folder that looks like a machine with an NVIDIA driver, and the stand-in library with a profile.
 
@@ -106,7 +114,8 @@ class Machine:
         if profile is not None:
             path = folder / "calls.txt"
             path.write_text(table(profile), encoding="ascii")
-            self.environ["LD_LIBRARY_PATH"] = str(library(generation or profile["symbols"]))
+            self.environ["LD_LIBRARY_PATH"] = str(folder / "lib")
+            _install_library(library(generation or profile["symbols"]), folder / "lib", profile)
             self.environ["FAKE_NVML_TABLE"] = str(path)
             self.environ["FAKE_NVML_FAULT"] = faults
             kernel = profile.get("kernel")
