@@ -1,0 +1,124 @@
+"""What the kernel's files say of NVIDIA, on folders that look like machines."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from envlock.runtime.gpu import hostfs
+from envlock.runtime.host import Host
+from tests.fakes.replay import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path, None)
+
+
+def pci(machine: Machine, address: str, vendor: str, device_class: str, driver: str | None = None) -> None:
+    machine.write(f"/sys/bus/pci/devices/{address}/vendor", vendor + "\n")
+    machine.write(f"/sys/bus/pci/devices/{address}/class", device_class + "\n")
+    if driver:
+        link = machine.root / f"sys/bus/pci/devices/{address}/driver"
+        link.symlink_to(f"../../../bus/pci/drivers/{driver}")
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024", "550.90.07"),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release Build  (dvs)", "565.57.01"),
+        ("NVRM version: NVIDIA UNIX Open Kernel x86_64 Kernel Module  590.48.01  Release Build", "590.48.01"),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  35.3.1  Release Build  (bugfix)", "35.3.1"),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  595.80  Mon", "595.80"),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module", None),
+        ("GCC version:  gcc version 12.2.0", None),
+        ("", None),
+    ],
+)
+def test_the_shapes_of_the_version_line(line: str, version: str | None) -> None:
+    assert hostfs.module_version(line) == version
+
+
+def test_kernel_module(machine: Machine) -> None:
+    assert hostfs.kernel_module(machine.host()) is None
+    machine.load_module("565.57.01", "open")
+    assert hostfs.kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
+    (machine.root / "sys/module/nvidia/version").unlink()
+    assert hostfs.kernel_module(machine.host()) == {"version": "565.57.01", "flavour": "open"}
+    machine.load_module("550.90.07")
+    assert hostfs.kernel_module(machine.host()) == {"version": "550.90.07", "flavour": "proprietary"}
+    (machine.root / "proc/driver/nvidia/version").unlink()
+    assert hostfs.kernel_module(machine.host()) == {"version": "550.90.07", "flavour": None}
+
+
+@pytest.mark.parametrize(
+    "path", ["/sys/module/nvidia/version", "/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"]
+)
+def test_signs(machine: Machine, path: str) -> None:
+    assert not hostfs.hints_at_gpu(machine.host())
+    machine.write(path, "")
+    assert hostfs.hints_at_gpu(machine.host())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device_class", "driver", "count"),
+    [
+        ("0x10de", "0x030200", "nvidia", 1),
+        ("0x10de", "0x030000", None, 1),
+        ("0x10de", "0x030000", "nouveau", 0),
+        ("0x10de", "0x030000", "vfio-pci", 0),
+        ("0x10de", "0x040300", "snd_hda_intel", 0),  # the sound device of a graphics card
+        ("0x10de", "0x068000", None, 0),  # an NVSwitch
+        ("0x1002", "0x030000", "amdgpu", 0),
+    ],
+)
+def test_gpus_on_the_bus(machine: Machine, vendor: str, device_class: str, driver: str | None, count: int) -> None:
+    pci(machine, "0000:01:00.0", vendor, device_class, driver)
+    pci(machine, "0000:00:00.0", "0x8086", "0x060000")
+    assert hostfs.gpu_count(machine.host()) == count
+    assert hostfs.hints_at_gpu(machine.host()) == bool(count)
+
+
+def test_surroundings(machine: Machine) -> None:
+    assert hostfs.surroundings(machine.host()) == []
+    machine.write("/proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) #1 SMP\n")
+    assert hostfs.surroundings(machine.host()) == ["wsl2"]
+    machine.write("/proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n")
+    assert hostfs.surroundings(machine.host()) == ["gvisor"]
+    assert hostfs.surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor"]
+    machine.write("/dev/nvidiactl", "")
+    assert hostfs.surroundings(machine.host(NVIDIA_VISIBLE_DEVICES="void")) == ["gvisor", "cdi"]
+    assert hostfs.surroundings(machine.host(NVIDIA_CTK_LIBCUDA_DIR="/usr/lib")) == ["gvisor", "cdi"]
+
+
+def test_opening_the_control_node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.write("/dev/nvidiactl", "")
+    opened: list[str] = []
+
+    def refuse(path: str, flags: int) -> int:
+        opened.append(path)
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        assert hostfs.control_node_errno(machine.host()) is None
+    assert not opened, "without the module the kernel would load it"
+    machine.load_module("550.90.07")
+    assert hostfs.control_node_errno(machine.host()) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        assert hostfs.control_node_errno(machine.host()) == errno.EPERM
+    (machine.root / "dev/nvidiactl").unlink()
+    assert hostfs.control_node_errno(machine.host()) == errno.ENOENT
+    assert not (machine.root / "dev/nvidiactl").exists()
+
+
+def test_nothing_is_made_on_this_very_machine() -> None:
+    before = sorted(name for name in os.listdir("/dev") if "nvidia" in name)
+    hostfs.hints_at_gpu(Host())
+    hostfs.control_node_errno(Host())
+    assert sorted(name for name in os.listdir("/dev") if "nvidia" in name) == before
