@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from envlock.runtime.build_info import parse_build_info
+from envlock.runtime.fatbin import read_gpu_code
+
 pytestmark = pytest.mark.cuda_wheels
 
 PYTHONS = "ENVLOCK_TEST_CUDA_PYTHONS"
@@ -278,6 +281,20 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
     answers, found = json.loads(done.stdout)
     assert found == []
     assert {"cudart", "cudnn", "cublas"} <= {key for key, version in answers.items() if version}
+
+
+@each_environment
+def test_the_code_in_the_library_is_what_the_build_info_says(python: Path) -> None:
+    package = python.parents[1] / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/tensorflow"
+    if not package.exists():
+        (package,) = python.parents[1].glob("lib/python3*/site-packages/tensorflow")
+    targets = parse_build_info((package / "python/platform/build_info.py").read_text())["cuda_compute_capabilities"]
+    code = read_gpu_code(str(package / "libtensorflow_cc.so.2"))
+    assert code is not None
+    assert isinstance(targets, list)
+    assert {f"sm_{target.rpartition('_')[2]}" for target in targets} == {f"sm_{number}" for number in code.sass}
+    assert {target for target in targets if target.startswith("compute_")} == {f"compute_{n}" for n in code.ptx}
+    assert code.ptx_cuda() is not None
 
 
 @each_environment
