@@ -80,7 +80,8 @@ def judge(
     Args:
         targets: `cuda_compute_capabilities` of the build info.
         capability: the GPU's compute capability, such as `9.0`.
-        toolkit: CUDA version the build was compiled with (`cuda_version` of the build info), such as `12.5.1`.
+        toolkit: CUDA version that the PTX needs: `fatbin.GpuCode.ptx_cuda` where it was read (12.3 for TensorFlow
+            2.18 to 2.21), else `cuda_version` of the build info, which asks for more than is needed.
         driver_cuda: CUDA version of the driver's API, such as `12.4`.
     """
     gpu = _version(capability)
@@ -108,7 +109,7 @@ def _jit(target: str, capability: str, toolkit: Optional[str], driver_cuda: Opti
     )
     needed, has = _version(toolkit), _version(driver_cuda)
     if needed is None or has is None:
-        return Verdict(PTX, None, target, f"{begin}, if its CUDA version is that of TensorFlow's toolkit or later.")
+        return Verdict(PTX, None, target, f"{begin}, if its CUDA version is that of the PTX or later.")
     if has >= needed:
         return Verdict(PTX, True, target, f"{begin}, and a driver of CUDA {driver_cuda} can (needed: {toolkit}).")
     return Verdict(

@@ -107,7 +107,7 @@ class Loader:
         self._mapped_names = [(os.path.basename(path), path) for path in self.mapped]
         start = host.start_environ()
         self._library_path = start.get("LD_LIBRARY_PATH", "").replace(";", ":")
-        self._preload = start.get("LD_PRELOAD", "").replace(":", " ").split()
+        self._preload: Optional[List[str]] = None
 
     def place(self, path: str) -> str:
         """Return where a path that the loader would open lies for us (they differ only under a moved root)."""
@@ -203,11 +203,7 @@ class Loader:
             return None
 
     def _preloaded(self, soname: str) -> Optional[str]:
-        names = list(self._preload)
-        listed = self._host.read("/etc/ld.so.preload")
-        if listed:
-            names += [word for line in listed.splitlines() for word in line.partition("#")[0].replace(":", " ").split()]
-        for name in names:
+        for name in self._preload_names():
             if "/" in name and self._soname_of(name) == soname:
                 return name
             if name == soname:  # a bare name is searched as the program's own dependency
@@ -215,6 +211,17 @@ class Loader:
                 if found.file is not None:
                     return found.file
         return None
+
+    def _preload_names(self) -> List[str]:
+        if self._preload is None:
+            self._preload = self._host.start_environ().get("LD_PRELOAD", "").replace(":", " ").split()
+            try:
+                listed = self._host.read("/etc/ld.so.preload") or ""
+            except OSError:  # the loader does without it, too
+                listed = ""
+            for line in listed.splitlines():
+                self._preload += line.partition("#")[0].replace(":", " ").split()
+        return self._preload
 
     def _search(self, soname: str, caller: Found) -> Found:
         elf = caller.elf
@@ -324,8 +331,11 @@ class Loader:
 
     def _cached(self, soname: str, caller: Optional[Elf]) -> Optional[Found]:
         if self._cache is None:
-            data = read_bytes(self._host.system("/etc/ld.so.cache"), 1 << 24) or b""
-            self._cache = LdCache(data, self.machine, self._hwcap_names())
+            try:
+                data = read_bytes(self._host.system("/etc/ld.so.cache"), 1 << 24)
+            except OSError:  # the loader does without it, too
+                data = None
+            self._cache = LdCache(data or b"", self.machine, self._hwcap_names())
         path = self._cache.lookup(soname)
         if path is None:
             return None

@@ -9,7 +9,7 @@ import os
 
 from envlock.runtime.build_info import LIMIT, parse_build_info
 from envlock.runtime.cuda_facts import CudaFacts
-from envlock.runtime.cuda_libraries import OTHER_USERS, is_cuda
+from envlock.runtime.cuda_libraries import LIBRARIES, OTHER_USERS, is_cuda
 from envlock.runtime.cuda_resolution import Replay, Resolved
 from envlock.runtime.cuda_versions import Headers
 from envlock.runtime.elf import read_elf
@@ -39,16 +39,16 @@ def collect(host: Host) -> Optional[Tree]:
         return None
     release = google_release(package)
     headers = Headers()
+    tree: Tree = {}
     try:
         loader = Loader(host, [os.path.dirname(package), *filter(None, host.path)])
         replay = Replay(package, loader, headers, build, release)
+        facts = CudaFacts(host, loader, headers)
+        for key, answer in replay.run():
+            tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
     except (OSError, ValueError):
-        reason = Unavailable("TensorFlow's own library cannot be read, so what it loads is not known", "no-framework")
-        return {"cudart": reason, "cudnn": reason, "cublas": reason}
-    facts = CudaFacts(host, loader, headers)
-    tree: Tree = {}
-    for key, answer in replay.run():
-        tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
+        reason = Unavailable("TensorFlow's library or this process's own files cannot be read", "no-framework")
+        return {library.key: reason for library in LIBRARIES}
     toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
     tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, _version_of(release) >= CUDA_HOME_SINCE)
     tree["other_cuda"] = _other_users(host, loader)
