@@ -81,5 +81,6 @@ def _summary(lock: Lockfile) -> str:
     if facts.tensorflow is not None:
         parts.insert(0, f"TensorFlow {facts.tensorflow.version or '(version unknown)'}")
     if lock.unavailable:
-        parts.append(f"{len(lock.unavailable)} facts could not be told (envlock show lists them)")
+        number = len(lock.unavailable)
+        parts.append(f"{number} {'fact' if number == 1 else 'facts'} could not be told (`envlock show` lists them)")
     return ", ".join(parts) + f", policy {lock.policy.name}"

@@ -22,6 +22,8 @@ WheelTag = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.]+-[A-Za-
 Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 FactPath = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 PathPattern = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$")]
+PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+DeviceIndex = Annotated[str, Field(pattern=r"^[0-9]{1,3}$")]
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -71,6 +73,138 @@ class TensorflowFacts(Strict):
     built_with_cudnn: Version | None = None
     compute_capabilities: list[Word] | None = None
     compiled_against_cudnn: Version | None = None
+
+
+class CudaLibraryFacts(Strict):
+    """The file that TensorFlow's loader takes for one library, why that one, and what identifies its bytes."""
+
+    linkage: Literal["dlopen", "needed", "static", "absent", "program"] | None = None
+    soname: Text | None = None
+    file: Text | None = None
+    resolved_by: Text | None = None
+    version: Version | None = None
+    wheel_version: Version | None = None
+    build_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,128}$")] | None = None
+    record_sha256: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}=?$")] | None = None
+    size: Count | None = None
+    claimed_by: list[Text] | None = None
+    problem: Text | None = None
+    compat_cuda: Version | None = None
+    compat_drivers: list[Count] | None = None
+
+
+class CudaFacts(Strict):
+    """The CUDA libraries of this TensorFlow, by the names the runtime half gives them; a part of cuDNN is `cudnn_*`."""
+
+    cuda_driver: CudaLibraryFacts | None = None
+    cudart: CudaLibraryFacts | None = None
+    cublas: CudaLibraryFacts | None = None
+    cublasLt: CudaLibraryFacts | None = None  # noqa: N815 (NVIDIA's name)
+    cufft: CudaLibraryFacts | None = None
+    curand: CudaLibraryFacts | None = None
+    cusolver: CudaLibraryFacts | None = None
+    cusparse: CudaLibraryFacts | None = None
+    cudnn: CudaLibraryFacts | None = None
+    cudnn_ops_infer: CudaLibraryFacts | None = None
+    cudnn_cnn_infer: CudaLibraryFacts | None = None
+    cudnn_adv_infer: CudaLibraryFacts | None = None
+    cudnn_ops_train: CudaLibraryFacts | None = None
+    cudnn_cnn_train: CudaLibraryFacts | None = None
+    cudnn_adv_train: CudaLibraryFacts | None = None
+    cudnn_graph: CudaLibraryFacts | None = None
+    cudnn_ops: CudaLibraryFacts | None = None
+    cudnn_cnn: CudaLibraryFacts | None = None
+    cudnn_adv: CudaLibraryFacts | None = None
+    cudnn_heuristic: CudaLibraryFacts | None = None
+    cudnn_engines_precompiled: CudaLibraryFacts | None = None
+    cudnn_engines_runtime_compiled: CudaLibraryFacts | None = None
+    cudnn_engines_tensor_ir: CudaLibraryFacts | None = None
+    cudnn_ext: CudaLibraryFacts | None = None
+    nccl: CudaLibraryFacts | None = None
+    cupti: CudaLibraryFacts | None = None
+    tensorrt: CudaLibraryFacts | None = None
+    nvjitlink: CudaLibraryFacts | None = None
+    nvrtc: CudaLibraryFacts | None = None
+    ptxas: CudaLibraryFacts | None = None
+    other_cuda: list[PackageName] | None = None
+
+
+class KernelModuleFacts(Strict):
+    """The loaded NVIDIA kernel module."""
+
+    version: Version | None = None
+    flavour: Literal["open", "proprietary"] | None = None
+
+
+class NvmlFacts(Strict):
+    """The library that was asked: what it says it is, and what its file is called."""
+
+    version: Version | None = None
+    file_version: Version | None = None
+
+
+class BindingFacts(Strict):
+    """The Python binding of NVML that was used."""
+
+    distribution: Word | None = None
+    version: Version | None = None
+    problem: Word | None = None
+
+
+class VisibleFacts(Strict):
+    """What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER come to."""
+
+    count: Count | None = None
+    device_order: Word | None = None
+
+
+class MigFacts(Strict):
+    """A MIG device's slice of its GPU; memory in MiB."""
+
+    profile: Text | None = None
+    sm_count: Count | None = None
+    gpu_slices: Count | None = None
+    compute_slices: Count | None = None
+    memory_mib: Count | None = None
+
+
+class DeviceInfo(Strict):
+    """What is worth knowing of a GPU and changes no bits by itself."""
+
+    vbios: Text | None = None
+    persistence: bool | None = None
+    compute_mode: Text | None = None
+    power_limit_watts: Count | None = None
+
+
+class DeviceFacts(Strict):
+    """One GPU that CUDA shows: nothing in it identifies the card. Memory in MiB."""
+
+    name: Text | None = None
+    architecture: Text | None = None
+    compute_capability: Version | None = None
+    pci_device_id: PciId | None = None
+    pci_subsystem_id: PciId | None = None
+    cores: Count | None = None
+    sm_count: Count | None = None
+    memory_mib: Count | None = None
+    ecc: bool | None = None
+    mig: MigFacts | None = None
+    virtualization: Text | None = None
+    info: DeviceInfo | None = None
+
+
+class GpuFacts(Strict):
+    """Driver and GPUs; `devices` by the index that CUDA gives them."""
+
+    kernel_module: KernelModuleFacts | None = None
+    surroundings: list[Word] | None = None
+    driver_version: Version | None = None
+    cuda_driver_version: Version | None = None
+    nvml: NvmlFacts | None = None
+    binding: BindingFacts | None = None
+    visible: VisibleFacts | None = None
+    devices: dict[DeviceIndex, DeviceFacts] | None = None
 
 
 class KerasConfig(Strict):
@@ -140,6 +274,8 @@ class Facts(Strict):
     python: PythonFacts | None = None
     packages: dict[PackageName, PackageFacts] | None = None
     tensorflow: TensorflowFacts | None = None
+    cuda: CudaFacts | None = None
+    gpu: GpuFacts | None = None
     keras: KerasFacts | None = None
     numpy: NumpyFacts | None = None
     cpu: CpuFacts | None = None

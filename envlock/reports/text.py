@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any
 
+from envlock.runtime.facts import leaves
 from envlock.runtime.report import Report, clean, show
 
 STYLES = {"title": "bold", "error": "red", "unknown": "yellow", "info": "cyan", "note": "dim", "plain": ""}
-PLAIN_SECTIONS = ("packages", "environ")
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -42,7 +42,9 @@ def _lock_lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     writer = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
     yield "plain", f"{writer}, policy {policy['name']}{exceptions}"
     for name in facts:
-        if name not in PLAIN_SECTIONS:
+        if name == "cuda":
+            yield from _cuda(facts[name])
+        elif name not in ("packages", "environ"):
             yield from _section(name, facts[name])
     if "environ" in facts:
         yield from _variables(facts["environ"] or {})
@@ -56,12 +58,20 @@ def _lock_lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def _section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     yield "title", name if section is not None else f"{name}: none"
-    for fact, value in sorted((section or {}).items()):
-        if isinstance(value, dict):
-            for inner, below in sorted(value.items()):
-                yield "plain", f"  {fact + '.' + inner:<26} {show(below)}"
-        else:
-            yield "plain", f"  {fact:<26} {show(value)}"
+    for path, value in leaves(dict(sorted((section or {}).items()))):
+        yield "plain", f"  {clean(path):<26} {show(value)}"
+
+
+def _cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+    """One line a library: its version, the rule that found its file, and the file."""
+    yield "title", "cuda" if section is not None else "cuda: none"
+    for key, library in (section or {}).items():
+        if not isinstance(library, dict):
+            yield "plain", f"  {clean(key):<26} {show(library)}"
+        elif library.get("linkage") not in ("absent", None):
+            found = "linked statically" if library["linkage"] == "static" else show(library.get("resolved_by"))
+            file = f", {show(library['file'])}" if library.get("file") else ""
+            yield "plain", f"  {clean(key):<26} {show(library.get('version'))} ({found}{file})"
 
 
 def _variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:

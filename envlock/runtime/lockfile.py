@@ -30,7 +30,7 @@ UPGRADES: Dict[int, Upgrade] = {}
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OPTIONAL = ("$schema",)
-SECTIONS = ("python", "packages", "tensorflow", "keras", "numpy", "cpu", "system", "environ")
+SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 
 
 def find(start: str) -> Optional[str]:

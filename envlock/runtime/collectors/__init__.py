@@ -6,7 +6,7 @@ A collector is a module with `collect(host)`. It returns a tree of facts, None f
 
 from __future__ import annotations
 
-from envlock.runtime.collectors import cpu, environ, keras, numpy, packages, python, system, tensorflow
+from envlock.runtime.collectors import cpu, cuda, environ, gpu, keras, numpy, packages, python, system, tensorflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ COLLECTORS: Dict[str, Collector] = {
     "python": python.collect,
     "packages": packages.collect,
     "tensorflow": tensorflow.collect,
+    "cuda": cuda.collect,
+    "gpu": gpu.collect,
     "keras": keras.collect,
     "numpy": numpy.collect,
     "cpu": cpu.collect,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.build_info import parse_build_info
 from envlock.runtime.distributions import installed, package_folder
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
@@ -41,16 +42,16 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
         return None
     site = os.path.dirname(folder)
     beside = sorted((found for found in owners if found.folder == site), key=lambda found: found.name)
-    build = read_text(os.path.join(folder, "python/platform/build_info.py")) or ""
+    build = parse_build_info(read_text(os.path.join(folder, "python/platform/build_info.py")) or "")
     version = _version(folder, beside)
     return {
         "distributions": [found.name for found in beside],
         "version": version,
         "nvidia_build": _nvidia_build(version),
-        "cuda_build": _flag(build, "is_cuda_build"),
-        "built_with_cuda": _text(build, "cuda_version"),
-        "built_with_cudnn": _text(build, "cudnn_version"),
-        "compute_capabilities": _list(build, "cuda_compute_capabilities"),
+        "cuda_build": build.get("is_cuda_build"),
+        "built_with_cuda": build.get("cuda_version"),
+        "built_with_cudnn": build.get("cudnn_version"),
+        "compute_capabilities": build.get("cuda_compute_capabilities"),
         "compiled_against_cudnn": _defined(
             os.path.join(folder, "include/third_party/gpus/cudnn/include/cudnn_version.h"),
             ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
@@ -92,30 +93,3 @@ def _defined(header: str, names: tuple[str, ...]) -> Optional[str]:
         if len(words) >= 3 and words[0] == "#define" and words[1] in names and words[2].isdigit():
             numbers[words[1]] = words[2]
     return ".".join(numbers[name] for name in names) if len(numbers) == len(names) else None
-
-
-def _after(build: str, key: str) -> str:
-    """Return what follows `'key',` in the generated file, an OrderedDict of pairs or a dict literal."""
-    for quote in ("'", '"'):
-        _, found, rest = build.partition(f"{quote}{key}{quote}")
-        if found:
-            return rest.lstrip(" ,:")
-    return ""
-
-
-def _flag(build: str, key: str) -> Optional[bool]:
-    rest = _after(build, key)
-    return True if rest.startswith("True") else False if rest.startswith("False") else None
-
-
-def _text(build: str, key: str) -> Optional[str]:
-    rest = _after(build, key)
-    return rest[1:].partition(rest[0])[0] if rest[:1] in ("'", '"') else None
-
-
-def _list(build: str, key: str) -> Optional[List[str]]:
-    rest = _after(build, key)
-    if rest[:1] not in ("[", "("):
-        return None
-    items = rest[1:].partition("]" if rest[0] == "[" else ")")[0].split(",")
-    return [item.strip(" '\"") for item in items if item.strip()]
