@@ -58,7 +58,7 @@ def run(
     if not command:
         raise UsageError("no command to run", hint="write it behind two dashes: envlock run -- python train.py")
     name, document = read_document(lock, settings.load(Path.cwd()))
-    environ = locked_environ(dict(os.environ), document["facts"].get("environ") or {})
+    environ = locked_environ(dict(os.environ), document["facts"].get("environ"))
     environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), environ.get("PATH", os.defpath)])
     program = _program(command[0], environ["PATH"])
     report = judge(document, snapshot(Host(environ=environ, started_with=environ)), policy)
@@ -70,9 +70,9 @@ def run(
     _replace(program, command, environ)
 
 
-def locked_environ(environ: dict[str, str], locked: dict[str, Any]) -> dict[str, str]:
+def locked_environ(environ: dict[str, str], locked: Any) -> dict[str, str]:
     """Return `environ` with the locked variables as the lock has them; a value known only by its hash is left."""
-    for name, value in locked.items():
+    for name, value in locked.items() if isinstance(locked, dict) else ():
         if value is None:
             environ.pop(name, None)
         elif isinstance(value, str) and "sha256:" not in value:
