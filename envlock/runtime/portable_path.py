@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional
+    from typing import Dict, List, Optional
 
     from envlock.runtime.host import Host
 
@@ -28,6 +28,7 @@ class PortablePaths:
         self._prefix = os.path.realpath(sys.prefix if prefix is None else prefix)
         self._root = host.root.rstrip("/")
         self._home = host.environ.get("HOME", "").rstrip("/")
+        self._real: Dict[str, str] = {}
         self._site: List[str] = [os.path.realpath(folder) for folder in host.path if folder]
 
     def inside(self, path: str) -> bool:
@@ -41,11 +42,12 @@ class PortablePaths:
 
         Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says nothing.
         """
-        real = os.path.realpath(path)
-        if self.inside(real):
-            return real
-        here = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return here if self.inside(here) else real
+        folder, name = os.path.split(path)
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)  # eleven calls of lstat, and many files share a folder
+        here = os.path.join(self._real[folder], name)
+        real = os.path.realpath(here) if os.path.islink(here) else here
+        return here if self.inside(here) and not self.inside(real) else real
 
     def text(self, path: str) -> str:
         """Return how a canonical path is written down."""

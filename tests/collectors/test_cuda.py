@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,6 @@ from tests.fakes.tensorflow_tree import BUILD_INFO, Installation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
 
 SITE = "{prefix}/lib/python3.11/site-packages"
@@ -194,6 +195,15 @@ def test_ptxas_in_xlas_order(installed: Installation) -> None:
         found = facts(installed, **environ)["ptxas"]
         assert (found["resolved_by"], found["file"]) == (reason, f"/{folder}/ptxas")
         assert isinstance(found["version"], Unavailable)
+
+
+def test_nothing_costly_is_imported_on_the_way() -> None:
+    code = "import sys; import envlock.runtime.collectors.cuda; print(*sys.modules)"
+    words = [sys.executable, "-S", "-c", code]
+    environ = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
+    costly = {"re", "ast", "json", "typing", "ctypes", "subprocess", "dataclasses", "pathlib", "importlib.metadata"}
+    assert not costly & set(done.stdout.split())
 
 
 def test_no_fact_names_the_user(installed: Installation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,10 @@ PROBE = """
 import ctypes, json, os, sys, time
 preload, collects, imports, opened = json.loads(sys.argv[1])
 for path in preload:
-    ctypes.CDLL(path)
+    handle = ctypes.CDLL(path.lstrip("-"))
+    if path.startswith("-"):
+        handle.cudnnGetVersion()
+        __import__("_ctypes").dlclose(handle._handle)
 sys.path.append(sys.argv[2])
 from envlock.runtime.collectors.cuda import collect
 from envlock.runtime.facts import split
@@ -234,6 +237,18 @@ def test_a_cudnn_that_was_loaded_into_the_process_before(python: Path) -> None:
     told = probe(python, imports=True, preload=(f"{folder}/libcudnn.so.9",))
     assert told["tree"]["cudnn"]["resolved_by"] == "loaded"
     assert told["tree"]["cudnn"]["version"] == version
+    assert told["cudnn"] == cudnn_number(version)
+    assert told["contradictions"] == []
+
+
+@each_environment
+def test_a_cudnn_that_was_loaded_and_closed_leaves_a_part_behind(python: Path) -> None:
+    """cuDNN's graph library cannot be unloaded, so TensorFlow ends with two releases in one process."""
+    folder, version = second_cudnn(python)
+    told = probe(python, imports=True, preload=(f"-{folder}/libcudnn.so.9",))
+    assert told["tree"]["cudnn"]["resolved_by"] == "RUNPATH"
+    assert told["tree"]["cudnn_graph"]["resolved_by"] == "loaded"
+    assert told["tree"]["cudnn_graph"]["version"] == version
     assert told["cudnn"] == cudnn_number(version)
     assert told["contradictions"] == []
 

@@ -81,6 +81,17 @@ def test_rpath_of_who_loaded_the_caller_counts_but_not_past_a_runpath(tmp_path: 
     assert other.load(NAME, other.load("libmidrun.so.1", top)).resolved_by == "not found"
 
 
+def test_rpath_of_the_program_counts_as_conda_has_it(tmp_path: Path) -> None:
+    """conda's python has an RPATH; for a caller without RUNPATH it comes before LD_LIBRARY_PATH."""
+    write_elf(tmp_path / "conda/bin/python3", rpath="$ORIGIN/../lib")
+    for folder in ("conda/lib", "llp"):
+        write_elf(tmp_path / folder / NAME)
+    host = machine(tmp_path, LD_LIBRARY_PATH="/llp")
+    (tmp_path / "proc/self/exe").symlink_to("/conda/bin/python3")
+    assert answer(host, caller(tmp_path)) == (f"/conda/bin/../lib/{NAME}", "RPATH")
+    assert answer(host, caller(tmp_path, runpath="/x")) == (f"/llp/{NAME}", "LD_LIBRARY_PATH")
+
+
 @pytest.mark.parametrize("separator", [":", ";"])
 def test_tokens_and_empty_elements(tmp_path: Path, separator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_elf(tmp_path / "app/sub" / NAME)
