@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.fatbin import read_gpu_code
+from envlock.runtime.cuda.fatbin import read_gpu_code
 
 pytestmark = pytest.mark.cuda_wheels
 
@@ -45,9 +45,9 @@ sys.path.append(sys.argv[2])
 from envlock.runtime.collectors.cuda import collect
 from envlock.runtime.facts import split
 from envlock.runtime.host import Host
-from envlock.runtime.loader import mapped_files
-from envlock.runtime.loaded import contradictions, loaded_cuda
-from envlock.runtime.portable_path import PortablePaths
+from envlock.runtime.loader.search import mapped_files
+from tests.real.mapped_cuda import contradictions, loaded_cuda
+from envlock.runtime.cuda.paths import PortablePaths
 def maps():
     return open("/proc/self/maps").read()
 told = {"before": mapped_files(maps())}
@@ -287,7 +287,7 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
         "from envlock.runtime.collectors.cuda import collect\n"
-        "from envlock.runtime.deep import ask_tensorflow, contradictions\n"
+        "from envlock.runtime.cuda.deep import ask_tensorflow, contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
         "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 
-from envlock.runtime.elf import GNU_HASH, STRTAB, SYMTAB, file_offset, pread, read_segments, read_tags
+from envlock.runtime.loader.elf import GNU_HASH, STRTAB, SYMTAB, file_offset, pread, read_segments, read_tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

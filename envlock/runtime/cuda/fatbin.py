@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import struct
 
-from envlock.runtime.elf import check_header, pread
+from envlock.runtime.loader.elf import check_header, pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

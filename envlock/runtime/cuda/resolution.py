@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda_libraries import (
+from envlock.runtime.cuda.libraries import (
     CUDNN,
     CUDNN_PARTS,
     LIBRARIES,
@@ -14,11 +14,11 @@ from envlock.runtime.cuda_libraries import (
     Library,
     cudnn_part_sonames,
 )
-from envlock.runtime.cuda_versions import Headers, version_in_name
-from envlock.runtime.elf_symbols import exported
+from envlock.runtime.cuda.versions import Headers, version_in_name
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
-from envlock.runtime.loader import Found, Loader
+from envlock.runtime.loader.search import Found, Loader
+from envlock.runtime.loader.symbols import exported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

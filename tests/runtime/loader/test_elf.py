@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envlock.runtime.elf import AARCH64, X86_64, OtherMachineError, read_elf
-from envlock.runtime.elf_symbols import exported
+from envlock.runtime.loader.elf import AARCH64, X86_64, OtherMachineError, read_elf
+from envlock.runtime.loader.symbols import exported
 from tests.fakes.elf_writer import elf, write_elf
 
 NOTE = b'{"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]}'

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.elf import read_elf
 from envlock.runtime.host import Host
-from envlock.runtime.ld_cache import LdCache
-from envlock.runtime.loader import Found, Loader, mapped_files
+from envlock.runtime.loader.cache import LdCache
+from envlock.runtime.loader.elf import read_elf
+from envlock.runtime.loader.search import Found, Loader, mapped_files
 from tests.fakes.elf_writer import AARCH64, write_elf
 
 NAME = "libfoo.so.1"
@@ -243,9 +243,9 @@ def test_the_cache_of_this_machine_reads_as_ldconfig_prints_it() -> None:
 
 CHILD = """
 import ctypes, json, os, sys
-from envlock.runtime.elf import read_elf
+from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.host import Host
-from envlock.runtime.loader import Found, Loader, mapped_files
+from envlock.runtime.loader.search import Found, Loader, mapped_files
 caller, name, *before = sys.argv[1:]
 for path in before:
     ctypes.CDLL(path)

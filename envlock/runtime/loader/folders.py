@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.runtime.elf import AARCH64, X86_64
 from envlock.runtime.host import read_bytes
+from envlock.runtime.loader.elf import AARCH64, X86_64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

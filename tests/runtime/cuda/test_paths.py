@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envlock.runtime.cuda.paths import PortablePaths
 from envlock.runtime.host import Host
-from envlock.runtime.portable_path import PortablePaths
 
 SITE = "/usr/local/lib/python3.12/dist-packages"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.runtime.gpu_code import Target, judge
+from envlock.runtime.cuda.gpu_code import Target, judge
 
 PYPI = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]
 OLD = ["sm_35", "sm_50", "sm_60", "sm_70", "sm_75", "compute_80"]

@@ -1,4 +1,4 @@
-"""After TensorFlow was imported: are the CUDA libraries in the process the ones that the facts name?
+"""The check of the checker: after TensorFlow was imported, are the mapped libraries those that the facts name?
 
 At `import tensorflow` only libcudart and libcuda are loaded; cuDNN, cuBLAS and the others come with the first operation
 that needs them, so a library that is not mapped contradicts nothing.
@@ -6,14 +6,13 @@ that needs them, so a library that is not mapped contradicts nothing.
 
 from __future__ import annotations
 
-import os
-
-from envlock.runtime.cuda_libraries import is_cuda
-from envlock.runtime.loader import mapped_files, stem
+from envlock.runtime.cuda.libraries import is_cuda
+from envlock.runtime.loader.search import mapped_files, stem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 class Contradiction:
@@ -27,7 +26,7 @@ class Contradiction:
 
     __slots__ = ("actual", "expected", "key")
 
-    def __init__(self, key: str, expected: Optional[str], actual: str) -> None:
+    def __init__(self, key: str, expected: str | None, actual: str) -> None:
         self.key = key
         self.expected = expected
         self.actual = actual
@@ -36,22 +35,22 @@ class Contradiction:
         return f"Contradiction({self.key!r}, {self.expected!r}, {self.actual!r})"
 
 
-def loaded_cuda(maps: str, write: Callable[[str], str]) -> Dict[str, List[str]]:
+def loaded_cuda(maps: str, write: Callable[[str], str]) -> dict[str, list[str]]:
     """Return the mapped CUDA libraries: name without version -> files, each as `write` puts it.
 
     Args:
         maps: text of `/proc/<pid>/maps`.
         write: how a mapped path is written in facts (`PortablePaths.text`).
     """
-    found: Dict[str, List[str]] = {}
+    found: dict[str, list[str]] = {}
     for path in mapped_files(maps):
-        name = os.path.basename(path)
+        name = path.rpartition("/")[2]
         if is_cuda(name):
             found.setdefault(stem(name), []).append(write(path))
     return found
 
 
-def contradictions(maps: str, cuda: Mapping[str, Any], write: Callable[[str], str]) -> List[Contradiction]:
+def contradictions(maps: str, cuda: Mapping[str, Any], write: Callable[[str], str]) -> list[Contradiction]:
     """Return where the mapped libraries are not the files of the facts, in order of the facts.
 
     Args:
@@ -60,7 +59,7 @@ def contradictions(maps: str, cuda: Mapping[str, Any], write: Callable[[str], st
         write: how a mapped path is written in facts.
     """
     mapped = loaded_cuda(maps, write)
-    found: List[Contradiction] = []
+    found: list[Contradiction] = []
     for key, facts in cuda.items():
         if not isinstance(facts, dict) or "soname" not in facts or not isinstance(facts["soname"], str):
             continue

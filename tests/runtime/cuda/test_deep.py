@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from envlock.runtime.deep import ask_tensorflow, contradictions, spell
+from envlock.runtime.cuda.deep import ask_tensorflow, contradictions, spell
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda_resolution import ABSENT, STATIC, Resolved, header_folders
-from envlock.runtime.cuda_versions import Headers, version_in_name
+from envlock.runtime.cuda.paths import PortablePaths
+from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, header_folders
+from envlock.runtime.cuda.versions import Headers, version_in_name
+from envlock.runtime.cuda.wheel_owner import Claim, WheelOwners
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.portable_path import PortablePaths
-from envlock.runtime.wheel_owner import Claim, WheelOwners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Union
 
-    from envlock.runtime.cuda_libraries import Library
-    from envlock.runtime.elf import Elf
+    from envlock.runtime.cuda.libraries import Library
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
-    from envlock.runtime.loader import Loader
+    from envlock.runtime.loader.elf import Elf
+    from envlock.runtime.loader.search import Loader
 
     Text = Union[str, None, Unavailable]
 
