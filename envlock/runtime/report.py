@@ -149,7 +149,7 @@ class Report:
         return f"matches under policy {self.policy}"
 
     def _sentence(self, finding: Finding) -> str:
-        path, wanted = clean(finding.path), f"{self.expected_name} has {show(finding.expected)}"
+        path, wanted = clean(finding.path), f"{clean(self.expected_name)} has {show(finding.expected)}"
         if isinstance(finding.actual, Unavailable):
             return f"{path} could not be told {_where(self.actual_name)}: {show(finding.actual)} ({wanted})"
         return f"{path} is {show(finding.actual)} {_where(self.actual_name)}, {wanted}"
@@ -160,7 +160,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _where(name: str) -> str:
-    return name if name == "live" else f"in {name}"
+    return name if name == "live" else f"in {clean(name)}"
 
 
 def _count(number: int, noun: str) -> str:
