@@ -149,13 +149,16 @@ def test_a_real_lock_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
 
 def test_a_lock_with_any_byte_changed_is_refused_or_read_but_never_a_crash() -> None:
     whole, draw = encode(document()), random.Random(2)
+    messages = []
     for _ in range(500):
         at = draw.randrange(len(whole))
         changed = whole[:at] + bytes([draw.randrange(256)]) + whole[at + 1 :]
         try:
             parse(changed, "x.lock")
         except LockfileError as error:
-            assert (error.message.isprintable(), len(error.message) < 300) == (True, True), (at, changed[at])
+            messages.append(error.message)
+    assert len(messages) > 100
+    assert [message for message in messages if not message.isprintable() or len(message) > 200] == []
 
 
 @pytest.mark.parametrize(
