@@ -18,6 +18,7 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import DEPTH_LIMIT, find, parse, read_file
 
 RESTORE = "restore it from version control, or make it again with `envlock capture`"
+REASON = {"reason": "no way", "code": "denied"}
 MAKE = "make one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
 
 
@@ -234,6 +235,9 @@ def test_a_field_of_another_type_is_named(field: str, wanted: str, clause: str, 
         ({"unavailable": {"a": {"reason": "x"}}}, "`unavailable.a` must be an object of `reason` and `code`"),
         ({"unavailable": {"a": {"reason": "x", "code": 1}}}, "`unavailable.a` must hold strings"),
         ({"unavailable": {"a": {"reason": None, "code": "x"}}}, "`unavailable.a` must hold strings"),
+        ({"unavailable": {"cpu": REASON}}, "`cpu` stands in `facts` and in `unavailable`"),
+        ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` stands in `facts` and in `unavailable`"),
+        ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` stands in `facts` and in `unavailable`"),
         ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
         ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string and is a number"),
         ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
