@@ -8,5 +8,10 @@ from envlock.runtime.report import Report
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as JSON with sorted keys."""
-    return json.dumps(report.to_json(), indent=2, sort_keys=True, ensure_ascii=False)
+    """Return the report as JSON with sorted keys; what a terminal would obey is escaped, not only below U+0020."""
+    text = json.dumps(report.to_json(), indent=2, sort_keys=True, ensure_ascii=False)
+    return "\n".join(line if line.isprintable() else "".join(map(_escape, line)) for line in text.split("\n"))
+
+
+def _escape(char: str) -> str:
+    return char if char.isprintable() else json.dumps(char)[1:-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 OWN_NAME = "tf-envlock"
 """Left out of every lock: which envlock looks changes nothing that it looks at (`created_by` tells it)."""
 
+NO_VERSION = Unavailable("its metadata gives no version", "no-metadata")
+
 
 class Distribution:
     """One installed distribution.
 
     Attributes:
         name: normalised as PEP 503 says.
-        version: as its metadata folder states it, with the local label.
+        version: as its metadata folder states it, with the local label; empty when that is no version.
         folder: the `site-packages` it lies in.
         info: the `.dist-info` or `.egg-info` folder or file.
         rivals: versions of further metadata folders of the same name in the same folder; normally empty.
@@ -96,7 +99,9 @@ def _scan(host: Host) -> Dict[str, Distribution]:
             continue
         for file in names:
             if file.endswith((".dist-info", ".egg-info")) and file[0].isalnum():  # pip leaves `~name` behind
-                _add(found, _distribution(entry, file))
+                new = _distribution(entry, file)
+                if _is_name(new.name):  # pip, too, passes over what has no name
+                    _add(found, new)
     found.pop(OWN_NAME, None)
     return found
 
@@ -117,7 +122,18 @@ def _distribution(folder: str, file: str) -> Distribution:
             version = _header(Distribution(name, "", folder, info).read("PKG-INFO") or "", "Version")
     elif not dash:
         version = ""
-    return Distribution(normalise(name), version, folder, info)
+    return Distribution(normalise(name), version if _is_version(version) else "", folder, info)
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.replace("-", "").isalnum() and len(text) <= 128
+
+
+def _is_version(text: str) -> bool:
+    return text[:1].isalnum() and text.isascii() and text.translate(_VERSION_SIGNS).isalnum() and len(text) <= 128
+
+
+_VERSION_SIGNS = {ord(char): None for char in ".!+_-"}
 
 
 def _header(metadata: str, field: str) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Tuple, Union
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
     Scalar = Union[str, int, float, bool, None]
     FactValue = Union[Scalar, List[Scalar]]
     Tree = Dict[str, Any]
     """Nested dicts whose leaves are `FactValue` or `Unavailable`."""
+
+TEXT_LIMIT = 1000
+"""Characters: the longest text a lock holds."""
 
 
 class Unavailable:
@@ -47,8 +50,9 @@ def split(tree: Mapping[str, Any]) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
         kept: Tree = {}
         for key, value in node.items():
             path = prefix + key
-            if not _printable(value):
-                value = Unavailable("it holds characters that cannot be printed", "malformed")
+            problem = None if isinstance(value, (dict, Unavailable)) else _problem(value)
+            if problem is not None:
+                value = Unavailable(problem, "malformed")
             if isinstance(value, Unavailable):
                 unavailable[path] = {"reason": value.reason, "code": value.code}
             elif isinstance(value, dict):
@@ -60,10 +64,15 @@ def split(tree: Mapping[str, Any]) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
     return keep(tree, ""), unavailable
 
 
-def _printable(value: Any) -> bool:
+def _problem(value: Any) -> Optional[str]:
+    """Return why a lock cannot hold this value, or None when it can."""
     if isinstance(value, list):
-        return all(map(_printable, value))
-    return not isinstance(value, str) or (len(value) <= 1000 and (value.isprintable() or not value))
+        return next(filter(None, map(_problem, value)), None)
+    if not isinstance(value, str):
+        return None
+    if len(value) > TEXT_LIMIT:
+        return f"it is longer than {TEXT_LIMIT} characters"
+    return None if value.isprintable() else "it holds characters that cannot be printed"
 
 
 def same(left: Any, right: Any) -> bool:

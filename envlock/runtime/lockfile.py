@@ -138,7 +138,7 @@ def _problems(document: Document) -> Iterator[str]:
         if not isinstance(document.get(key, ""), str):
             yield f"`{key}` must be a string and is {_kind(document[key])}"
     yield from _fact_problems(document["facts"])
-    yield from _unavailable_problems(document["unavailable"])
+    yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])
 
 
@@ -163,7 +163,7 @@ def _tree_problems(node: Dict[str, Any], path: str, depth: int) -> Iterator[str]
             yield f"`{_short(path)}.{_short(key)}` must be a list of plain values"
 
 
-def _unavailable_problems(unavailable: Any) -> Iterator[str]:
+def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[str]:
     if not isinstance(unavailable, dict):
         yield f"`unavailable` must be an object and is {_kind(unavailable)}"
         return
@@ -173,6 +173,17 @@ def _unavailable_problems(unavailable: Any) -> Iterator[str]:
             yield f"`unavailable.{_short(path)}` must be an object of `reason` and `code`"
         elif not all(isinstance(item, str) for item in strings):
             yield f"`unavailable.{_short(path)}` must hold strings"
+        elif _holds(facts, path):  # or the entry would silence every difference there
+            yield f"`{_short(path)}` stands in `facts` and in `unavailable`"
+
+
+def _holds(facts: Dict[str, Any], path: str) -> bool:
+    node: Any = facts
+    for name in path.split("."):
+        if not isinstance(node, dict) or name not in node:
+            return False
+        node = node[name]
+    return True
 
 
 def _policy_problems(policy: Any) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Policy:
         for pattern, rule in self.overrides.items():
             if rule not in RULES:
                 raise ValueError(f"there is no rule `{_short(rule)}` (there are: {', '.join(RULES)})")
-            if not all(pattern.split(".")) or not pattern.isprintable():
+            if not all(map(_is_step, pattern.split("."))):
                 raise ValueError(f"`{_short(pattern)}` is no path pattern, such as `cpu.*`")
         self._column = name.replace("-", "_")
         self._rows: List[Dict[str, Any]] = table("policy")["rows"]
@@ -57,6 +57,13 @@ def matches(pattern: str, path: str) -> bool:
         wanted = wanted[:-1]
         given = given[: len(wanted)]
     return len(wanted) == len(given) and all(want in ("*", name) for want, name in zip(wanted, given))  # noqa: B905 (Python 3.8 has no `strict`)
+
+
+def _is_step(text: str) -> bool:
+    return (text.isascii() and text.translate(_STEP_SIGNS).isalnum()) or (bool(text) and not text.strip("*_-"))
+
+
+_STEP_SIGNS = {ord(char): None for char in "_*-"}
 
 
 def _short(text: str) -> str:

@@ -158,7 +158,8 @@ class Report:
         return f"matches under policy {self.policy}"
 
     def _sentence(self, finding: Finding) -> str:
-        path, wanted = clean(finding.path), f"{self.expected_name} has {show(finding.expected)}"
+        path, name = clean(finding.path), clean(self.expected_name)
+        wanted = f"{name} does not have it" if finding.expected is ABSENT else f"{name} has {show(finding.expected)}"
         if finding.rule == DEEP and isinstance(finding.actual, Unavailable):
             return f"{path}: TensorFlow could not be asked: {show(finding.actual)}"
         if finding.rule == DEEP:
@@ -185,7 +186,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _where(name: str) -> str:
-    return name if name == "live" else f"in {name}"
+    return name if name == "live" else f"in {clean(name)}"
 
 
 def _count(number: int, noun: str) -> str:

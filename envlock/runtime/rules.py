@@ -20,11 +20,11 @@ def exact(locked: Any, live: Any) -> bool:
 
 
 def same_minor(locked: Any, live: Any) -> bool:
-    """Versions that share their first two numbers; anything that is no version must be equal."""
+    """Versions that share epoch and first two numbers; anything that is no version must be equal."""
     left, right = release(locked), release(live)
     if left is None or right is None:
         return same(locked, live)
-    return left[:2] == right[:2]
+    return left[:3] == right[:3]
 
 
 def at_least(locked: Any, live: Any) -> bool:
@@ -34,7 +34,8 @@ def at_least(locked: Any, live: Any) -> bool:
     left, right = release(locked), release(live)
     if left is None or right is None:
         return same(locked, live)
-    return right >= left
+    zeros = (0,) * (len(left) - len(right))  # 1.2 is 1.2.0
+    return right + zeros >= left
 
 
 def superset(locked: Any, live: Any) -> bool:
@@ -69,18 +70,24 @@ RULES: Dict[str, Callable[[Any, Any], bool]] = {
 
 
 def release(value: Any) -> Optional[Tuple[int, ...]]:
-    """Return the numbers a version begins with (2.17.0+nv25.2 gives 2, 17, 0), or None when it is no version."""
+    """Return epoch and numbers that a version begins with, or None when it is no version.
+
+    2.17.0+nv25.2 gives 0, 2, 17, 0. Source: https://packaging.python.org/en/latest/specifications/version-specifiers/
+    """
     if not isinstance(value, str) or len(value) > 100:
         return None
+    epoch, mark, public = value.partition("+")[0].rpartition("!")
+    if mark and not (epoch.isascii() and epoch.isdigit()):
+        return None
     numbers = []
-    for part in value.partition("+")[0].split("."):
+    for part in public.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break
         numbers.append(int(digits))
         if digits != part:
             break
-    return tuple(numbers) or None
+    return (int(epoch or 0), *numbers) if numbers else None
 
 
 def _is_number(value: Any) -> bool:

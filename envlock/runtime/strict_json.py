@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Tuple
 
 _BLANK = " \t\n\r"
+_SHOWN = 40
+"""Characters of a culprit that a message repeats."""
 
 
 def parse(data: bytes) -> Any:
@@ -39,8 +41,9 @@ def parse(data: bytes) -> Any:
         if position is None:
             raise
         raise ValueError(f"it is not JSON ({_place(text, position)}: {getattr(error, 'msg', error)})") from None
-    if text[end:].strip(_BLANK):
-        raise ValueError(f"it is not JSON ({_place(text, end)}: extra data after the document)")
+    rest = text[end:].lstrip(_BLANK)
+    if rest:
+        raise ValueError(f"it is not JSON ({_place(text, len(text) - len(rest))}: extra data after the document)")
     if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
         _refuse_surrogates(value)
     return value
@@ -56,7 +59,8 @@ def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     if len(result) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        shown = twice if len(twice) <= _SHOWN else twice[:_SHOWN] + "..."
+        raise ValueError(f"the key {shown!r} stands twice in one object")
     return result
 
 
@@ -67,7 +71,7 @@ def _no_constant(name: str) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{text} is too large for a number")
+        raise ValueError(f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'} is too large for a number")
     return number
 
 
@@ -103,16 +107,17 @@ def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
         return decoder.scan_once  # type: ignore[no-any-return, attr-defined]
 
 
-def _refuse_surrogates(value: Any) -> None:
-    if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ValueError("a string holds half a surrogate pair") from None
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_surrogates(key)
-            _refuse_surrogates(item)
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_surrogates(item)
+def _refuse_surrogates(document: Any) -> None:
+    stack = [document]  # no recursion: the C scanner may nest deeper than Python calls can
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise ValueError("a string holds half a surrogate pair") from None
+        elif isinstance(value, dict):
+            stack.extend(value)
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)

@@ -10,7 +10,14 @@ import pytest
 
 from tests.conftest import Command
 
-LET_THROUGH = ("cpu.model_name", "cpu.quota", "python.prefix_kind", "system.container", "system.kernel_release")
+LET_THROUGH = (
+    "cpu.model_name",
+    "cpu.quota",
+    "environ.CUDA_VISIBLE_DEVICES",
+    "python.prefix_kind",
+    "system.container",
+    "system.kernel_release",
+)
 """What `strict` lets through by name, beside `packages.*.installer`; policy.toml has the reason of each."""
 
 SCRIPT = Path(__file__).with_name("every_leaf.py")

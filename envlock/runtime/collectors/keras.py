@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import installed
+from envlock.runtime.distributions import NO_VERSION, installed
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
@@ -30,7 +30,7 @@ DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
-    versions = {name: found.version for name, found in installed(host).items() if name in DISTRIBUTIONS}
+    versions = {name: found.version or NO_VERSION for name, found in installed(host).items() if name in DISTRIBUTIONS}
     if not versions:
         return None
     return {

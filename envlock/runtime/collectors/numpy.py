@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import installed, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, package_folder
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def collect(host: Host) -> Optional[Tree]:
     folder = package_folder(host, "numpy")
     if found is None or folder is None:
         return None
-    return {"version": found.version, "blas": _blas(folder)}
+    return {"version": found.version or NO_VERSION, "blas": _blas(folder)}
 
 
 def _blas(folder: str) -> Tree:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import installed
+from envlock.runtime.distributions import NO_VERSION, installed
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Union
+    from typing import Any, Dict, List, Optional, Union
 
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Tree
@@ -24,27 +24,28 @@ def collect(host: Host) -> Tree:
 
 
 def _package(found: Distribution) -> Tree:
-    version: Union[str, Unavailable] = found.version
-    if not _is_version(found.version):
-        version = Unavailable("its metadata gives no version", "no-metadata")
+    version: Union[str, Unavailable] = found.version or NO_VERSION
     if found.rivals:
-        versions = " and ".join(sorted([found.version, *found.rivals]))
+        versions = " and ".join(sorted(each or "(none)" for each in [found.version, *found.rivals]))
         version = Unavailable(f"versions {versions} are installed over each other; reinstall it", "ambiguous")
-    wheel = found.read("WHEEL")
-    tags = None if wheel is None else sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
     return {
         "version": version,
-        "wheel_tags": tags,
+        "wheel_tags": _wheel_tags(found.read("WHEEL")),
         "installer": _word(found.read("INSTALLER")),
         "origin": _origin(found.read("direct_url.json")),
     }
 
 
-def _is_version(text: str) -> bool:
-    return text[:1].isalnum() and text.isascii() and text.translate(_VERSION_SIGNS).isalnum() and len(text) <= 128
+def _wheel_tags(wheel: Optional[str]) -> Union[List[str], Unavailable, None]:
+    if wheel is None:
+        return None
+    tags = sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
+    return tags if all(map(_is_tag, tags)) else Unavailable("its WHEEL file holds a tag that is none", "malformed")
 
 
-_VERSION_SIGNS = {ord(char): None for char in ".!+_-"}
+def _is_tag(text: str) -> bool:
+    parts = text.replace("_", "a").replace(".", "a").split("-")
+    return text.isascii() and len(text) <= 200 and len(parts) == 3 and all(map(str.isalnum, parts))
 
 
 def _word(text: Optional[str]) -> Optional[str]:
@@ -86,21 +87,21 @@ def _origin_facts(document: Dict[str, Any]) -> Tree:
 def public_url(url: str) -> Optional[str]:
     """Return a URL without user, password, query and fragment; a local one keeps only `file:` and a wheel's name.
 
-    A path on this machine names its user, and would differ for every checkout.
+    A path on this machine names its user, and would differ for every checkout. An `@` behind the host may be the end
+    of a password that holds a slash or the like, so such a URL is not kept at all.
     """
-    url = url.partition("#")[0].partition("?")[0]
     scheme, colon, rest = url.partition("://")
-    if (
-        not colon
-        or not scheme.replace("+", "").replace("-", "").isalnum()
-        or not url.isascii()
-        or not url.isprintable()
-    ):
+    plain = scheme.replace("+", "").replace("-", "").isalnum() and url.isascii() and url.isprintable()
+    if not colon or not plain:
         return None
+    rest = rest.replace("?", "#")
+    before = rest.partition("#")[0]
     if scheme == "file":
-        last = rest.rpartition("/")[2]
+        last = before.rpartition("/")[2]
         return "file:" + (last if last.endswith((".whl", ".tar.gz", ".zip")) else "")
-    authority, slash, path = rest.partition("/")
+    authority, slash, path = before.partition("/")
+    if "@" in rest[len(authority) :]:
+        return None
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.distributions import installed, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, package_folder
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
@@ -67,6 +67,8 @@ def _version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]
     versions = {owner.version for owner in owners}
     for owner in owners:
         versions.update(owner.rivals)
+    if versions == {""}:
+        return NO_VERSION
     if len(versions) == 1:
         return versions.pop()
     header = os.path.join(folder, "include/tensorflow/core/public/version.h")
@@ -75,7 +77,7 @@ def _version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]
         return written
     if not versions:
         return Unavailable("the tensorflow package belongs to no installed distribution", "no-metadata")
-    names = ", ".join(f"{owner.name} {owner.version}" for owner in owners)
+    names = ", ".join(f"{owner.name} {owner.version or '(no version)'}" for owner in owners)
     return Unavailable(f"several distributions lie over each other ({names}); keep one", "ambiguous")
 
 

@@ -1,0 +1,174 @@
+"""Comparison: nothing slips through, nothing is made up, and what could not be told is never called different."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.compare import ASK_AGAIN, compare
+from envlock.runtime.facts import Unavailable, leaves, same
+from envlock.runtime.policy import Policy, names
+from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.verify import judge
+from tests.machines import complete
+from tests.trees import LEAVES, TREES, put
+
+STRICT = Policy("strict")
+REASON = {"reason": "no way", "code": "denied"}
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], policy: Policy = STRICT) -> list[tuple[str, Any, Any]]:
+    return sorted((f.path, f.expected, f.actual) for f in compare((old, {}), (new, {}), policy))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({}, {}, []),
+        ({"a": 1}, {"a": 2}, [("a", 1, 2)]),
+        ({"a": 1}, {"a": 1.0}, [("a", 1, 1.0)]),
+        ({"a": None}, {}, [("a", None, ABSENT)]),
+        ({}, {"a": None}, [("a", ABSENT, None)]),
+        ({"a": None}, {"a": {}}, [("a", None, {})]),
+        ({"a": {"b": 1}}, {"a": {"c": 1}}, [("a.b", 1, ABSENT), ("a.c", ABSENT, 1)]),
+        ({"a": {"b": 1}}, {"a": [1]}, [("a", {"b": 1}, [1])]),
+        ({"a": {"b": {"c": 1}}}, {}, [("a", {"b": {"c": 1}}, ABSENT)]),
+        ({"a": [1, 2]}, {"a": [2, 1]}, [("a", [1, 2], [2, 1])]),
+    ],
+)
+def test_differences(old: dict[str, Any], new: dict[str, Any], found: list[tuple[str, Any, Any]]) -> None:
+    assert differences(old, new) == found
+
+
+@given(TREES)
+def test_a_tree_differs_not_from_itself(tree: dict[str, Any]) -> None:
+    assert compare((tree, {}), (tree, {}), STRICT) == []
+
+
+@given(TREES, TREES)
+def test_the_two_directions_find_the_same_paths(left: dict[str, Any], right: dict[str, Any]) -> None:
+    there, back = differences(left, right), differences(right, left)
+    assert [(path, new, old) for path, old, new in there] == back
+    assert bool(there) is not same(left, right)
+
+
+@given(TREES, TREES)
+def test_the_differences_make_one_side_of_the_other(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """Nothing is left out: putting every finding's new value into the left tree gives the right one."""
+    made = left
+    for path, _, new in differences(left, right):
+        made = put(made, path, ... if new is ABSENT else new)
+    assert same(made, right)
+
+
+@given(tree=TREES.filter(lambda tree: any(True for _ in leaves(tree))), value=LEAVES | st.just(...), data=st.data())
+def test_changing_one_leaf_yields_exactly_that_path(tree: dict[str, Any], value: Any, data: st.DataObject) -> None:
+    path, old = data.draw(st.sampled_from(sorted(leaves(tree), key=lambda leaf: leaf[0])))
+    found = differences(tree, put(tree, path, value))
+    assert found == ([] if same(old, value) else [(path, old, ABSENT if value is ... else value)])
+
+
+@given(TREES, TREES)
+def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any]) -> None:
+    findings = compare((left, {}), (right, {}), Policy("strict", {"**": "ignore"}))
+    assert {f.severity for f in findings} <= {INFO}
+    assert sorted(f.path for f in findings) == [path for path, _, _ in differences(left, right)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "found"),
+    [
+        # live could not be told: unknown where the policy needs it, information where it does not
+        (1, REASON, "exact", (UNKNOWN, 1, Unavailable("no way", "denied"), ASK_AGAIN)),
+        (None, REASON, "exact", (UNKNOWN, None, Unavailable("no way", "denied"), ASK_AGAIN)),
+        (..., REASON, "exact", (UNKNOWN, ABSENT, Unavailable("no way", "denied"), ASK_AGAIN)),
+        (1, REASON, "ignore", (INFO, 1, Unavailable("no way", "denied"), None)),
+        # nothing was locked there
+        (REASON, 1, "exact", (INFO, Unavailable("no way", "denied"), 1, None)),
+        (REASON, ..., "exact", (INFO, Unavailable("no way", "denied"), ABSENT, None)),
+        (REASON, {**REASON, "code": "other"}, "exact", (INFO, Unavailable("no way", "denied"), ..., None)),
+        (REASON, {**REASON, "reason": "said otherwise"}, "exact", None),
+        (REASON, REASON, "exact", None),
+    ],
+)
+def test_unavailable_never_reads_as_different(old: Any, new: Any, rule: str, found: tuple[Any, ...] | None) -> None:
+    sides = []
+    for value in (old, new):
+        told = {} if value is ... or isinstance(value, dict) else {"flags": value}
+        sides.append(({"cpu": told}, {"cpu.flags": value} if isinstance(value, dict) else {}))
+    policy = Policy("strict", {"cpu.flags": rule})
+    findings = compare(sides[0], sides[1], policy)
+    assert [f.path for f in findings] == ([] if found is None else ["cpu.flags"])
+    if found is not None:
+        severity, expected, actual, fix = found
+        other = Unavailable("no way", "other")
+        wanted = (severity, expected, other if actual is ... else actual, fix or policy.row("cpu.flags")["fix"])
+        assert (findings[0].severity, findings[0].expected, findings[0].actual, findings[0].fix) == wanted
+
+
+@pytest.mark.parametrize("policy", names())
+@pytest.mark.parametrize("section", ["python", "packages", "tensorflow", "keras", "numpy", "cpu", "system", "environ"])
+@pytest.mark.parametrize("gone", ["unavailable", "null", "absent"])
+def test_a_section_that_is_gone_never_matches(section: str, policy: str, gone: str, tmp_path: Path) -> None:
+    found = snapshot(complete(tmp_path))
+    facts = {name: value for name, value in found.facts.items() if name != section}
+    if gone == "null":
+        facts[section] = None
+    live = (facts, {**found.unavailable, section: REASON} if gone == "unavailable" else found.unavailable)
+    findings = compare((found.facts, found.unavailable), live, Policy(policy))
+    severity = UNKNOWN if gone == "unavailable" else ERROR
+    assert [(f.path, f.severity) for f in findings] == [(section, severity)]
+
+
+def _changed(value: Any) -> list[Any]:
+    """Return another value, another type, and nothing."""
+    if isinstance(value, str):
+        return [value + "x", [value], None, ...]
+    if isinstance(value, list):
+        return [[*value, "x"], value[1:] if value else "x", ",".join(map(str, value)), None, ...]
+    if isinstance(value, bool):
+        return [not value, int(value), None, ...]
+    return [(value or 0) + 1, str(value), ...] + ([None] if value is not None else [])
+
+
+LET_THROUGH = {
+    "cpu.quota",
+    "cpu.model_name",
+    "environ.CUDA_VISIBLE_DEVICES",
+    "python.prefix_kind",
+    "system.container",
+    "system.kernel_release",
+}
+
+
+def _judge(locked: dict[str, Any], live: Snapshot) -> tuple[int, list[Finding]]:
+    policy = {"name": "strict", "overrides": {}}
+    report: Report = judge({"facts": locked, "unavailable": live.unavailable, "policy": policy}, live)
+    return report.exit_code, report.findings
+
+
+def test_under_strict_any_change_of_any_leaf_of_a_lock_is_refused_by_name(tmp_path: Path) -> None:
+    live = snapshot(complete(tmp_path))
+    every = list(leaves(live.facts))
+    assert len(every) > 120
+    for path, value in every:
+        for other in _changed(value):
+            code, findings = _judge(put(live.facts, path, other), live)
+            quiet = path in LET_THROUGH or path.endswith(".installer")
+            assert (code, [f.path for f in findings]) == (0 if quiet else 1, [path]), other
+
+
+def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path) -> None:
+    live = snapshot(complete(tmp_path))
+    folders = {path.rpartition(".")[0] for path, _ in leaves(live.facts)} - {""}
+    assert len(folders) > 12
+    for folder in folders:
+        added: list[Any] = ["x", None, {}, ["x"]]
+        for value in added:
+            code, findings = _judge(put(live.facts, folder + ".new", value), live)
+            assert (code, [f.path for f in findings]) == (1, [folder + ".new"])

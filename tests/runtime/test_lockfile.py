@@ -1,0 +1,306 @@
+"""Find a lockfile and read it: every kind of bad input is one sentence and a hint, and nothing else happens."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.runtime.capture import snapshot
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.lockfile import DEPTH_LIMIT, find, parse, read_file
+from tests.locks import document, encode
+from tests.machines import complete
+
+RESTORE = "restore it from version control, or make it again with `envlock capture`"
+REASON = {"reason": "no way", "code": "denied"}
+MAKE = "make one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+
+
+def problem(data: bytes) -> str:
+    """Return what is wrong with the bytes of a lockfile, having compared the rest of the error."""
+    with pytest.raises(LockfileError) as caught:
+        parse(data, "x.lock")
+    message, hint = caught.value.message, caught.value.hint
+    assert (caught.value.exit_code, hint, message.isprintable()) == (3, RESTORE, True)
+    assert message.startswith("lockfile x.lock is not valid: ")
+    return message.removeprefix("lockfile x.lock is not valid: ")
+
+
+# --- finding
+
+
+def test_the_nearest_one_upwards_is_found(tmp_path: Path) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (tmp_path / "envlock.lock").touch()
+    assert find(str(below)) == str(tmp_path / "envlock.lock")
+    (tmp_path / "a" / "envlock.lock").touch()
+    assert find(str(below)) == str(tmp_path / "a" / "envlock.lock")
+
+
+def test_a_dangling_link_is_found_so_that_it_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").touch()
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "envlock.lock").symlink_to("gone")
+    assert find(str(below)) == str(below / "envlock.lock")
+
+
+def test_none_is_none() -> None:
+    assert find("/proc/self") is None
+
+
+# --- what is no readable file
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as stream:
+        stream.truncate(100 * 2**20)
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "missing": (lambda path: None, "lockfile not found: {}", MAKE),
+    "dangling link": (lambda path: path.symlink_to("gone"), "lockfile not found: {}", MAKE),
+    "folder": (Path.mkdir, "cannot read lockfile {}: it is a folder", "name the lockfile itself"),
+    "fifo": (os.mkfifo, "cannot read lockfile {}: it is not a regular file", "name the lockfile itself"),
+    "endless": (
+        lambda path: path.symlink_to("/dev/zero"),
+        "cannot read lockfile {}: it is not a regular file",
+        "name the lockfile itself",
+    ),
+    "circle": (
+        lambda path: path.symlink_to(path.name),
+        "cannot read lockfile {}: Too many levels of symbolic links",
+        "the symbolic links lead round in a circle; remove one",
+    ),
+    "100 MB": (_sparse, "lockfile {} is 100 MB, the most is 16 MB", "name the lockfile itself"),
+    "empty": (Path.touch, "lockfile {} is not valid: it is empty", RESTORE),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_is_no_readable_file(kind: str, tmp_path: Path) -> None:
+    make, message, hint = UNREADABLE[kind]
+    path = tmp_path / "x.lock"
+    make(path)
+    with pytest.raises(LockfileError) as caught:
+        read_file(str(path))
+    assert (caught.value.message, caught.value.hint) == (message.format(path), hint)
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    path.write_bytes(encode(document()))
+    path.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)  # to root, no mode forbids anything
+    try:
+        with pytest.raises(LockfileError) as caught:
+            read_file(str(path))
+    finally:
+        os.seteuid(user)
+    assert str(caught.value) == (
+        f"cannot read lockfile {path}: Permission denied\nhint: check the path and its permissions"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a\0b", "cannot read lockfile 'a\\x00b': not a path"),
+        ("x" * 300, f"cannot read lockfile {'x' * 300}: File name too long"),
+    ],
+)
+def test_a_name_that_is_no_path(name: str, message: str) -> None:
+    with pytest.raises(LockfileError) as caught:
+        read_file(name)
+    assert caught.value.message == message
+
+
+def test_bytes_beyond_the_limit_are_refused_unread() -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(b" " * (16 * 2**20 + 1), "from stdin")
+    assert caught.value.message == "lockfile from stdin is more than 16 MB, the most is 16 MB"
+
+
+# --- what is no lockfile
+
+
+def test_a_lock_cut_off_at_any_byte_is_refused() -> None:
+    whole = encode(document())
+    for end in range(len(whole) - 2):
+        assert re.match(r"it is (empty|not JSON \(line \d+, column \d+: )", problem(whole[:end])), end
+    assert parse(whole[:-1], "x.lock") == document()  # only the final newline is gone
+
+
+def test_a_real_lock_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
+    found = snapshot(complete(tmp_path))
+    whole = encode(document(facts=found.facts, unavailable=found.unavailable))
+    assert len(whole) > 5000
+    for end in random.Random(1).sample(range(1, len(whole) - 2), 500):
+        assert re.match(r"it is not (JSON|UTF-8) \(", problem(whole[:end])), end
+
+
+def test_a_lock_with_any_byte_changed_is_refused_or_read_but_never_a_crash() -> None:
+    whole, draw = encode(document()), random.Random(2)
+    messages = []
+    for _ in range(500):
+        at = draw.randrange(len(whole))
+        changed = whole[:at] + bytes([draw.randrange(256)]) + whole[at + 1 :]
+        try:
+            parse(changed, "x.lock")
+        except LockfileError as error:
+            messages.append(error.message)
+    assert len(messages) > 100
+    assert [message for message in messages if not message.isprintable() or len(message) > 200] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "clause"),
+    [
+        (b"[]", "it holds a list, not an object"),
+        (b"null", "it holds null, not an object"),
+        (b'"x"', "it holds a string, not an object"),
+        (b"3.5", "it holds a number, not an object"),
+        (b"true", "it holds a boolean, not an object"),
+        (b"{}", "`lock_version` must be a whole number and it is missing"),
+        (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
+        (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
+        (b'{"lock_version": 1, "lock_version": 1}', "the key 'lock_version' stands twice in one object"),
+        (b'{"lock_version": NaN}', "NaN is not a JSON number"),
+        (b'{"lock_version": Infinity}', "Infinity is not a JSON number"),
+        (b'{"lock_version": 1e999}', "1e999 is too large for a number"),
+        (b'{"lock_version": 1%s}' % (b"0" * 5000), "a number of 5001 digits is not a fact"),
+        (b'{"facts": "\\ud800"}', "a string holds half a surrogate pair"),
+        (b'{"facts": ' + b'{"a":' * 10_000, "it is nested too deeply"),
+        (b'{"facts": ' + b"[" * 10_000, "it is nested too deeply"),
+    ],
+)
+def test_what_is_no_json_object(data: bytes, clause: str) -> None:
+    assert problem(data) == clause
+
+
+@pytest.mark.parametrize("field", ["created_by", "facts", "unavailable", "policy"])
+def test_a_missing_field_is_named(field: str) -> None:
+    assert problem(encode(document(**{field: ...}))) == f"`{field}` is missing"
+
+
+KINDS: dict[str, Any] = {"null": None, "a boolean": True, "a number": 1, "a string": "x", "a list": [], "an object": {}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("field", "wanted", "clause"),
+    [
+        ("$schema", "a string", "`$schema` must be a string and is {}"),
+        ("created_by", "a string", "`created_by` must be a string and is {}"),
+        ("facts", "an object", "`facts` must be an object and is {}"),
+        ("unavailable", "an object", "`unavailable` must be an object and is {}"),
+        ("policy", "-", "`policy` must be an object of `name` and `overrides`"),
+        ("lock_version", "-", "`lock_version` must be a whole number and it is {}"),
+    ],
+)
+def test_a_field_of_another_type_is_named(field: str, wanted: str, clause: str, kind: str) -> None:
+    data = encode(document(**{field: KINDS[kind]}))
+    if kind == wanted or (field, kind) == ("lock_version", "a number"):
+        assert parse(data, "x.lock") == document(**{field: KINDS[kind]})
+    elif (field, kind) == ("lock_version", "null"):
+        assert problem(data) == "`lock_version` must be a whole number and it is missing"
+    else:
+        assert problem(data) == clause.format(kind)
+
+
+@pytest.mark.parametrize(
+    ("changes", "clause"),
+    [
+        ({"lock_version": 1.0}, "`lock_version` must be a whole number and it is a number"),
+        ({"lock_version": 0}, "there is no lock_version 0"),
+        ({"lock_version": -1}, "there is no lock_version -1"),
+        ({"fact": {}}, "it has an unknown field `fact`"),
+        ({"a\x1b[2Jb": {}}, "it has an unknown field `a\\x1b[2Jb`"),
+        ({"k" * 99: {}}, f"it has an unknown field `{'k' * 57}...`"),
+        ({"facts": {"gpus": {}}}, "`facts` has an unknown section `gpus`"),
+        ({"facts": {"cpu": {"flags": [["a"]]}}}, "`facts.cpu.flags` must be a list of plain values"),
+        ({"facts": {"cpu": {"flags": [{}]}}}, "`facts.cpu.flags` must be a list of plain values"),
+        ({"unavailable": {"a.b": "x"}}, "`unavailable.a.b` must be an object of `reason` and `code`"),
+        ({"unavailable": {"a": {"reason": "x"}}}, "`unavailable.a` must be an object of `reason` and `code`"),
+        ({"unavailable": {"a": {"reason": "x", "code": 1}}}, "`unavailable.a` must hold strings"),
+        ({"unavailable": {"a": {"reason": None, "code": "x"}}}, "`unavailable.a` must hold strings"),
+        ({"unavailable": {"cpu": REASON}}, "`cpu` stands in `facts` and in `unavailable`"),
+        ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` stands in `facts` and in `unavailable`"),
+        ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` stands in `facts` and in `unavailable`"),
+        ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
+        ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string and is a number"),
+        ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
+        ({"policy": {"name": "strict", "overrides": {"a": 1}}}, "`policy.overrides` must be an object of strings"),
+    ],
+)
+def test_a_wrong_structure_is_named(changes: dict[str, Any], clause: str) -> None:
+    assert problem(encode(document(**changes))) == clause
+
+
+def test_facts_nested_too_deeply_are_refused() -> None:
+    facts: dict[str, Any] = {"cpu": {}}
+    node = facts["cpu"]
+    for _ in range(DEPTH_LIMIT - 2):
+        node["n"] = node = {}
+    assert parse(encode(document(facts=facts)), "x.lock")["facts"] == facts
+    node["n"] = {"n": {}}
+    assert problem(encode(document(facts=facts))) == f"`facts.cpu{'.n' * 11}` is nested too deeply"
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "x", [], [1, "x", None], {}, {"deep": {"er": 1}}])
+def test_what_a_fact_holds_is_compared_not_refused(value: Any) -> None:
+    """A value of another type is a difference, which `compare` names by its path."""
+    facts = {"cpu": {"flags": value, "new": value}}
+    assert parse(encode(document(facts=facts)), "x.lock")["facts"] == facts
+
+
+# --- versions
+
+
+@pytest.mark.parametrize(
+    ("writer", "by"),
+    [("envlock 9.0", ", written by envlock 9.0"), (None, ""), ("\x1b[2J", ""), ("w" * 99, ""), ({}, "")],
+)
+def test_a_newer_version_says_who_wrote_it_and_what_to_do(writer: Any, by: str) -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(encode({"lock_version": 2, "created_by": writer, "new": 1}), "x.lock")
+    assert str(caught.value) == (
+        f"lockfile x.lock has lock_version 2{by}; this envlock reads up to 1\n"
+        "hint: upgrade envlock, or capture again with this one: `envlock capture`"
+    )
+
+
+def _from_0(old: dict[str, Any]) -> dict[str, Any]:
+    """Take a made-up version 0, which had one string for the policy and no `unavailable`."""
+    return {**old, "unavailable": {}, "policy": {"name": old["policy"].lower(), "overrides": {}}}
+
+
+def test_an_older_version_is_upgraded_step_by_step() -> None:
+    ancient = encode(document(lock_version=-1, unavailable=..., policy=..., tier="Strict"))
+    old = encode(document(lock_version=0, unavailable=..., policy="Strict"))
+    steps = {0: _from_0, -1: lambda d: {**{k: v for k, v in d.items() if k != "tier"}, "policy": d["tier"]}}
+    assert parse(old, "x.lock", steps) == document(unavailable={})
+    assert parse(ancient, "x.lock", steps) == document(unavailable={})
+
+
+@pytest.mark.parametrize("policy", [..., 3, ["strict"]])
+def test_an_invalid_document_of_an_older_version_is_refused(policy: Any) -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(encode(document(lock_version=0, policy=policy)), "x.lock", {0: _from_0})
+    expected = "lockfile x.lock is not valid: it is not a valid document of lock_version 0"
+    assert caught.value.message == expected
+
+
+def test_what_an_upgrade_gives_is_checked_like_any_other() -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(encode(document(lock_version=0)), "x.lock", {0: lambda old: {**old, "facts": []}})
+    assert caught.value.message == "lockfile x.lock is not valid: `facts` must be an object and is a list"

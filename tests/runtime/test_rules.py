@@ -1,0 +1,125 @@
+"""The rules: a table of verdicts each, and what holds for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from envlock.runtime.report import ABSENT
+from envlock.runtime.rules import RULES, release
+from tests.trees import LEAVES
+
+YES, NO = True, False
+
+VERDICTS: list[tuple[str, Any, Any, bool]] = [
+    ("exact", "1", "1", YES),
+    ("exact", 1, 1.0, NO),
+    ("exact", 1, True, NO),
+    ("exact", None, ABSENT, NO),
+    ("exact", ["a", "b"], ["b", "a"], NO),
+    ("same_minor", "2.17.0", "2.17.1", YES),
+    ("same_minor", "2.17.0+nv25.2", "2.17.1", YES),
+    ("same_minor", "2.17.0rc1", "2.17.0", YES),
+    ("same_minor", "2.17", "2.17.3", YES),
+    ("same_minor", "2.17.0", "2.18.0", NO),
+    ("same_minor", "2.17.0", "3.17.0", NO),
+    ("same_minor", "2.1.0", "2.17.0", NO),
+    ("same_minor", "2", "2.17", NO),
+    ("same_minor", "1!2.0", "1!3.0", NO),
+    ("same_minor", "1!2.0", "2.0", NO),
+    ("same_minor", "1!2.0.1", "1!2.0.2", YES),
+    ("same_minor", "x", "x", YES),
+    ("same_minor", "x", "y", NO),
+    ("same_minor", "2.17.0", None, NO),
+    ("same_minor", "2.17.0", ABSENT, NO),
+    ("same_minor", 2.17, 2.18, NO),
+    ("at_least", "535.104.05", "550.54.14", YES),
+    ("at_least", "535.104.05", "535.104.05", YES),
+    ("at_least", "550.54.14", "535.104.05", NO),
+    ("at_least", "9.3", "10.0", YES),
+    ("at_least", "1.2.0", "1.2", YES),
+    ("at_least", 8, 8.5, YES),
+    ("at_least", 8, 7, NO),
+    ("at_least", True, False, NO),
+    ("at_least", "x", "y", NO),
+    ("at_least", "1.0", ABSENT, NO),
+    ("superset", ["a"], ["b", "a"], YES),
+    ("superset", ["a", "b"], ["b"], NO),
+    ("superset", [], ["b"], YES),
+    ("superset", [1], [True, "1", 1.0], NO),
+    ("superset", ABSENT, ["b"], YES),
+    ("superset", ABSENT, "x", YES),
+    ("superset", ["a"], ABSENT, NO),
+    ("superset", ["a"], None, NO),
+    ("superset", "a", "ab", NO),
+    ("within_3_percent", 100, 103, YES),
+    ("within_3_percent", 100, 97, YES),
+    ("within_3_percent", 100, 103.1, NO),
+    ("within_3_percent", 100, 96.9, NO),
+    ("within_3_percent", 0, 0.0, YES),
+    ("within_3_percent", 0, 1, NO),
+    ("within_3_percent", -100, -102, YES),
+    ("within_3_percent", True, 1, NO),
+    ("within_3_percent", "100", "101", NO),
+    ("within_3_percent", 100, ABSENT, NO),
+    ("ignore", "a", ABSENT, YES),
+    ("ignore", ABSENT, None, YES),
+]
+
+
+@pytest.mark.parametrize(("rule", "locked", "live", "verdict"), VERDICTS)
+def test_verdicts(rule: str, locked: Any, live: Any, verdict: bool) -> None:
+    assert RULES[rule](locked, live) is verdict
+
+
+def test_every_rule_has_a_yes_and_a_no_here_but_ignore() -> None:
+    told = {(rule, verdict) for rule, _, _, verdict in VERDICTS}
+    assert told == {(rule, verdict) for rule in RULES for verdict in (YES, NO)} - {("ignore", NO)}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(value=LEAVES)
+def test_every_rule_accepts_what_was_locked(rule: str, value: Any) -> None:
+    assert RULES[rule](value, value)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(locked=LEAVES, live=LEAVES)
+def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(rule: str, locked: Any, live: Any) -> None:
+    verdict: object = RULES[rule](locked, live)
+    assert verdict in ([True] if RULES["exact"](locked, live) else [True, False])
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "ignore"])
+@given(locked=LEAVES)
+def test_only_ignore_accepts_that_something_is_gone(rule: str, locked: Any) -> None:
+    assert RULES[rule](locked, ABSENT) is False
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("ignore", "superset")])
+@given(live=LEAVES)
+def test_only_ignore_and_superset_accept_what_the_lock_does_not_have(rule: str, live: Any) -> None:
+    assert RULES[rule](ABSENT, live) is False
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("2.17.0+nv25.2", (0, 2, 17, 0)),
+        ("2.18.0rc1", (0, 2, 18, 0)),
+        ("2.18rc1", (0, 2, 18)),
+        ("535.104.05", (0, 535, 104, 5)),
+        ("1!2.0", (1, 2, 0)),
+        ("x!2.0", None),
+        ("+nv", None),
+        ("", None),
+        ("nightly", None),
+        ("1" * 101, None),
+        (2.17, None),
+        (None, None),
+    ],
+)
+def test_release(version: Any, numbers: tuple[int, ...] | None) -> None:
+    assert release(version) == numbers

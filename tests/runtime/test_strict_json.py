@@ -1,0 +1,120 @@
+"""The JSON reader: what it takes, `json` takes alike; what it refuses, it names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.runtime import strict_json
+
+ENVLOCK = str(Path(strict_json.__file__).parents[2])
+
+SCALARS = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.recursive(SCALARS | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=20)
+
+REFUSED = {
+    b"": "it is empty",
+    b" \n\t\r ": "it is empty",
+    b"\xef\xbb\xbf{}": "it starts with a byte order mark (BOM)",
+    b'{"a": "\xff"}': "it is not UTF-8 (byte 7)",
+    b'"\xed\xa0\x80"': "it is not UTF-8 (byte 1)",
+    b'{"a": 1, "b": 2, "a": 1}': "the key 'a' stands twice in one object",
+    b'[{"b": {"c": 1, "c": 2}}]': "the key 'c' stands twice in one object",
+    b'{"\\u0061": 1, "a": 2}': "the key 'a' stands twice in one object",
+    b"NaN": "NaN is not a JSON number",
+    b"[Infinity]": "Infinity is not a JSON number",
+    b'{"a": -Infinity}': "-Infinity is not a JSON number",
+    b"1e999": "1e999 is too large for a number",
+    b"[-1e999]": "-1e999 is too large for a number",
+    b"1" * 41: "a number of 41 digits is not a fact",
+    b"[1, 2": "it is not JSON (line 1, column 6: Expecting ',' delimiter)",
+    b"[1,": "it is not JSON (line 1, column 4: a value is missing)",
+    b"[" * 10_000 + b"]" * 10_000: "it is nested too deeply",
+    b'{"a":' * 10_000 + b"1" + b"}" * 10_000: "it is nested too deeply",
+    b"{}\n{}": "it is not JSON (line 2, column 1: extra data after the document)",
+    b"{} x": "it is not JSON (line 1, column 4: extra data after the document)",
+    b"\n\n  nope": "it is not JSON (line 3, column 3: a value is missing)",
+    b'"\\ud83d"': "a string holds half a surrogate pair",
+    b'{"\\uDC00": 1}': "a string holds half a surrogate pair",
+    b'[[{"a": ["x\\udfff"]}]]': "a string holds half a surrogate pair",
+}
+TAKEN: dict[bytes, Any] = {
+    b' {"a": [1, 1.0, true, null, "x"]} \n': {"a": [1, 1.0, True, None, "x"]},
+    b'"\\ud83d\\ude00 \xf0\x9f\x98\x80"': "\U0001f600 \U0001f600",
+    b"1" * 40: int("1" * 40),
+    b"1e308": 1e308,
+    b"[" * 100 + b"]" * 100: json.loads("[" * 100 + "]" * 100),
+}
+
+
+@pytest.mark.parametrize("data", REFUSED, ids=lambda data: ascii(data[:20]))
+def test_what_is_refused_is_named(data: bytes) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
+        strict_json.parse(data)
+    assert str(caught.value) == REFUSED[data]
+
+
+@pytest.mark.parametrize("data", TAKEN, ids=lambda data: ascii(data[:20]))
+def test_what_is_taken(data: bytes) -> None:
+    assert strict_json.parse(data) == TAKEN[data]
+
+
+@given(VALUES)
+def test_it_reads_what_json_writes(value: Any) -> None:
+    assert repr(strict_json.parse(json.dumps(value).encode())) == repr(value)
+    assert repr(strict_json.parse(json.dumps(value, ensure_ascii=False, indent=2).encode())) == repr(value)
+
+
+@given(st.binary(max_size=60) | TEXTS.map(str.encode) | VALUES.map(lambda v: json.dumps(v).encode()[:-1]))
+def test_any_bytes_are_read_or_refused_in_one_short_clause(data: bytes) -> None:
+    try:
+        strict_json.parse(data)
+    except ValueError as error:
+        message = str(error)
+        assert (message.isprintable(), message[-1:] == ".", len(message) < 200) == (True, False, True)
+
+
+@pytest.mark.parametrize("data", [b'{"%s":1,"%s":1}' % (b"k" * 9999, b"k" * 9999), b"1" * 9999 + b".5e999"])
+def test_a_long_culprit_makes_no_long_message(data: bytes) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        strict_json.parse(data)
+    assert len(str(caught.value)) < 120
+
+
+def test_half_a_surrogate_at_any_depth_is_no_crash() -> None:
+    messages = set()
+    for depth in range(800, 1010):  # around the recursion limit
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            strict_json.parse(b"[" * depth + b'"\\ud800"' + b"]" * depth)
+        messages.add(str(caught.value))
+    assert messages == {"a string holds half a surrogate pair", "it is nested too deeply"}
+
+
+def test_without_the_c_scanner_the_verdicts_are_the_same() -> None:
+    """`_json` is private to CPython: where it is missing or changed, `json` stands in."""
+    code = f"""
+import sys
+sys.path.append({ENVLOCK!r})
+sys.modules["_json"] = None
+from envlock.runtime import strict_json
+for data, message in {REFUSED!r}.items():
+    try:
+        strict_json.parse(data)
+        raise SystemExit("taken: %r" % data)
+    except ValueError as error:
+        # where it is wrong is the same, what is said of it is `json`'s own
+        assert str(error).partition(":")[0] == message.partition(":")[0], (data[:40], str(error), message)
+for data, value in {TAKEN!r}.items():
+    assert strict_json.parse(data) == value, data
+assert "json" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,96 @@
+"""What importing and asserting cost in modules: the facade imports nothing, the assertion almost nothing."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import envlock as facade
+
+FORBIDDEN = {
+    *("pydantic", "pydantic_core", "typer", "click", "rich", "docker", "jinja2", "numpy", "tensorflow", "pynvml"),
+    *("importlib.metadata", "json", "re", "dataclasses", "typing", "pathlib", "subprocess", "email", "zipfile"),
+}
+ISOLATED = [sys.executable, "-S", "-c"]
+"""Without `site`, whose .pth files import what they like."""
+
+
+def python(code: str, *args: str) -> Any:
+    """Run code that prints one JSON value in a fresh interpreter that has nothing but this envlock."""
+    parent = str(Path(facade.__file__).parents[1])
+    prelude = f"import sys; sys.path.append({parent!r}); before = set(sys.modules)\n"
+    printing = "\nimport json; print(json.dumps(sorted(gained)))"
+    argv = [*ISOLATED, prelude + code + printing, *args]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_import_adds_the_facade_and_nothing_else() -> None:
+    assert python("import envlock\ngained = set(sys.modules) - before") == ["envlock"]
+
+
+def test_assert_locked_imports_nothing_dear(tmp_path: Path) -> None:
+    lock = tmp_path / "envlock.lock"
+    # The live facts, written by the same kind of process, as the authoring half is not importable here.
+    take = """
+from envlock.runtime.capture import snapshot
+found = snapshot()
+import json
+document = {"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
+            "policy": {"name": "strict", "overrides": {}}}
+open(sys.argv[1], "w").write(json.dumps(document))
+gained = []
+"""
+    assert python(take, str(lock)) == []
+    check = """
+import envlock
+assert envlock.assert_locked(sys.argv[1]).match
+gained = set(sys.modules) - before
+"""
+    gained = set(python(check, str(lock)))
+    assert "envlock.runtime.assertion" in gained  # or the next line could not fail
+    assert gained & FORBIDDEN == set()
+
+
+@pytest.mark.parametrize("name", sorted(facade._EXPORTS))
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(facade, name) is getattr(importlib.import_module(facade._EXPORTS[name]), name)
+
+
+def test_type_checkers_see_the_same_names_from_the_same_places() -> None:
+    tree = ast.parse(Path(facade.__file__).read_text(encoding="utf-8"))
+    guard = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: node.module for node in guard.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == facade._EXPORTS
+
+
+def test_all_is_what_can_be_asked_for() -> None:
+    assert facade.__all__ == ["__version__", *sorted(facade._EXPORTS)]
+    assert dir(facade) == sorted(facade.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'envlock' has no attribute 'assert_lock'$"):
+        getattr(facade, "assert_lock")  # noqa: B009 (as an attribute, mypy refuses it)
+
+
+def test_without_the_authoring_half_its_names_say_what_to_install() -> None:
+    code = """
+import envlock
+gained = []
+try:
+    envlock.capture
+except ImportError as error:
+    gained = [str(error)]
+"""
+    assert python(code) == ["envlock.capture needs pydantic: pip install tf-envlock"]
