@@ -64,7 +64,7 @@ class _Call:
             self.signature += "s"
             self.key.append((argument.value or b"").decode("ascii"))
         else:
-            self._add_number(int(getattr(argument, "value", argument)))
+            self._add_number(int(argument if isinstance(argument, int) else argument.value))
 
     def _add_out(self, target: Any) -> None:
         if isinstance(target, ctypes._Pointer):

@@ -45,11 +45,15 @@ def children() -> list[int]:
     return [int(pid) for pid in listed]
 
 
+def open_fds() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Any:
-    fds, processes = os.listdir("/proc/self/fd"), children()
+    fds, processes = open_fds(), children()
     yield
-    assert len(os.listdir("/proc/self/fd")) == len(fds)
+    assert open_fds() == fds
     assert children() == processes
 
 
@@ -139,7 +143,7 @@ def test_an_answer_that_is_none(program: str, expected: dict[str, Any], monkeypa
 
 
 def test_an_answer_counts_although_the_child_then_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "import os, time; os.write(1, b'{\"status\": \"ok\"}'); os.close(1); time.sleep(60)"
+    program = 'import os, time; os.write(1, b\'{"status": "ok"}\'); os.close(1); time.sleep(60)'
     monkeypatch.setattr(probe, "_command", lambda python, host: [python, "-I", "-S", "-c", program])
     answer, seconds = timed(Host(), 0.5)
     assert answer == {"status": "ok"}

@@ -146,9 +146,7 @@ def test_what_cuda_shows(
         (None, MIG, FAST, None, "mig-driver-unknown"),
     ],
 )
-def test_what_cannot_be_told(
-    text: str | None, gpus: list[Gpu], order: str, branch: int | None, code: str
-) -> None:
+def test_what_cannot_be_told(text: str | None, gpus: list[Gpu], order: str, branch: int | None, code: str) -> None:
     with pytest.raises(Undecided) as raised:
         choose(parse(text), gpus, order, branch)
     assert raised.value.code == code
