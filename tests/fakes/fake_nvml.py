@@ -109,7 +109,7 @@ class FakeNvml:
 
     def _answer(self, symbol: str, arguments: tuple[Any, ...]) -> int:
         if symbol in self.errors:
-            return self.errors[symbol]
+            return int(self.errors[symbol])
         if not self.inits and symbol not in ("nvmlInitWithFlags", "nvmlSystemGetNVMLVersion", "nvmlShutdown"):
             return UNINITIALIZED
         about_device = symbol.startswith("nvmlDeviceGet") and not symbol.startswith(
