@@ -14,7 +14,7 @@ import pytest
 
 from envlock.runtime.collectors import gpu
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.gpu import failures, hostfs, probe
+from envlock.runtime.gpu import child, failures, hostfs, probe
 from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import Profile, profile, pynvml
 from tests.fakes.replay import Machine
@@ -113,6 +113,23 @@ def test_a_library_that_cannot_be_loaded(data: bytes, words: str, tmp_path: Path
     (tmp_path / "lib/libnvidia-ml.so.1").write_bytes(data)
     found = reason(gpu.collect(machine.host()))
     assert found == Unavailable(UNLOADABLE.format(words), "library-unloadable")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("/home/ada/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "wrong ELF class: ELFCLASS32"),
+        (
+            "/lib/libc.so.6: version `GLIBC_2.38' not found (required by /home/ada/libnvidia-ml.so.1)",
+            "version `GLIBC_2.38' not found",
+        ),
+        ("/home/ada/x.so: odd words about: /home/ada", "the loader refuses it"),
+    ],
+)
+def test_what_the_loader_says_is_told_without_paths(said: str, words: str) -> None:
+    error = RuntimeError()
+    error.__context__ = OSError(said)
+    assert child._loader_words(error) == words
 
 
 @pytest.mark.parametrize(
@@ -217,9 +234,10 @@ def test_the_binding_is_missing(tmp_path: Path) -> None:
     assert reason(gpu.collect(host)) == Unavailable(NO_BINDING, "no-binding")
 
 
-def test_the_binding_is_something_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["version = 1", "raise RuntimeError('other software')", "print 'Python 2'"])
+def test_the_binding_is_something_else(text: str, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
-    (tmp_path / "site/pynvml.py").write_text("version = 1\n", encoding="ascii")
+    (tmp_path / "site/pynvml.py").write_text(f"{text}\n", encoding="ascii")
     machine = Machine(tmp_path, profile(T4))
     host = Host(str(machine.root), machine.environ, [str(tmp_path / "site")])
     assert reason(gpu.collect(host)) == Unavailable(FOREIGN, "foreign-binding")
