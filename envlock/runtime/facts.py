@@ -47,6 +47,8 @@ def split(tree: Mapping[str, Any]) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
         kept: Tree = {}
         for key, value in node.items():
             path = prefix + key
+            if not _printable(value):
+                value = Unavailable("it holds characters that cannot be printed", "malformed")
             if isinstance(value, Unavailable):
                 unavailable[path] = {"reason": value.reason, "code": value.code}
             elif isinstance(value, dict):
@@ -56,6 +58,12 @@ def split(tree: Mapping[str, Any]) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
         return kept
 
     return keep(tree, ""), unavailable
+
+
+def _printable(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_printable, value))
+    return not isinstance(value, str) or (len(value) <= 1000 and (value.isprintable() or not value))
 
 
 def same(left: Any, right: Any) -> bool:

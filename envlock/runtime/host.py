@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 READ_LIMIT = 4 * 1024 * 1024
 """Bytes: the largest file a collector reads whole (the largest met is a 1.5 MB RECORD)."""
@@ -24,6 +24,7 @@ class Host:
         root: folder that stands for `/` of the machine; paths of the Python environment are not moved.
         environ: the variables as they are now; `os.environ` when not given.
         path: the import path to search for distributions; `sys.path` when not given.
+        started_with: the variables the process was started with; `/proc/self/environ` when not given.
     """
 
     def __init__(
@@ -31,11 +32,14 @@ class Host:
         root: str = "/",
         environ: Optional[Mapping[str, str]] = None,
         path: Optional[List[str]] = None,
+        started_with: Optional[Mapping[str, str]] = None,
     ) -> None:
         self.root = root
         self.environ = os.environ if environ is None else environ
         self.path = sys.path if path is None else path
-        self._start: Optional[Dict[str, str]] = None
+        self.cache: Dict[str, Any] = {}
+        """What one collector found out and the next one needs; lives as long as the host does."""
+        self._start: Optional[Mapping[str, str]] = started_with
 
     def system(self, path: str) -> str:
         """Return where the absolute `path` of this machine lies."""

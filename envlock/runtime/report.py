@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from envlock.runtime.facts import Unavailable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Tuple
@@ -21,6 +23,10 @@ class Absent:
     def __repr__(self) -> str:
         return "absent"
 
+    def __reduce__(self) -> str:
+        """Stay the one object after a journey through pickle."""
+        return "ABSENT"
+
 
 ABSENT = Absent()
 
@@ -31,8 +37,8 @@ class Finding:
     Attributes:
         path: dotted path of the fact, such as `tensorflow.version`.
         rule: the policy's rule for it, such as `exact`.
-        expected, actual: the two values; `ABSENT` where a side does not have the path at all, text where a side
-            could not be told.
+        expected, actual: the two values; `ABSENT` where a side does not have the path at all, `Unavailable` where
+            it could not be told.
         severity: `error`, `unknown` or `info`.
         why: one sentence: what this fact can do to the bits.
         fix: one sentence: what to do.
@@ -66,9 +72,9 @@ class Finding:
         self.weight = weight
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the finding as JSON values; an absent side has no key."""
+        """Return JSON values: a side that is absent has no key, one that could not be told is an object."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "weight"}
-        return {name: value for name, value in fields.items() if value is not ABSENT}
+        return {name: _json_value(value) for name, value in fields.items() if value is not ABSENT}
 
 
 class Report:
@@ -133,19 +139,28 @@ class Report:
         for finding in info:
             yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)} ({finding.why})"
 
+    def to_text(self) -> str:
+        """Return the report as plain text, as the exception shows it."""
+        return "\n".join(line for _, line in self.lines())
+
     def _title(self, errors: int, unknown: int) -> str:
         if errors:
             more = f"; {_count(unknown, 'more fact')} could not be collected" if unknown else ""
-            return f"does not match under policy {self.policy}: {_count(errors, 'fact')} differ{more}"
+            differ = "differs" if errors == 1 else "differ"
+            return f"does not match under policy {self.policy}: {_count(errors, 'fact')} {differ}{more}"
         if unknown:
             return f"cannot tell under policy {self.policy}: {_count(unknown, 'fact')} could not be collected"
         return f"matches under policy {self.policy}"
 
     def _sentence(self, finding: Finding) -> str:
-        return (
-            f"{clean(finding.path)} is {show(finding.actual)} {_where(self.actual_name)}, "
-            f"{self.expected_name} has {show(finding.expected)}"
-        )
+        path, wanted = clean(finding.path), f"{self.expected_name} has {show(finding.expected)}"
+        if isinstance(finding.actual, Unavailable):
+            return f"{path} could not be told {_where(self.actual_name)}: {show(finding.actual)} ({wanted})"
+        return f"{path} is {show(finding.actual)} {_where(self.actual_name)}, {wanted}"
+
+
+def _json_value(value: Any) -> Any:
+    return {"unavailable": value.reason, "code": value.code} if isinstance(value, Unavailable) else value
 
 
 def _where(name: str) -> str:
@@ -160,6 +175,8 @@ def show(value: Any) -> str:
     """Return a fact as people read it: null is "none", long lists are cut, control characters are escaped."""
     if value is None:
         return "none"
+    if isinstance(value, Unavailable):
+        return clean(value.reason)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

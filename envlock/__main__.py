@@ -1,0 +1,5 @@
+"""`python -m envlock`."""
+
+from envlock.cli import main
+
+main()

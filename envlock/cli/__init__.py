@@ -1,0 +1,61 @@
+"""The command line: one file a command. This file builds the program, and is the only place that exits."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from envlock import __version__
+from envlock.cli import capture, diff, run, show, verify
+from envlock.cli.output import fail
+from envlock.runtime.errors import EnvlockError
+
+BUG = 70
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="envlock",
+    help="Lock everything below a TensorFlow script that can change its bits, and refuse to start when it changed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # plain help: the same in every terminal and every version of rich
+)
+app.command()(capture.capture)
+app.command()(show.show)
+app.command()(verify.verify)
+app.command()(diff.diff)
+app.command(cls=run.RunCommand)(run.run)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"envlock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the program and exit: 0 to 5 as the README's table says, 70 for a bug, 130 when interrupted."""
+    try:
+        app(prog_name="envlock")
+    except EnvlockError as error:
+        fail(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception:  # a crash must never read as "does not match", which is Python's own exit code for it
+        traceback.print_exc()
+        print(f"error: this is a bug in envlock {__version__}; please report it with the lines above", file=sys.stderr)
+        sys.exit(BUG)

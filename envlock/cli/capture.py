@@ -1,0 +1,86 @@
+"""`envlock capture`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli import config as settings
+from envlock.cli.options import PolicyOption, PythonOption, QuietOption, live, target
+from envlock.cli.output import emit, talk
+from envlock.lock.capture import capture as take
+from envlock.lock.document import dump
+from envlock.lock.models import Lockfile
+from envlock.lock.writer import write_atomically
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.lockfile import read_file
+
+
+def capture(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
+    ] = None,
+    policy: PolicyOption = None,
+    python: PythonOption = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the live environment into a lockfile.
+
+    Nothing of TensorFlow is imported, no secret and no name of user or host is recorded, and the same environment
+    always gives the same bytes.
+
+    \b
+    Examples:
+      envlock capture                            write ./envlock.lock, or renew the nearest one
+      envlock capture -o gpu.lock -p same-arch   another file, another policy
+      envlock capture --python .venv/bin/python  of an environment that has no envlock
+      envlock capture --check                    in CI: exit 1 when the committed lock is out of date
+    """
+    config = settings.load(Path.cwd())
+    lock = take(settings.policy_name(policy, config), config.overrides, live(python))
+    data = dump(lock)
+    if output is not None and str(output) == "-":
+        emit(data)
+        return
+    path = target(output, config)
+    if check:
+        _check(path, data, quiet)
+        return
+    write_atomically(path, data)
+    talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
+
+
+def _check(path: Path, data: bytes, quiet: bool) -> None:
+    old = path.read_bytes() if path.is_file() else None
+    if old == data:
+        talk(f"{path} is up to date", quiet=quiet)
+        return
+    talk(f"{path} would change: {_changes(path, data) if old is not None else 'it does not exist'}", quiet=quiet)
+    raise typer.Exit(1)
+
+
+def _changes(path: Path, data: bytes) -> str:
+    from envlock.api import diff
+    from envlock.lock.document import parse
+
+    try:
+        read_file(str(path))
+        report = diff(path, parse(data, "to be written"))
+    except LockfileError as error:
+        return f"it is not a valid lockfile ({error.message})"
+    return "\n" + report.to_text() if report.findings else "its policy or its writer is another"
+
+
+def _summary(lock: Lockfile) -> str:
+    facts = lock.facts
+    parts = [f"{len(facts.packages or {})} packages"]
+    if facts.tensorflow is not None:
+        parts.insert(0, f"TensorFlow {facts.tensorflow.version or '(version unknown)'}")
+    if lock.unavailable:
+        number = len(lock.unavailable)
+        parts.append(f"{number} {'fact' if number == 1 else 'facts'} could not be told (`envlock show` lists them)")
+    return ", ".join(parts) + f", policy {lock.policy.name}"

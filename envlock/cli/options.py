@@ -1,0 +1,95 @@
+"""The options that several commands share, and finding the lockfile they mean."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from envlock.cli.config import Config
+from envlock.lock.interpreter import snapshot_of
+from envlock.runtime import lockfile
+from envlock.runtime.assertion import locate
+from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.errors import UsageError
+
+STDIN = "-"
+
+LockArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="LOCK",
+        envvar="ENVLOCK_LOCK",
+        help="The lockfile; - is stdin. Default: the nearest envlock.lock, from here upwards.",
+        show_default=False,
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        envvar="ENVLOCK_POLICY",
+        help="How closely: strict, same-arch or functional. Default: the lock's own.",
+        show_default=False,
+    ),
+]
+PythonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        envvar="ENVLOCK_PYTHON",
+        help="Look at the environment of this interpreter; envlock need not be installed there.",
+        show_default=False,
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
+
+
+def live(python: Path | None) -> Snapshot:
+    """Return the facts of this environment, or of the interpreter named.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it gave no facts.
+    """
+    return snapshot() if python is None else snapshot_of(python)
+
+
+def one_of(value: str, choices: list[str], what: str) -> str:
+    """Return `value` when it is one of the choices.
+
+    Raises:
+        UsageError: it is not; the hint lists them.
+    """
+    if value not in choices:
+        raise UsageError(f"there is no {what} `{value}`", hint=f"there are: {', '.join(choices)}")
+    return value
+
+
+def read_document(lock: str | None, config: Config) -> tuple[str, dict[str, Any]]:
+    """Return the name and the checked document of the lockfile that is meant.
+
+    Raises:
+        LockfileError: there is none, or it is invalid.
+    """
+    if lock == STDIN:
+        return "stdin", lockfile.parse(sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1), "from stdin")
+    path = lock or (str(config.lock) if config.lock else None) or _near()
+    return path, lockfile.read_file(path)
+
+
+def target(output: Path | None, config: Config) -> Path:
+    """Return where `capture` writes: the file named, the project's, the nearest one there is, or a new one here."""
+    near = lockfile.find(str(Path.cwd()))
+    return output or config.lock or (Path(near) if near else Path(lockfile.NAME))
+
+
+def _near() -> str:
+    path = locate()
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,110 @@
+"""The tables, as typed rows: each is validated when it is read, and each row names its source.
+
+For the authoring half and the generators; the runtime half reads the JSON made from these.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Sentence = Annotated[str, Field(pattern=r"^\S.*[.]$", max_length=320)]
+Text = Annotated[str, Field(min_length=1)]
+Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "ignore"]
+ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
+"""How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
+
+
+class Row(BaseModel):
+    """A row of a table: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Variable(Row):
+    """An environment variable that can change bits (environ.toml explains the columns)."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+    component: Text
+    read_by: Text
+    tensorflow: list[Text]
+    read_at: Literal["process-start", "any-time"]
+    records: Literal["bool", "integer", "word", "flags", "devices", "digest"]
+    bits: Literal["yes", "conditional", "hardware", "memory", "unknown", "no"]
+    strict: Literal["exact", "ignore"] = "exact"
+    functional: Literal["exact", "ignore"]
+    why: Sentence
+    sources: Annotated[list[Text], Field(min_length=1)]
+
+    @property
+    def weight(self) -> int:
+        """How likely this variable, being different, explains other bits (0 to 100)."""
+        return ABOUT_BITS.get(self.bits, 30)
+
+    @property
+    def fix(self) -> str:
+        """What to do about a difference, in one sentence."""
+        return f"Set or unset {self.name} as the lock has it, before the process starts (`envlock run` does)."
+
+
+class Fact(Row):
+    """A path pattern, its rules and its reason (policy.toml explains the columns)."""
+
+    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
+    why: Sentence
+    fix: Sentence
+    source: Text
+    weight: Annotated[int, Field(ge=0, le=100)]
+    strict: Rule
+    same_arch: Rule
+    functional: Rule
+
+
+class PolicyTable(Row):
+    """policy.toml."""
+
+    evidence: dict[str, Text]
+    policies: dict[str, Text]
+    fact: list[Fact]
+
+
+@cache
+def policy_table() -> PolicyTable:
+    """Return the paths, their rules and their reasons."""
+    return PolicyTable.model_validate(read("policy"))
+
+
+@cache
+def variables() -> tuple[Variable, ...]:
+    """Return the determinism variables, sorted by name."""
+    return tuple(Variable.model_validate(row) for row in read("environ")["variable"])
+
+
+@cache
+def cpu_flags() -> list[str]:
+    """Return the CPU flags that choose kernels, sorted."""
+    groups = [FlagGroup.model_validate(row) for row in read("cpu_flags")["group"]]
+    return sorted({flag for group in groups for flag in group.flags})
+
+
+class FlagGroup(Row):
+    """CPU flags that share a reason (cpu_flags.toml)."""
+
+    machine: Literal["x86-64", "aarch64"]
+    flags: list[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]]
+    why: Sentence
+    sources: Annotated[list[Text], Field(min_length=1)]
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return a table as it stands in its TOML file."""
+    return tomllib.loads(files("envlock").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))

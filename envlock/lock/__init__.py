@@ -1,0 +1,1 @@
+"""The lockfile: its models are the format, its writer is the only one."""

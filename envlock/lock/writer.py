@@ -1,0 +1,65 @@
+"""Write a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from envlock.runtime.errors import LockfileError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: whoever reads it sees the old bytes or the new ones, also after a crash.
+
+    A temporary file in the same folder is written, flushed to the disk and renamed. A symbolic link is followed, and
+    the mode of an existing file is kept.
+
+    Raises:
+        LockfileError: it cannot be written; what was there is untouched.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        if target.exists() and not target.is_file():
+            raise LockfileError(f"cannot write lockfile {path}: it is not a regular file", hint="name a file")
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        temporary = Path(name)
+    except OSError as error:
+        raise _failure(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise _failure(path, error) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+    _sync_folder(target.parent)
+
+
+def _failure(path: Path, error: OSError) -> LockfileError:
+    return LockfileError(
+        f"cannot write lockfile {path}: {error.strerror}", hint="the old file, if there was one, is untouched"
+    )
+
+
+def _umask() -> int:
+    """Return the process's umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system syncs folders; the rename is done by now
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,109 @@
+"""`assert_locked()`: line 1 of a script. Refuses to go on when the live environment is not the locked one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from envlock.runtime.errors import EnvironmentMismatch, LockfileError, UsageError
+from envlock.runtime.lockfile import NAME, find, read_file
+from envlock.runtime.verify import verify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional, Tuple, Union
+
+    from envlock.runtime.report import Report
+
+MODES = ("enforce", "warn", "off")
+
+_verified: Dict[Tuple[Any, ...], Report] = {}
+"""Verdicts of this process; a forked child inherits them, and so pays nothing."""
+
+
+def assert_locked(
+    path: Optional[Union[str, os.PathLike[str]]] = None, policy: Optional[str] = None
+) -> Optional[Report]:
+    """Return the report when the live environment is the locked one, else refuse.
+
+    Call it before `import tensorflow`: afterwards, a variable that has changed since the process started cannot be
+    told. A second call in the same process, or in a forked child, costs microseconds, unless the lockfile or a
+    variable has changed since. A spawned child verifies again: it is a new process, and may differ.
+
+    Args:
+        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder upwards,
+            else from the script's folder upwards.
+        policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lock's own.
+
+    Returns:
+        The report; None when `ENVLOCK_MODE=off` kept it from looking.
+
+    Raises:
+        EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be collected. With
+            `ENVLOCK_MODE=warn` this is printed to stderr instead.
+        LockfileError: there is no lockfile, or it is invalid.
+        UsageError: the policy or `ENVLOCK_MODE` does not exist.
+    """
+    mode = _mode()
+    if mode == "off":
+        _say("ENVLOCK_MODE=off: the environment is NOT verified")
+        return None
+    lockfile = locate(path)
+    chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
+    key = _key(lockfile, chosen)
+    report = _verified.get(key)
+    if report is None:
+        report = verify(read_file(lockfile), chosen)
+        if report.match:
+            _verified[key] = report
+    if not report.match:
+        mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
+        if mode == "enforce":
+            raise mismatch
+        _say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
+    return report
+
+
+def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
+    """Return the lockfile to use: the one named, `$ENVLOCK_LOCK`, or the nearest one.
+
+    Raises:
+        LockfileError: none is named and none is near.
+    """
+    named = os.fspath(path) if path is not None else os.environ.get("ENVLOCK_LOCK")
+    if named:
+        return named
+    starts = [os.getcwd()]
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if isinstance(script, str):
+        starts.append(os.path.dirname(os.path.abspath(script)))
+    for start in starts:
+        found = find(start)
+        if found is not None:
+            return found
+    raise LockfileError(
+        f"no {NAME} in {starts[0]} or any folder above it",
+        hint="make one with `envlock capture`, or name one in ENVLOCK_LOCK",
+    )
+
+
+def _mode() -> str:
+    mode = os.environ.get("ENVLOCK_MODE") or "enforce"
+    if mode not in MODES:
+        raise UsageError(f"ENVLOCK_MODE is `{mode}`", hint=f"it can be: {', '.join(MODES)}")
+    return mode
+
+
+def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
+    """Return what a verdict holds for: this lockfile as it is now, this policy, these variables, TF imported or not."""
+    try:
+        status = os.stat(lockfile)
+        identity: Tuple[Any, ...] = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    except OSError:
+        identity = ()
+    return (lockfile, identity, policy, "tensorflow" in sys.modules, hash(frozenset(os.environ.items())))
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"envlock: {text}\n")

@@ -1,0 +1,32 @@
+"""The CUDA libraries that TensorFlow's loader takes in this process, told from files alone.
+
+No CUDA library is loaded: whoever loads one before TensorFlow is imported changes which one TensorFlow uses.
+"""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.build_info import LIMIT, parse_build_info
+from envlock.runtime.distributions import package_folder
+from envlock.runtime.host import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+
+def collect(host: Host) -> Optional[Tree]:
+    """Return which file of each CUDA library TensorFlow would load, and why; None without a CUDA build of it."""
+    package = package_folder(host, "tensorflow")
+    if package is None:
+        return None
+    build = parse_build_info(read_text(os.path.join(package, "python/platform/build_info.py"), LIMIT) or "")
+    if not build.get("is_cuda_build"):
+        return None
+    from envlock.runtime.cuda.section import section  # costs 3 ms to import, which a CPU build need not pay
+
+    return section(host, package, build)

@@ -1,0 +1,76 @@
+"""Keras: its version, and the defaults that `keras.json` in the home folder sets unseen."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime import strict_json
+from envlock.runtime.distributions import installed
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional, Union
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+DEFAULTS: Dict[str, Any] = {
+    "backend": "tensorflow",
+    "epsilon": 1e-07,
+    "floatx": "float32",
+    "image_data_format": "channels_last",
+    "nnx_enabled": False,
+}
+"""What Keras takes where `keras.json` is silent (keras 2.12 to 3.15, keras/src/backend/config.py)."""
+
+DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
+
+
+def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
+    """Return the Keras versions and the effective configuration; None without Keras."""
+    versions = {name: found.version for name, found in installed(host).items() if name in DISTRIBUTIONS}
+    if not versions:
+        return None
+    return {
+        "version": versions.get("keras", versions.get("keras-nightly")),
+        "legacy_version": versions.get("tf-keras", versions.get("tf-keras-nightly")),
+        "config": _config(host),
+    }
+
+
+def _config(host: Host) -> Union[Tree, Unavailable]:
+    """Return what Keras would take: `KERAS_BACKEND`, then keras.json, then its defaults."""
+    written = _keras_json(host)
+    if isinstance(written, Unavailable):
+        return written
+    config: Tree = {}
+    for name, default in DEFAULTS.items():
+        value = written.get(name, default)
+        fits = type(value) is type(default) and (not isinstance(value, str) or _plain(value))
+        config[name] = value if fits else Unavailable(f"keras.json sets {name} to something unexpected", "malformed")
+    backend = host.environ.get("KERAS_BACKEND", "")
+    if backend:
+        config["backend"] = backend if _plain(backend) else Unavailable("KERAS_BACKEND is no word", "malformed")
+    return config
+
+
+def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
+    folder = host.environ.get("KERAS_HOME")
+    if not folder:
+        home = os.path.expanduser("~")
+        folder = os.path.join(home if os.access(home, os.W_OK) else "/tmp", ".keras")  # noqa: S108 (so does Keras)
+    try:
+        text = read_text(os.path.join(os.path.expanduser(folder), "keras.json"))
+    except OSError as error:
+        return Unavailable(f"keras.json cannot be read: {error.strerror}", "permission-denied")
+    try:
+        written = strict_json.parse((text or "{}").encode("utf-8", "surrogateescape"))
+    except ValueError:
+        return {}  # Keras ignores a file that is not JSON
+    return written if isinstance(written, dict) else {}
+
+
+def _plain(word: str) -> bool:
+    return len(word) <= 32 and word.replace("_", "").isalnum() and word.isascii()

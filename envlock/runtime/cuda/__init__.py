@@ -1,0 +1,1 @@
+"""TensorFlow's CUDA libraries, told without loading one of them."""

@@ -1,0 +1,94 @@
+"""The section `cuda`: every library that TensorFlow would load, and the ptxas that XLA would run."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.cuda.libraries import LIBRARIES, OTHER_USERS, is_cuda
+from envlock.runtime.cuda.library_facts import CudaFacts
+from envlock.runtime.cuda.ptxas import CUDA_HOME_SINCE, candidates, refused
+from envlock.runtime.cuda.resolution import Replay, Resolved
+from envlock.runtime.cuda.versions import Headers
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.loader.elf import read_elf
+from envlock.runtime.loader.search import Loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Mapping, Optional, Tuple
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+
+def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
+    """Return the facts of every CUDA library by key, `ptxas` and `other_cuda`.
+
+    A library that this TensorFlow does not use has `linkage` "absent" and nothing else. Costs about 5 ms.
+
+    Args:
+        host: the machine and the process.
+        package: the tensorflow folder, of a CUDA build.
+        build: its `build_info`.
+    """
+    release = google_release(package)
+    headers = Headers()
+    tree: Tree = {}
+    try:
+        loader = Loader(host, [os.path.dirname(package), *filter(None, host.path)])
+        replay = Replay(package, loader, headers, build, release)
+        facts = CudaFacts(host, loader, headers)
+        for key, answer in replay.run():
+            tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
+    except (OSError, ValueError):
+        reason = Unavailable("TensorFlow's library or this process's own files cannot be read", "no-framework")
+        return {library.key: reason for library in LIBRARIES}
+    toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
+    tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, _version_of(release) >= CUDA_HOME_SINCE)
+    tree["other_cuda"] = _other_users(host, loader)
+    return tree
+
+
+def google_release(package: str) -> Optional[str]:
+    """Return major.minor of a TensorFlow whose dist-info bears a plain version; None for builds of others (`+nv`)."""
+    try:
+        names = os.listdir(os.path.dirname(package))
+    except OSError:
+        return None
+    for name in names:
+        project, _, version = name.partition("-")
+        if name.endswith(".dist-info") and project in ("tensorflow", "tensorflow_cpu", "tensorflow_gpu"):
+            version = version[: -len(".dist-info")]
+            return None if "+" in version else ".".join(version.split(".")[:2])
+    return None
+
+
+def _version_of(release: Optional[str]) -> Tuple[int, ...]:
+    return tuple(int(part) for part in (release or "").split(".") if part.isdigit())
+
+
+def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool) -> Tree:
+    """Return the facts of the ptxas that XLA would run."""
+    for path, reason in candidates(host.environ, toolkit, package, cuda_home):
+        place = loader.place(os.path.abspath(path))
+        if not os.access(place, os.X_OK) or os.path.isdir(place):
+            continue
+        try:
+            elf = read_elf(place)
+        except (OSError, ValueError):
+            elf = None
+        found = facts.file(place, elf, None)
+        version = found["version"]
+        if version is None:
+            found["version"] = Unavailable("ptxas belongs to no wheel; only running it tells its version", "no-version")
+        elif isinstance(version, str) and refused(version):
+            continue
+        return {"linkage": "program", "resolved_by": reason, **found}
+    return {"linkage": "program", "resolved_by": "not found", "file": None, "version": None, "wheel_version": None}
+
+
+def _other_users(host: Host, loader: Loader) -> List[str]:
+    """Return the imported packages that use CUDA on their own, where a CUDA library is mapped in this process."""
+    if not any(is_cuda(os.path.basename(path)) for path in loader.mapped):
+        return []
+    return [package for package in OTHER_USERS if host.imported(package)]

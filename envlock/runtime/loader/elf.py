@@ -1,0 +1,255 @@
+"""Read what the dynamic loader reads of a shared library, without loading it.
+
+Only 64-bit little-endian ELF is read: that is every TensorFlow wheel with CUDA (x86-64 and aarch64). The layout is
+that of the System V ABI (gabi, chapters 4 and 5) and of `elf.h`.
+
+Every read is bounded, so that a truncated, damaged or hostile file costs milliseconds and ends in `ValueError`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Optional, Tuple
+
+    Tags = Dict[int, List[int]]
+    Segment = Tuple[int, int, int]  # virtual address (or 0), file offset, size in the file
+
+X86_64, AARCH64 = 62, 183  # e_machine, elf.h
+
+_PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
+_NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFFFFFB
+STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
+_NODEFLIB = 0x800  # DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library
+_GNU_BUILD_ID = 3
+
+HEAD_LIMIT = 4096  # bytes: ELF header and program headers of every library met are in the first 1 KiB
+DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest met is 592
+STRING_LIMIT = 1 << 18  # bytes: the RUNPATH of TensorFlow 2.21 is 25 KiB
+NOTE_LIMIT = 1 << 14  # bytes
+SEGMENT_LIMIT = 128  # program headers; the most met is 14
+
+
+class OtherMachineError(ValueError):
+    """A sound ELF file of another word size or processor: the loader passes over it and searches on."""
+
+
+class Elf:
+    """The dynamic section and the notes of one shared library.
+
+    Attributes:
+        path: the name it was opened by; `$ORIGIN` stands for the folder of this name (links are not followed,
+            as in glibc).
+        soname: DT_SONAME, or None.
+        needed: DT_NEEDED, in order.
+        rpath: DT_RPATH as written, empty where DT_RUNPATH stands beside it (glibc ignores it then).
+        runpath: DT_RUNPATH as written, empty when there is none.
+        has_runpath: whether there is a DT_RUNPATH, even an empty one.
+        nodeflib: whether default folders are not searched for its dependencies (`-z nodefaultlib`).
+        build_id: GNU build-id in hex, or None.
+        compat: text of NVIDIA's forward-compatibility note, or None.
+        machine: e_machine.
+        size: bytes of the file.
+    """
+
+    __slots__ = (
+        "build_id",
+        "compat",
+        "has_runpath",
+        "machine",
+        "needed",
+        "nodeflib",
+        "path",
+        "rpath",
+        "runpath",
+        "size",
+        "soname",
+    )
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.soname: Optional[str] = None
+        self.needed: List[str] = []
+        self.rpath = ""
+        self.runpath = ""
+        self.has_runpath = False
+        self.nodeflib = False
+        self.build_id: Optional[str] = None
+        self.compat: Optional[str] = None
+        self.machine = 0
+        self.size = 0
+
+
+def read_elf(path: str, machine: Optional[int] = None) -> Elf:
+    """Return what the loader reads of the library at `path`.
+
+    Args:
+        path: a file.
+        machine: the processor it must be for; any of the two known ones when not given.
+
+    Raises:
+        OtherMachineError: a sound library for another word size or processor.
+        ValueError: not a library that can be loaded.
+        OSError: it cannot be read.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO of that name must not block us
+    try:
+        elf = Elf(path)
+        elf.size = os.fstat(fd).st_size
+        elf.machine, loads, dynamic, notes = read_segments(fd, machine)
+        tags = read_tags(fd, dynamic)
+        _read_strings(fd, elf, tags, loads)
+        for _, offset, size in notes:
+            _read_notes(pread(fd, min(size, NOTE_LIMIT), offset), elf)
+        return elf
+    finally:
+        os.close(fd)
+
+
+def pread(fd: int, size: int, offset: int) -> bytes:
+    """Return up to `size` bytes of an open file from `offset` on.
+
+    Raises:
+        ValueError: no file can be that long.
+        OSError: it cannot be read.
+    """
+    if not 0 <= offset < 1 << 62:
+        raise ValueError("an offset lies outside the file")
+    return os.pread(fd, size, offset)
+
+
+def check_header(head: bytes, machine: Optional[int]) -> int:
+    """Return e_machine of a library that glibc would map; the checks and their order are glibc's `open_verify`.
+
+    Raises:
+        OtherMachineError: for another word size or processor.
+        ValueError: not a library.
+    """
+    if len(head) < 64:
+        raise ValueError("file too short")
+    if head[:4] != b"\x7fELF":
+        raise ValueError("invalid ELF header")
+    if head[4] != 2:
+        raise OtherMachineError("wrong ELF class")
+    for sound, sentence in (
+        (head[5] == 1, "ELF file data encoding not little-endian"),
+        (head[6] == 1, "ELF file version ident does not match current one"),
+        (head[7] in (0, 3), "ELF file OS ABI invalid"),  # System V, GNU
+        (not any(head[9:16]), "nonzero padding in e_ident"),
+    ):
+        if not sound:
+            raise ValueError(sentence)
+    kind, found, version = struct.unpack_from("<HHI", head, 16)
+    if version != 1:
+        raise ValueError("ELF file version does not match current one")
+    if found not in ((X86_64, AARCH64) if machine is None else (machine,)):
+        raise OtherMachineError("another processor's library")
+    if kind not in (2, 3):
+        raise ValueError("only ET_DYN and ET_EXEC can be loaded")
+    return int(found)
+
+
+def read_segments(fd: int, machine: Optional[int]) -> Tuple[int, List[Segment], Segment, List[Segment]]:
+    """Return e_machine and the loaded segments, the dynamic segment and the note segments of an open library.
+
+    Raises:
+        OtherMachineError, ValueError, OSError: as `read_elf`.
+    """
+    head = pread(fd, HEAD_LIMIT, 0)
+    found = check_header(head, machine)
+    (start,) = struct.unpack_from("<Q", head, 32)
+    entry, count = struct.unpack_from("<HH", head, 54)
+    if entry != 56 or count > SEGMENT_LIMIT:
+        raise ValueError("ELF file's phentsize not the expected size" if entry != 56 else "too many program headers")
+    size = entry * count
+    table = head[start : start + size] if start + size <= len(head) else pread(fd, size, start)
+    if len(table) < size:
+        raise ValueError("cannot read file data")
+    loads: List[Segment] = []
+    notes: List[Segment] = []
+    dynamic: Optional[Segment] = None
+    for kind, _, offset, address, _, in_file, _, _ in struct.iter_unpack("<IIQQQQQQ", table):
+        if kind == _PT_LOAD:
+            loads.append((address, offset, in_file))
+        elif kind == _PT_DYNAMIC:
+            dynamic = (address, offset, in_file)
+        elif kind == _PT_NOTE:
+            notes.append((address, offset, in_file))
+    if dynamic is None:
+        raise ValueError("object file has no dynamic section")
+    return found, loads, dynamic, notes
+
+
+def read_tags(fd: int, dynamic: Segment) -> Tags:
+    """Return the entries of the dynamic section by tag.
+
+    Raises:
+        ValueError: it is cut off.
+    """
+    _, offset, size = dynamic
+    data = pread(fd, min(size, DYNAMIC_LIMIT), offset)
+    tags: Tags = {}
+    for tag, value in struct.iter_unpack("<QQ", data[: len(data) & ~15]):
+        if tag == 0:
+            return tags
+        tags.setdefault(tag, []).append(value)
+    raise ValueError("the dynamic section has no end")
+
+
+def file_offset(address: int, loads: List[Segment]) -> int:
+    """Return where a virtual address lies in the file.
+
+    Raises:
+        ValueError: no segment holds it.
+    """
+    for start, offset, size in loads:
+        if start <= address < start + size:
+            return offset + address - start
+    raise ValueError("an address lies outside the loaded segments")
+
+
+def _read_strings(fd: int, elf: Elf, tags: Tags, loads: List[Segment]) -> None:
+    if STRTAB not in tags or _STRSZ not in tags:
+        raise ValueError("object file has no dynamic string table")
+    base, size = file_offset(tags[STRTAB][0], loads), tags[_STRSZ][0]
+
+    def text(offset: int) -> str:
+        if offset >= size:
+            raise ValueError("a name lies outside the string table")
+        for length in (128, STRING_LIMIT):
+            data = pread(fd, min(length, size - offset), base + offset)
+            end = data.find(b"\0")
+            if end >= 0:
+                return data[:end].decode("utf-8", "surrogateescape")
+        raise ValueError("a name has no end")
+
+    if _SONAME in tags:
+        elf.soname = text(tags[_SONAME][0])
+    elf.needed = [text(offset) for offset in tags.get(_NEEDED, ())[:SEGMENT_LIMIT]]
+    elf.has_runpath = _RUNPATH in tags
+    if elf.has_runpath:
+        elf.runpath = text(tags[_RUNPATH][0])
+    elif _RPATH in tags:
+        elf.rpath = text(tags[_RPATH][0])
+    elf.nodeflib = bool(tags.get(_FLAGS_1, [0])[0] & _NODEFLIB)
+
+
+def _read_notes(data: bytes, elf: Elf) -> None:
+    """Take the build-id and NVIDIA's note from one note segment; what is cut off is left out."""
+    at = 0
+    while at + 12 <= len(data):
+        name_size, size, kind = struct.unpack_from("<III", data, at)
+        at += 12
+        name = data[at : at + name_size]
+        at += (name_size + 3) & ~3
+        content = data[at : at + size]
+        if len(content) < size:
+            return
+        at += (size + 3) & ~3
+        if name == b"GNU\0" and kind == _GNU_BUILD_ID:
+            elf.build_id = content.hex()
+        elif name.rstrip(b"\0") == b"NVIDIA Corporation":
+            elf.compat = content.rstrip(b"\0").decode("utf-8", "replace")

@@ -1,0 +1,349 @@
+"""Which file glibc's dynamic loader would take for a soname, found without loading anything.
+
+The order is `_dl_map_object` of glibc's `elf/dl-load.c` (ld.so(8) says the same in words): a library of that name
+that is in the process already; RPATH of the caller and of who loaded it, only where the caller has no RUNPATH;
+LD_LIBRARY_PATH as the process was started with; RUNPATH of the caller; `/etc/ld.so.cache`; the built-in folders. In
+each folder the `glibc-hwcaps` subfolders that the CPU can use come first. A file of another word size or processor is
+passed over; a damaged one ends the search with an error (`open_verify`): a good one further on is never reached.
+
+Not modelled: set-uid programs, LD_AUDIT, `dlmopen` namespaces, a `--library-path` given to ld.so, GLIBC_TUNABLES
+that hide CPU features, and the `tls/` and platform folders that glibc searched before 2.37.
+"""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.host import read_bytes
+from envlock.runtime.loader.cache import LdCache
+from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
+from envlock.runtime.loader.folders import MULTIARCH, default_folders, hwcap_names, machine_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Optional, Tuple
+
+    from envlock.runtime.host import Host
+
+LOADED, PRELOADED, RPATH, LIBRARY_PATH = "loaded", "LD_PRELOAD", "RPATH", "LD_LIBRARY_PATH"
+RUNPATH, CACHE, DEFAULT, NOT_FOUND = "RUNPATH", "ld.so.cache", "default", "not found"
+
+
+class Found:
+    """The answer for one soname.
+
+    Attributes:
+        soname: what was asked for.
+        file: path as the loader would open it on this machine, or None.
+        resolved_by: why that file: one of the constants of this module.
+        elf: what was read of it; None when there is no file or it is damaged.
+        problem: one sentence when the loader would fail with this file, else None.
+    """
+
+    __slots__ = ("elf", "file", "loader", "problem", "resolved_by", "soname")
+
+    def __init__(
+        self,
+        soname: str,
+        file: Optional[str] = None,
+        resolved_by: str = NOT_FOUND,
+        elf: Optional[Elf] = None,
+        problem: Optional[str] = None,
+    ) -> None:
+        self.soname = soname
+        self.file = file
+        self.resolved_by = resolved_by
+        self.elf = elf
+        self.problem = problem
+        self.loader: Optional[Found] = None  # who asked for it, for the chain of RPATHs
+
+
+def mapped_files(maps: str) -> List[str]:
+    """Return the files in the text of `/proc/<pid>/maps`, each once, in order of address."""
+    files: Dict[str, None] = {}
+    for line in maps.splitlines():
+        at = line.find("/")
+        if at > 0 and ".so" in line:
+            path = line[at:]
+            files[path[:-10] if path.endswith(" (deleted)") else path] = None
+    return list(files)
+
+
+def stem(soname: str) -> str:
+    """Return a library's name without version: `libcudnn` of `libcudnn.so.9`."""
+    return soname.partition(".so")[0]
+
+
+class Loader:
+    """One process's view: its start variables, what it has mapped, and the machine's folders.
+
+    A library that was asked for counts as loaded from then on, as in the process itself, so the order of questions
+    is part of the answer.
+    """
+
+    def __init__(self, host: Host, environment: Iterable[str] = ()) -> None:
+        """Prepare a search.
+
+        Args:
+            host: the machine; reads /proc/self/{environ,maps,exe}, /proc/cpuinfo and /etc/ld.so.*.
+            environment: folders of the Python environment, which `host.root` does not move.
+
+        Raises:
+            OSError: /proc/self/maps is there and cannot be read.
+        """
+        self._host = host
+        self._environment = tuple(os.path.realpath(folder) for folder in environment)
+        self.machine = machine_of(host)
+        self._elfs: Dict[str, Elf] = {}
+        self._folders: Dict[str, Tuple[str, ...]] = {}
+        self._expanded: Dict[Tuple[str, Optional[str]], Dict[str, None]] = {}
+        self._asked: Dict[str, Found] = {}
+        self._hwcaps: Optional[Tuple[str, ...]] = None
+        self._cache: Optional[LdCache] = None
+        self._defaults: Optional[List[str]] = None
+        self._exe: Optional[Elf] = None
+        self._exe_read = False
+        self.mapped = mapped_files(host.read("/proc/self/maps", 1 << 26) or "")
+        self._mapped_names = [(os.path.basename(path), path) for path in self.mapped]
+        start = host.start_environ()
+        self._library_path = start.get("LD_LIBRARY_PATH", "").replace(";", ":")
+        self._preload: Optional[List[str]] = None
+
+    def place(self, path: str) -> str:
+        """Return where a path that the loader would open lies for us (they differ only under a moved root)."""
+        if self._host.root == "/" or path.startswith(self._host.root.rstrip("/") + "/"):
+            return path
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        return path if any(real.startswith(folder + "/") for folder in self._environment) else self._host.system(path)
+
+    def read(self, path: str) -> Elf:
+        """Return what is known of a library, read once.
+
+        Raises:
+            OtherMachineError, ValueError, OSError: as `read_elf`.
+        """
+        elf = self._elfs.get(path)
+        if elf is None:
+            elf = read_elf(self.place(path), self.machine)
+            elf.path = path
+            self._elfs[path] = elf
+        return elf
+
+    def load(self, soname: str, caller: Found) -> Found:
+        """Return the file that `dlopen(soname)` called from `caller` gives, and remember it as loaded."""
+        known = self._asked.get(soname)
+        if known is not None:
+            return known
+        found = self._find(soname, caller)
+        found.loader = caller
+        if found.file is not None:
+            self._asked[soname] = found
+            if found.elf is not None and found.elf.soname:
+                self._asked.setdefault(found.elf.soname, found)
+        return found
+
+    def open(self, soname: str, caller: Found, prefixes: Tuple[str, ...]) -> Found:
+        """Return `load`, and load what the library needs, breadth first, as `dlopen` does.
+
+        Only needs whose name begins with one of `prefixes` are followed. Where one is not found or is damaged the
+        whole `dlopen` fails: `problem` says so, and nothing of it counts as loaded.
+        """
+        known = self._asked.get(soname)
+        if known is not None:
+            return known
+        before = dict(self._asked)
+        top = self.load(soname, caller)
+        queue = [top]
+        for library in queue:
+            for need in library.elf.needed if library.elf is not None else ():
+                if not need.startswith(prefixes) or need in self._asked:
+                    continue
+                found = self.load(need, library)
+                queue.append(found)
+                if found.file is None or found.problem is not None:
+                    top.problem = f"{need}, which it needs, {found.problem or 'is not found'}"
+                    self._asked = before
+                    return top
+        return top
+
+    def _find(self, soname: str, caller: Found) -> Found:
+        searched = self._search(soname, caller)
+        preload = self._preloaded(soname)
+        already = preload if preload is not None else self._already(soname)
+        if already is None:
+            return searched
+        if preload is None and searched.file is not None and self._same(already, searched.file):
+            return searched  # in the process already, and the very file the search gives: the search is the reason
+        return self._take(soname, already, LOADED if preload is None else PRELOADED)
+
+    def _take(self, soname: str, path: str, resolved_by: str) -> Found:
+        try:
+            return Found(soname, path, resolved_by, self.read(path))
+        except (OSError, ValueError) as error:
+            return Found(soname, path, resolved_by, problem=str(error))
+
+    def _same(self, one: str, other: str) -> bool:
+        try:
+            return os.path.samefile(self.place(one), self.place(other))
+        except OSError:
+            return False
+
+    def _already(self, soname: str) -> Optional[str]:
+        """Return the mapped file with that DT_SONAME, as `_dl_name_match_p` finds it."""
+        begin = stem(soname)
+        for name, path in self._mapped_names:
+            if name.startswith(begin) and self._soname_of(path) == soname:
+                return path
+        return None
+
+    def _soname_of(self, path: str) -> Optional[str]:
+        try:
+            return self.read(path).soname
+        except (OSError, ValueError):  # it was replaced since it was mapped, or is not a library
+            return None
+
+    def _preloaded(self, soname: str) -> Optional[str]:
+        for name in self._preload_names():
+            if "/" in name and self._soname_of(name) == soname:
+                return name
+            if name == soname:  # a bare name is searched as the program's own dependency
+                found = self._search(name, Found(name))
+                if found.file is not None:
+                    return found.file
+        return None
+
+    def _preload_names(self) -> List[str]:
+        if self._preload is None:
+            self._preload = self._host.start_environ().get("LD_PRELOAD", "").replace(":", " ").split()
+            try:
+                listed = self._host.read("/etc/ld.so.preload") or ""
+            except OSError:  # the loader does without it, too
+                listed = ""
+            for line in listed.splitlines():
+                self._preload += line.partition("#")[0].replace(":", " ").split()
+        return self._preload
+
+    def _search(self, soname: str, caller: Found) -> Found:
+        elf = caller.elf
+        if elf is None or not elf.has_runpath:
+            found = self._in_rpaths(soname, caller)
+            if found is not None:
+                return found
+        exe = self._executable()
+        program = os.path.dirname(exe.path) if exe is not None else None
+        found = self._first(soname, self._expand(self._library_path, program), LIBRARY_PATH)
+        if found is None and elf is not None:
+            found = self._first(soname, self._expand(elf.runpath, os.path.dirname(elf.path)), RUNPATH)
+        if found is None:
+            found = self._cached(soname, elf)
+        if found is None and not (elf is not None and elf.nodeflib):
+            found = self._first(soname, self._default_folders(), DEFAULT)
+        return found if found is not None else Found(soname)
+
+    def _in_rpaths(self, soname: str, caller: Found) -> Optional[Found]:
+        """Search the RPATH of the caller, of those who loaded it, and last of the program."""
+        asker: Optional[Found] = caller
+        while asker is not None:
+            if asker.elf is not None and asker.elf.rpath:
+                folders = self._expand(asker.elf.rpath, os.path.dirname(asker.elf.path))
+                found = self._first(soname, folders, RPATH)
+                if found is not None:
+                    return found
+            asker = asker.loader
+        exe = self._executable()
+        if exe is None or not exe.rpath:
+            return None
+        return self._first(soname, self._expand(exe.rpath, os.path.dirname(exe.path)), RPATH)
+
+    def _executable(self) -> Optional[Elf]:
+        if not self._exe_read:
+            self._exe_read = True
+            try:
+                self._exe = self.read(os.readlink(self._host.system("/proc/self/exe")))
+            except (OSError, ValueError):
+                pass
+        return self._exe
+
+    def _expand(self, text: str, origin: Optional[str]) -> Dict[str, None]:
+        """Return the folders of a search path, each once; an empty one is the current folder."""
+        known = self._expanded.get((text, origin))
+        if known is not None:
+            return known
+        folders: Dict[str, None] = {}
+        self._expanded[text, origin] = folders
+        for part in dict.fromkeys(text.split(":")) if text else ():
+            folder = self._expand_tokens(part, origin) if "$" in part else part
+            if folder is not None:
+                folders[os.path.join(os.getcwd(), folder) if not folder.startswith("/") else folder] = None
+        return folders
+
+    def _expand_tokens(self, part: str, origin: Optional[str]) -> Optional[str]:
+        values = {"ORIGIN": origin, "PLATFORM": self._host.uname()[2], "LIB": None}
+        if "LIB" in part:
+            multiarch = "lib/" + MULTIARCH[self.machine]
+            values["LIB"] = multiarch if "/" + multiarch in self._default_folders() else "lib64"
+        for token, value in values.items():
+            for written in ("${" + token + "}", "$" + token):
+                if written in part:
+                    if value is None:
+                        return None  # glibc drops an element that it cannot expand
+                    part = part.replace(written, value)
+        return part
+
+    def _first(self, soname: str, folders: Iterable[str], resolved_by: str) -> Optional[Found]:
+        for folder in folders:
+            for sub in self._subfolders(folder):
+                found = self._try(soname, sub + soname, resolved_by)
+                if found is not None:
+                    return found
+        return None
+
+    def _try(self, soname: str, path: str, resolved_by: str) -> Optional[Found]:
+        try:
+            return Found(soname, path, resolved_by, self.read(path))
+        except OtherMachineError:
+            return None
+        except IsADirectoryError:
+            return Found(soname, path, resolved_by, problem="cannot read file data: Is a directory")
+        except OSError:
+            return None
+        except ValueError as error:
+            return Found(soname, path, resolved_by, problem=str(error))
+
+    def _subfolders(self, folder: str) -> Tuple[str, ...]:
+        """Return the existing folders to look into for one entry of a search path, each with its slash."""
+        known = self._folders.get(folder)
+        if known is None:
+            here = self.place(folder)
+            begin = folder.rstrip("/") + "/"
+            known = ()
+            if os.path.isdir(here):
+                known = (begin,)
+                if os.path.isdir(here + "/glibc-hwcaps"):
+                    known = (*(f"{begin}glibc-hwcaps/{name}/" for name in self._hwcap_names()), begin)
+            self._folders[folder] = known
+        return known
+
+    def _hwcap_names(self) -> Tuple[str, ...]:
+        if self._hwcaps is None:
+            self._hwcaps = hwcap_names(self._host, self.machine)
+        return self._hwcaps
+
+    def _cached(self, soname: str, caller: Optional[Elf]) -> Optional[Found]:
+        if self._cache is None:
+            try:
+                data = read_bytes(self._host.system("/etc/ld.so.cache"), 1 << 24)
+            except OSError:  # the loader does without it, too
+                data = None
+            self._cache = LdCache(data or b"", self.machine, self._hwcap_names())
+        path = self._cache.lookup(soname)
+        if path is None:
+            return None
+        if caller is not None and caller.nodeflib and os.path.dirname(path) in self._default_folders():
+            return None
+        return self._try(soname, path, CACHE)
+
+    def _default_folders(self) -> List[str]:
+        if self._defaults is None:
+            self._defaults = default_folders(self._host, self.machine)
+        return self._defaults

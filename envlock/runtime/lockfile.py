@@ -1,0 +1,208 @@
+"""Find a lockfile and read it as plain JSON values, as strictly as it can be done without pydantic.
+
+The verdict of `envlock verify` and of `assert_locked()` must be one verdict, so both read through here. What a
+single fact holds is not judged: a wrong value, of whatever scalar type, is a *difference*, and `compare` names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from envlock.runtime import strict_json
+from envlock.runtime.errors import LockfileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+    Document = Dict[str, Any]
+    Upgrade = Callable[[Document], Document]
+
+NAME = "envlock.lock"
+LOCK_VERSION = 1
+SIZE_LIMIT = 16 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
+DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
+
+UPGRADES: Dict[int, Upgrade] = {}
+"""Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
+
+REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
+OPTIONAL = ("$schema",)
+SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
+
+
+def find(start: str) -> Optional[str]:
+    """Return the nearest `envlock.lock` in the folder `start` or one above it, or None."""
+    folder = os.path.abspath(start)
+    while True:
+        candidate = os.path.join(folder, NAME)
+        if os.path.lexists(candidate):
+            return candidate
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def read_file(path: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
+    """Return the checked document in a lockfile, upgraded to `LOCK_VERSION`.
+
+    Raises:
+        LockfileError: it is missing, is no regular file, is too large, or is not a lockfile.
+    """
+    return parse(_read_bytes(path), path, upgrades)
+
+
+def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
+    """Return the checked document in `data`, upgraded to `LOCK_VERSION`; `name` is for messages.
+
+    Raises:
+        LockfileError: it is not a lockfile.
+    """
+    if len(data) > SIZE_LIMIT:
+        raise _too_large(name, f"more than {SIZE_LIMIT // 2**20} MB")
+    try:
+        document = strict_json.parse(data)
+    except ValueError as error:
+        raise _invalid(name, str(error)) from None
+    if not isinstance(document, dict):
+        raise _invalid(name, f"it holds {_kind(document)}, not an object")
+    document = _upgrade(document, name, UPGRADES if upgrades is None else upgrades)
+    problem = next(_problems(document), None)
+    if problem is not None:
+        raise _invalid(name, problem)
+    return document
+
+
+def _read_bytes(path: str) -> bytes:
+    try:
+        # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        hint = "make one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+        raise LockfileError(f"lockfile not found: {path}", hint=hint) from None
+    except OSError as error:
+        loop = error.errno == errno.ELOOP
+        hint = "the symbolic links lead round in a circle; remove one" if loop else "check the path and its permissions"
+        raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint=hint) from None
+    except ValueError:  # a NUL byte in the name
+        raise LockfileError(f"cannot read lockfile {path!r}: not a path", hint="check the path") from None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise LockfileError(f"cannot read lockfile {path}: it is {kind}", hint="name the lockfile itself")
+        if status.st_size > SIZE_LIMIT:
+            raise _too_large(path, f"{status.st_size // 2**20} MB")
+        with os.fdopen(fd, "rb", closefd=False) as stream:
+            return stream.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint="check the disk") from None
+    finally:
+        os.close(fd)
+
+
+def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> Document:
+    version = document.get("lock_version")
+    if type(version) is not int:
+        found = "it is missing" if version is None else f"it is {_kind(version)}"
+        raise _invalid(name, f"`lock_version` must be a whole number and {found}")
+    if version > LOCK_VERSION:
+        writer = document.get("created_by")
+        by = f", written by {writer}" if isinstance(writer, str) and writer.isprintable() and len(writer) < 60 else ""
+        raise LockfileError(
+            f"lockfile {name} has lock_version {version}{by}; this envlock reads up to {LOCK_VERSION}",
+            hint="upgrade envlock, or capture again with this one: `envlock capture`",
+        )
+    while version < LOCK_VERSION:
+        if version not in upgrades:
+            raise _invalid(name, f"there is no lock_version {version}")
+        try:
+            document = dict(upgrades[version](document), lock_version=version + 1)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise _invalid(name, f"it is not a valid document of lock_version {version}") from None
+        version += 1
+    return document
+
+
+def _problems(document: Document) -> Iterator[str]:
+    for key in REQUIRED:
+        if key not in document:
+            yield f"`{key}` is missing"
+    for key in document:
+        if key not in REQUIRED and key not in OPTIONAL:
+            yield f"it has an unknown field `{_short(key)}`"
+    for key in ("$schema", "created_by"):
+        if not isinstance(document.get(key, ""), str):
+            yield f"`{key}` must be a string and is {_kind(document[key])}"
+    yield from _fact_problems(document["facts"])
+    yield from _unavailable_problems(document["unavailable"])
+    yield from _policy_problems(document["policy"])
+
+
+def _fact_problems(facts: Any) -> Iterator[str]:
+    if not isinstance(facts, dict):
+        yield f"`facts` must be an object and is {_kind(facts)}"
+        return
+    for name in facts:
+        if name not in SECTIONS:
+            yield f"`facts` has an unknown section `{_short(name)}`"
+    yield from _tree_problems(facts, "facts", DEPTH_LIMIT)
+
+
+def _tree_problems(node: Dict[str, Any], path: str, depth: int) -> Iterator[str]:
+    if depth == 0:
+        yield f"`{_short(path)}` is nested too deeply"
+        return
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _tree_problems(value, f"{path}.{key}", depth - 1)
+        elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+            yield f"`{_short(path)}.{_short(key)}` must be a list of plain values"
+
+
+def _unavailable_problems(unavailable: Any) -> Iterator[str]:
+    if not isinstance(unavailable, dict):
+        yield f"`unavailable` must be an object and is {_kind(unavailable)}"
+        return
+    for path, entry in unavailable.items():
+        strings: List[Any] = list(entry.values()) if isinstance(entry, dict) else []
+        if not isinstance(entry, dict) or set(entry) != {"reason", "code"}:
+            yield f"`unavailable.{_short(path)}` must be an object of `reason` and `code`"
+        elif not all(isinstance(item, str) for item in strings):
+            yield f"`unavailable.{_short(path)}` must hold strings"
+
+
+def _policy_problems(policy: Any) -> Iterator[str]:
+    if not isinstance(policy, dict) or set(policy) != {"name", "overrides"}:
+        yield "`policy` must be an object of `name` and `overrides`"
+        return
+    if not isinstance(policy["name"], str):
+        yield f"`policy.name` must be a string and is {_kind(policy['name'])}"
+    overrides = policy["overrides"]
+    if not isinstance(overrides, dict) or not all(isinstance(rule, str) for rule in overrides.values()):
+        yield "`policy.overrides` must be an object of strings"
+
+
+def _invalid(name: str, problem: str) -> LockfileError:
+    hint = "restore it from version control, or make it again with `envlock capture`"
+    return LockfileError(f"lockfile {name} is not valid: {problem}", hint=hint)
+
+
+def _too_large(name: str, size: str) -> LockfileError:
+    limit = f"{SIZE_LIMIT // 2**20} MB"
+    return LockfileError(f"lockfile {name} is {size}, the most is {limit}", hint="name the lockfile itself")
+
+
+def _short(text: str) -> str:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return shown if shown.isprintable() else ascii(shown)[1:-1]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    return names[type(value)]

@@ -1,0 +1,87 @@
+"""The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
+
+Either side may be `ABSENT`: only `ignore` and `superset` accept what the lock does not have, only `ignore` accepts
+that something is gone.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.facts import same
+from envlock.runtime.report import ABSENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional, Tuple
+
+
+def exact(locked: Any, live: Any) -> bool:
+    """Equal in value and type."""
+    return same(locked, live)
+
+
+def same_minor(locked: Any, live: Any) -> bool:
+    """Versions that share their first two numbers; anything that is no version must be equal."""
+    left, right = release(locked), release(live)
+    if left is None or right is None:
+        return same(locked, live)
+    return left[:2] == right[:2]
+
+
+def at_least(locked: Any, live: Any) -> bool:
+    """A version or a number that is not below the locked one; anything else must be equal."""
+    if _is_number(locked) and _is_number(live):
+        return bool(live >= locked)
+    left, right = release(locked), release(live)
+    if left is None or right is None:
+        return same(locked, live)
+    return right >= left
+
+
+def superset(locked: Any, live: Any) -> bool:
+    """A list that has all locked items and maybe more; something new is accepted, something gone is not."""
+    if locked is ABSENT:
+        return True
+    if isinstance(locked, list) and isinstance(live, list):
+        return all(any(same(item, other) for other in live) for item in locked)
+    return same(locked, live)
+
+
+def within_3_percent(locked: Any, live: Any) -> bool:
+    """Numbers at most 3 % apart, as drivers count a GPU's memory; anything else must be equal."""
+    if _is_number(locked) and _is_number(live):
+        return bool(abs(live - locked) <= abs(locked) * 0.03)
+    return same(locked, live)
+
+
+def ignore(locked: Any, live: Any) -> bool:
+    """Whatever it is: the difference is shown, and lets through."""
+    return True
+
+
+RULES: Dict[str, Callable[[Any, Any], bool]] = {
+    "exact": exact,
+    "same_minor": same_minor,
+    "at_least": at_least,
+    "superset": superset,
+    "within_3_percent": within_3_percent,
+    "ignore": ignore,
+}
+
+
+def release(value: Any) -> Optional[Tuple[int, ...]]:
+    """Return the numbers a version begins with (2.17.0+nv25.2 gives 2, 17, 0), or None when it is no version."""
+    if not isinstance(value, str) or len(value) > 100:
+        return None
+    numbers = []
+    for part in value.partition("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers) or None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,118 @@
+"""JSON as envlock accepts it: no duplicate keys, no NaN or Infinity, no lone surrogates, UTF-8 without a BOM.
+
+`json` costs 8 ms to import (it brings `re` and `enum`), more than the whole assertion; its C scanner, `_json`,
+costs none. It is private to CPython, so `json` stands in wherever it is missing or has another shape.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Tuple
+
+_BLANK = " \t\n\r"
+
+
+def parse(data: bytes) -> Any:
+    """Return the value of a JSON document.
+
+    Raises:
+        ValueError: it is not JSON as described above; the message is a clause without a final stop.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise ValueError("it starts with a byte order mark (BOM)")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+    start = len(text) - len(text.lstrip(_BLANK))
+    if start == len(text):
+        raise ValueError("it is empty")
+    try:
+        value, end = _scanner()(text, start)
+    except StopIteration as stop:
+        raise ValueError(f"it is not JSON ({_place(text, stop.value)}: a value is missing)") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        position = getattr(error, "pos", None)  # json.JSONDecodeError has one, our own hooks do not
+        if position is None:
+            raise
+        raise ValueError(f"it is not JSON ({_place(text, position)}: {getattr(error, 'msg', error)})") from None
+    if text[end:].strip(_BLANK):
+        raise ValueError(f"it is not JSON ({_place(text, end)}: extra data after the document)")
+    if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
+        _refuse_surrogates(value)
+    return value
+
+
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large for a number")
+    return number
+
+
+def _short_int(text: str) -> int:
+    if len(text) > 40:  # no fact comes near; int() of a huge literal takes quadratic time before Python 3.11
+        raise ValueError(f"a number of {len(text)} digits is not a fact")
+    return int(text)
+
+
+class _Context:
+    """What the C scanner asks of a decoder (CPython, Modules/_json.c, scanner_new)."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = staticmethod(_unique)
+    parse_float = staticmethod(_finite)
+    parse_int = staticmethod(_short_int)
+    parse_constant = staticmethod(_no_constant)
+    memo: Dict[str, str] = {}  # noqa: RUF012 (the C scanner wants a plain attribute)
+
+
+def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
+    try:
+        from _json import make_scanner
+
+        return make_scanner(_Context)  # type: ignore[arg-type]
+    except (ImportError, AttributeError, TypeError):
+        import json
+
+        decoder = json.JSONDecoder(
+            object_pairs_hook=_unique, parse_float=_finite, parse_int=_short_int, parse_constant=_no_constant
+        )
+        return decoder.scan_once  # type: ignore[no-any-return, attr-defined]
+
+
+def _refuse_surrogates(value: Any) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("a string holds half a surrogate pair") from None
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_surrogates(key)
+            _refuse_surrogates(item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_surrogates(item)

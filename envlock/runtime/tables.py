@@ -1,0 +1,32 @@
+"""The tables that the runtime half needs, as JSON beside the code.
+
+They are generated from `envlock/data/*.toml` by `tools/generate.py`; a test compares. Python 3.8 reads no TOML.
+"""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime import strict_json
+from envlock.runtime.host import read_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+FOLDER = os.path.join(os.path.dirname(__file__), "data")
+_read: Dict[str, Any] = {}
+
+
+def table(name: str) -> Any:
+    """Return the table `name`, read once a process.
+
+    Raises:
+        RuntimeError: the file is missing, so the installation is broken.
+    """
+    if name not in _read:
+        data = read_bytes(os.path.join(FOLDER, name + ".json"))
+        if data is None:
+            raise RuntimeError(f"envlock is not installed whole: runtime/data/{name}.json is missing")
+        _read[name] = strict_json.parse(data)
+    return _read[name]

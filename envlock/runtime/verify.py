@@ -1,0 +1,47 @@
+"""Judge the live environment by a lockfile."""
+
+from __future__ import annotations
+
+from envlock.runtime.capture import snapshot
+from envlock.runtime.compare import compare
+from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.policy import Policy, names
+from envlock.runtime.report import Report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
+    from envlock.runtime.capture import Snapshot
+
+
+def judge(lock: Dict[str, Any], live: Snapshot, policy: Optional[str] = None) -> Report:
+    """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
+
+    Raises:
+        LockfileError: the lock names a policy or a rule that does not exist.
+        UsageError: `policy` does not exist.
+    """
+    rules = policy_of(lock, policy)
+    findings = compare((lock["facts"], lock["unavailable"]), (live.facts, live.unavailable), rules)
+    return Report(findings, rules.name)
+
+
+def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
+    """Capture the live environment and judge it; see `judge`."""
+    return judge(lock, snapshot(), policy)
+
+
+def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
+    """Return the policy in force: the lock's overrides, under the name given or else the lock's own.
+
+    Raises:
+        LockfileError: the lock names a policy or a rule that does not exist.
+        UsageError: `name` does not exist.
+    """
+    if name is not None and name not in names():
+        raise UsageError(f"there is no policy `{name}`", hint=f"there are: {', '.join(names())}")
+    try:
+        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"])
+    except ValueError as error:
+        raise LockfileError(f"the lockfile's policy is not valid: {error}", hint="capture again") from None

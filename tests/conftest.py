@@ -1,0 +1,65 @@
+"""What every test stands on: no test leaves a trace, and none reaches the world unless it says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
+"""Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own ENVLOCK_* settings change a test."""
+    for name in list(os.environ):
+        if name.startswith("ENVLOCK_") and not name.startswith("ENVLOCK_TEST_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def tensorflow_python() -> Path:
+    """Return the interpreter with the real TensorFlow; its absence is a failure in CI, a loud skip elsewhere."""
+    named = os.environ.get(TENSORFLOW_PYTHON)
+    if named and Path(named).exists():
+        return Path(named)
+    reason = f"no environment with TensorFlow: `make test` makes one and names it in {TENSORFLOW_PYTHON}"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def envlock(tmp_path: Path) -> Command:
+    """Return the command line of this checkout, run in an empty folder."""
+    return Command([sys.executable, "-m", "envlock"], tmp_path)
+
+
+class Command:
+    """A command line in a folder; every call is a process of its own."""
+
+    def __init__(self, argv: list[str], folder: Path) -> None:
+        self.argv = argv
+        self.folder = folder
+
+    def __call__(
+        self, *args: str, environ: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it; `environ` is added to a plain environment."""
+        plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "CI")}
+        done = subprocess.run(
+            [*self.argv, *args],
+            cwd=self.folder,
+            env={**plain, "PYTHONSAFEPATH": "1", **(environ or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+        )

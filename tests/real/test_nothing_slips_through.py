@@ -1,0 +1,49 @@
+"""On a real lock, changing any one leaf of `facts` is found, and exactly that path is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+
+LET_THROUGH = ("cpu.model_name", "cpu.quota", "python.prefix_kind", "system.container", "system.kernel_release")
+"""What `strict` lets through by name, beside `packages.*.installer`; policy.toml has the reason of each."""
+
+SCRIPT = Path(__file__).with_name("every_leaf.py")
+
+
+def is_let_through(path: str) -> bool:
+    return path in LET_THROUGH or (path.startswith("packages.") and path.endswith(".installer"))
+
+
+@pytest.mark.usefixtures("lock")
+def test_a_change_of_any_leaf_is_found_under_strict(python: Command) -> None:
+    done = python(str(SCRIPT), "envlock.lock", "strict", timeout=600)
+    assert "" == done.stderr
+    results = json.loads(done.stdout)
+    wrong = [
+        (kind, path, code, errors, info)
+        for kind, path, code, errors, info in results
+        if (code, errors, info) != ((0, [], [path]) if is_let_through(path) else (1, [path], []))
+    ]
+    assert [] == wrong
+
+    leaves = [path for kind, path, *_ in results if kind == "value"]
+    print(f"{len(results)} changes of {len(leaves)} leaves; let through: {sorted(filter(is_let_through, leaves))}")
+    assert len(leaves) > 250
+    assert {"value", "type", "removal", "addition"} == {kind for kind, *_ in results}
+
+
+def test_a_section_that_no_envlock_knows_is_refused(cli: Command, lock: dict[str, Any]) -> None:
+    lock["facts"]["weather"] = {"rain": True}
+    (cli.folder / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+    done = cli("verify")
+    message = (
+        "error: lockfile envlock.lock is not valid: `facts` has an unknown section `weather`\n"
+        "hint: restore it from version control, or make it again with `envlock capture`\n"
+    )
+    assert (3, "", message) == (done.returncode, done.stdout, done.stderr)

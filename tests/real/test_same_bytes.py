@@ -1,0 +1,69 @@
+"""Same in, same out: what a lock holds depends on the environment, not on who captures it, where and when."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+
+VARIANTS = {
+    "again": {},
+    "other home": {"HOME": "/nonexistent"},
+    "other locale": {"LC_ALL": "POSIX", "LANG": "de_DE.ISO-8859-1", "PYTHONUTF8": "0"},
+    "other time zone": {"TZ": "Asia/Kathmandu"},
+    "fixed hash seed": {"PYTHONHASHSEED": "1"},
+    "other hash seed": {"PYTHONHASHSEED": "4294967295"},
+    "other user name": {"USER": "mallory", "LOGNAME": "mallory", "HOSTNAME": "elsewhere"},
+}
+
+
+def capture(cli: Command, environ: dict[str, str], **how: Any) -> bytes:
+    """Return what `envlock capture -o -` writes."""
+    plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
+    prefix = how.pop("prefix", [])
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        [*prefix, *cli.argv, "capture", "-o", "-"], env={**plain, **environ}, capture_output=True, check=False, **how
+    )
+    assert (0, b"") == (done.returncode, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.parametrize("environ", VARIANTS.values(), ids=VARIANTS.keys())
+def test_another_setting_gives_the_same_bytes(cli: Command, environ: dict[str, str]) -> None:
+    assert capture(cli, {}, cwd=cli.folder) == capture(cli, environ, cwd=cli.folder)
+
+
+def test_another_folder_and_umask_give_the_same_bytes(cli: Command, tmp_path: Path) -> None:
+    strange = tmp_path / "with spaces and ünï"
+    strange.mkdir()
+    first = capture(cli, {}, cwd=tmp_path, umask=0o022)
+    assert first == capture(cli, {}, cwd=strange, umask=0o077)
+    assert first == capture(cli, {}, cwd="/")
+
+
+def test_another_user_gives_the_same_bytes(cli: Command) -> None:
+    user = ["unshare", "--user"]
+    asked = subprocess.run([*user, "id", "-un"], capture_output=True, text=True, check=False)
+    if asked.returncode:
+        reason = f"this system lets nobody become another user: {asked.stderr.strip()}"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    assert "root" != asked.stdout.strip()
+    assert capture(cli, {}, cwd=cli.folder) == capture(cli, {}, cwd=cli.folder, prefix=user)
+
+
+def test_an_envlock_installed_elsewhere_gives_the_same_bytes(cli: Command, envlock: Command, python: Command) -> None:
+    elsewhere = envlock("capture", "-o", "-", "--python", python.argv[0])
+    assert capture(cli, {}, cwd=cli.folder) == elsewhere.stdout.encode()
+
+
+def test_a_script_sees_what_the_command_line_sees(cli: Command, python: Command, lock: dict[str, Any]) -> None:
+    (python.folder / "script.py").write_text("import envlock\nprint(envlock.assert_locked().match)\n", encoding="utf-8")
+    (python.folder / "stray-1.0.dist-info").mkdir()
+    for argv in (["script.py"], ["-c", "import envlock; print(envlock.assert_locked().match)"], ["-m", "script"]):
+        done = python(*argv, environ={"PYTHONSAFEPATH": ""})
+        assert (0, "True\n", "") == (done.returncode, done.stdout, done.stderr)

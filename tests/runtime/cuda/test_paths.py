@@ -1,0 +1,28 @@
+"""Paths that mean the same on another machine and name nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from envlock.runtime.cuda.paths import PortablePaths
+from envlock.runtime.host import Host
+
+SITE = "/usr/local/lib/python3.12/dist-packages"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "path", "written"),
+    [
+        ("/opt/venv", "/opt/venv/lib/x.so", "{prefix}/lib/x.so"),
+        ("/opt/venv", "/opt/venv2/lib/x.so", "/opt/venv2/lib/x.so"),
+        ("/home/alice/venv", "/home/alice/venv/lib/x.so", "{prefix}/lib/x.so"),
+        ("/opt/venv", "/home/alice/cuda/x.so", "{home}/cuda/x.so"),
+        ("/opt/venv", "/home/bob/cuda/x.so", "{home}/cuda/x.so"),
+        ("/opt/venv", "/usr/lib/x.so", "/usr/lib/x.so"),
+        ("/usr", "/usr/lib/x86_64-linux-gnu/x.so", "/usr/lib/x86_64-linux-gnu/x.so"),
+        ("/usr", f"{SITE}/nvidia/x.so", "{prefix}/local/lib/python3.12/dist-packages/nvidia/x.so"),
+    ],
+)
+def test_written(prefix: str, path: str, written: str) -> None:
+    host = Host(environ={"HOME": "/home/alice"}, path=["", SITE])
+    assert PortablePaths(host, prefix).text(path) == written

@@ -1,0 +1,136 @@
+"""Write everything that is generated: `python tools/generate.py`; with `--check`, only say what is out of date.
+
+envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
+envlock/data/lockfile.schema.json   from the pydantic models
+docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+README.md                     the help of each command, between its markers
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from envlock import data
+from envlock.lock import schema
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNTIME = "envlock/runtime/data"
+HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
+COMMANDS = ("capture", "show", "verify", "diff", "run")
+
+
+def compact(value: object) -> str:
+    """Return JSON with one row a line, so that a change of one row is a diff of one line."""
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in value) + "\n]\n"
+    assert isinstance(value, dict)
+    fields = (
+        f"{json.dumps(key)}: {compact(item).rstrip()}"
+        if isinstance(item, list)
+        else f"{json.dumps(key)}: {json.dumps(item)}"
+        for key, item in value.items()
+    )
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def policy_table() -> dict[str, object]:
+    """Return the rows of policy.toml with a row for each determinism variable before them."""
+    variables = [
+        {
+            "path": f"environ.{variable.name}",
+            "why": variable.why,
+            "fix": variable.fix,
+            "source": variable.sources[0],
+            "weight": variable.weight,
+            "strict": variable.strict,
+            "same_arch": variable.strict,
+            "functional": variable.functional,
+        }
+        for variable in data.variables()
+    ]
+    table = data.policy_table()
+    return {"policies": list(table.policies), "rows": variables + [fact.model_dump() for fact in table.fact]}
+
+
+def policies_page() -> str:
+    """Return the reference page that lists, per policy, what it lets through and how each path is held."""
+    table = data.policy_table()
+    lines = ["<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->", "# Policies", ""]
+    lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
+    lines += [
+        "",
+        "The first row that fits a path counts. Every row names its source in `envlock/data/policy.toml`.",
+        "",
+    ]
+    lines += ["| path | strict | same-arch | functional | why |", "|---|---|---|---|---|"]
+    for fact in table.fact:
+        lines.append(f"| `{fact.path}` | {fact.strict} | {fact.same_arch} | {fact.functional} | {fact.why} |")
+    lines += [
+        "",
+        "## The determinism variables",
+        "",
+        "| variable | read | recorded as | strict, same-arch | functional | why |",
+    ]
+    lines += ["|---|---|---|---|---|---|"]
+    for row in data.variables():
+        lines.append(f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |")
+    return "\n".join(lines) + "\n"
+
+
+def readme() -> str:
+    """Return README.md with the help of each command as it is now."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, opening, rest = text.partition(HELP[0])
+    _, closing, after = rest.partition(HELP[1])
+    blocks = [f"```text\n$ envlock {name} --help\n{help_text(name)}\n```\n" for name in COMMANDS]
+    return f"{before}{opening}\n{chr(10).join(blocks)}{closing}{after}"
+
+
+def help_text(command: str) -> str:
+    """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
+    done = subprocess.run(
+        [sys.executable, "-m", "envlock", command, "--help"],
+        env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def outputs() -> dict[str, str]:
+    """Return every generated file by its path in the repository."""
+    environ = [{"name": row.name, "read_at": row.read_at, "records": row.records} for row in data.variables()]
+    return {
+        f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
+        f"{RUNTIME}/environ.json": compact(environ),
+        f"{RUNTIME}/policy.json": compact(policy_table()),
+        "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/policies.md": policies_page(),
+        "README.md": readme(),
+    }
+
+
+def main() -> int:
+    """Write, or with `--check` compare; return the exit code."""
+    stale = [path for path, text in outputs().items() if not _is(ROOT / path, text)]
+    if "--check" in sys.argv[1:]:
+        print("\n".join(f"out of date: {path} (run: make generate)" for path in stale), end="\n" if stale else "")
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(outputs()[path], encoding="utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
