@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -133,3 +134,14 @@ def test_a_lost_gpu_leaves_the_answer_open(take: Take) -> None:
     report = judged(take(whole), take("h100-80gb-hbm3__535__lost-1-of-2"))
     assert [finding.path for finding in report.findings] == ["gpu.devices.1"]
     assert report.exit_code == CANNOT_TELL
+
+
+@pytest.mark.parametrize("name", ["h200__590__mig", "h100-80gb-hbm3__535__eight"])
+def test_no_collector_records_a_uuid(name: str, tmp_path: Path) -> None:
+    device = profile(name)["devices"][0]
+    for one in filter(None, (device, *device.get("mig_devices", ()))):
+        folder = tmp_path / one["uuid"]
+        folder.mkdir()
+        found = snapshot(Machine(folder, profile(name)).host(CUDA_VISIBLE_DEVICES=one["uuid"]))
+        assert found.facts["gpu"]["visible"]["count"] >= 1
+        assert "0000-4000-8000" not in json.dumps([found.facts, found.unavailable])
