@@ -14,6 +14,8 @@ ERROR = "error"  # breaks the policy
 UNKNOWN = "unknown"  # the policy needs it and it could not be collected
 INFO = "info"  # differs, and the policy lets it through
 
+DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
+
 _MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
 
 
@@ -130,14 +132,17 @@ class Report:
         """Yield (style, line) for people; a style is a severity, `title` or `note`."""
         errors, unknown, info = (self.of(severity) for severity in (ERROR, UNKNOWN, INFO))
         yield "title", self._title(len(errors), len(unknown))
-        for finding in errors + unknown:
-            yield finding.severity, f"  {_MARKS[finding.severity]} {self._sentence(finding)}"
-            yield "note", f"      why: {finding.why}"
-            yield "note", f"      fix: {finding.fix}"
+        for group in _alike(errors + unknown):
+            for finding in group:
+                yield finding.severity, f"  {_MARKS[finding.severity]} {self._sentence(finding)}"
+            yield "note", f"      why: {group[0].why}"
+            yield "note", f"      fix: {group[0].fix}"
         if info:
             yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
-        for finding in info:
-            yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)} ({finding.why})"
+        for group in _alike(info):
+            for finding in group:
+                yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)}"
+            yield "note", f"      why: {group[0].why}"
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
@@ -154,9 +159,25 @@ class Report:
 
     def _sentence(self, finding: Finding) -> str:
         path, wanted = clean(finding.path), f"{self.expected_name} has {show(finding.expected)}"
+        if finding.rule == DEEP and isinstance(finding.actual, Unavailable):
+            return f"{path}: TensorFlow could not be asked: {show(finding.actual)}"
+        if finding.rule == DEEP:
+            return f"{path}: the files say {show(finding.expected)}, TensorFlow's own loader {show(finding.actual)}"
         if isinstance(finding.actual, Unavailable):
             return f"{path} could not be told {_where(self.actual_name)}: {show(finding.actual)} ({wanted})"
         return f"{path} is {show(finding.actual)} {_where(self.actual_name)}, {wanted}"
+
+
+def _alike(findings: List[Finding]) -> List[List[Finding]]:
+    """Return the findings in their order, neighbours of one severity, reason and remedy together."""
+    groups: List[List[Finding]] = []
+    for finding in findings:
+        last = groups[-1][0] if groups else None
+        if last is not None and (last.severity, last.why, last.fix) == (finding.severity, finding.why, finding.fix):
+            groups[-1].append(finding)
+        else:
+            groups.append([finding])
+    return groups
 
 
 def _json_value(value: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ _ASK = (
 
 _CHILD = """
 import ctypes, json, os, sys
-sys.path[:], asked, mark = json.loads(sys.argv[1])
+path, asked, mark = json.loads(sys.argv[1])
+sys.path[:] = path or sys.path
 import tensorflow
 library = ctypes.CDLL(os.path.join(os.path.dirname(tensorflow.__file__), "libtensorflow_framework.so.2"))
 answers = {}
@@ -77,7 +79,8 @@ def ask_tensorflow(host: Host, timeout: float = TIMEOUT, python: Optional[str] =
     environ = {name: value for name, value in host.environ.items() if not name.startswith("LD_")}
     environ.update({name: value for name, value in start.items() if name.startswith("LD_")})
     environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    words = [python or sys.executable, "-c", _CHILD, json.dumps([host.path, _ASK, _MARK])]
+    path = host.path if python is None else None  # another interpreter has an import path of its own
+    words = [python or sys.executable, "-c", _CHILD, json.dumps([path, _ASK, _MARK])]
     try:
         child = subprocess.Popen(
             words,
@@ -137,28 +140,42 @@ def spell(key: str, number: int) -> Optional[str]:
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 
 
-def contradictions(cuda: Mapping[str, Any], answers: Answers) -> List[str]:
-    """Return one sentence for every library on which the files and TensorFlow's own answer disagree.
+def contradictions(cuda: Mapping[str, Any], answers: Answers) -> List[Finding]:
+    """Return a finding for every library on which the files and TensorFlow's own answer disagree.
 
     Args:
-        cuda: the section `cuda` of the facts, collected from files.
+        cuda: the section `cuda` of the live facts, collected from files.
         answers: what `ask_tensorflow` gave. A library that something else loaded into *this* process first
             (`resolved_by` "loaded") is left out: the child has not got it.
     """
-    found: List[str] = []
+    found: List[Finding] = []
     for key, answer in answers.items():
         facts = cuda.get(key)
         if not isinstance(facts, dict) or facts.get("resolved_by") == "loaded" or facts.get("linkage") == "absent":
             continue
-        version = facts.get("version")
-        usable = version if isinstance(version, str) and "problem" not in facts else None
-        if isinstance(version, Unavailable) or _agree(usable, answer):
-            continue
-        found.append(
-            f"cuda.{key}: the files say {usable or 'that it cannot be loaded'}, "
-            f"TensorFlow's own loader {'gets ' + answer if answer else 'cannot load it'}"
-        )
+        usable = facts.get("version") if "problem" not in facts else None
+        if "version" in facts and not _agree(usable, answer):
+            found.append(_finding(f"cuda.{key}.version", usable, answer))
     return found
+
+
+def unanswered(reason: Unavailable) -> Finding:
+    """Return the finding that TensorFlow could not be asked."""
+    return _finding("cuda", ABSENT, reason, UNKNOWN)
+
+
+def _finding(path: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:
+    return Finding(
+        path,
+        rule=DEEP,
+        expected=expected,
+        actual=actual,
+        severity=severity,
+        why="What TensorFlow's own loader gets is what computes; the answer of the files is not the whole story.",
+        fix="Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a .pth file.",
+        source="https://man7.org/linux/man-pages/man3/dlopen.3.html",
+        weight=100,
+    )
 
 
 def _agree(version: Optional[str], answer: Optional[str]) -> bool:

@@ -97,7 +97,7 @@ def test_contradictions_are_told_as_far_as_both_sides_tell() -> None:
         "cudnn": {"linkage": "dlopen", "version": "9.3.0", "resolved_by": "RUNPATH"},
         "cublas": {"linkage": "dlopen", "version": "12.5.3.2", "resolved_by": "RUNPATH"},
         "cufft": {"linkage": "dlopen", "version": None, "file": None, "resolved_by": "not found"},
-        "cudart": {"linkage": "dlopen", "version": Unavailable("no", "no-version"), "resolved_by": "RUNPATH"},
+        "cudart": {"linkage": "dlopen", "resolved_by": "RUNPATH"},
         "nccl": {"linkage": "dlopen", "version": "2.1.0", "resolved_by": "loaded"},
         "cublasLt": {"linkage": "dlopen", "version": "12.5.3.2", "problem": "damaged", "resolved_by": "RUNPATH"},
     }
@@ -110,8 +110,9 @@ def test_contradictions_are_told_as_far_as_both_sides_tell() -> None:
         "cublasLt": None,
     }
     assert contradictions(cuda, agreeing) == []
-    assert contradictions(cuda, {**agreeing, "cudnn": "9.28.0", "cufft": "11.2.3", "cublas": None}) == [
-        "cuda.cudnn: the files say 9.3.0, TensorFlow's own loader gets 9.28.0",
-        "cuda.cublas: the files say 12.5.3.2, TensorFlow's own loader cannot load it",
-        "cuda.cufft: the files say that it cannot be loaded, TensorFlow's own loader gets 11.2.3",
+    found = contradictions(cuda, {**agreeing, "cudnn": "9.28.0", "cufft": "11.2.3", "cublas": None})
+    assert [(one.path, one.expected, one.actual, one.severity) for one in found] == [
+        ("cuda.cudnn.version", "9.3.0", "9.28.0", "error"),
+        ("cuda.cublas.version", "12.5.3.2", None, "error"),
+        ("cuda.cufft.version", None, "11.2.3", "error"),
     ]
