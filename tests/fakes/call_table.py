@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from tests.fakes.fake_nvml import number
+
 
 class Recorder:
     """A library object that passes every call on and notes it; `lines` holds the table."""
@@ -64,13 +66,13 @@ class _Call:
             self.signature += "s"
             self.key.append((argument.value or b"").decode("ascii"))
         else:
-            self._add_number(int(getattr(argument, "value", argument)))
+            self._add_number(number(argument))
 
     def _add_out(self, target: Any) -> None:
         if isinstance(target, ctypes._Pointer):
             self.signature += "O"
             self.out.append(("O", target))
-        elif isinstance(target, ctypes.Structure) and getattr(target, "version", 0):
+        elif isinstance(target, ctypes.Structure) and int(getattr(target, "version", 0) or 0):
             self.signature += f"x{ctypes.sizeof(target)}"
             self.key.append(f"v{target.version}")
             self.out.append(("x", target))

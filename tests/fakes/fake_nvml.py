@@ -7,12 +7,17 @@ generation does not export is missing here too.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+pynvml: Any = importlib.import_module("pynvml")
+"""The binding; it has no types, so it is imported here once and is Any."""
 
 HERE = Path(__file__).parent
 PROFILES = HERE.parent / "profiles"
@@ -59,11 +64,11 @@ def symbols(generation: str) -> set[str]:
     return {line for line in lines if line and not line.startswith("#")}
 
 
-def install(pynvml: Any, library: Any) -> None:
+def install(binding: Any, library: Any) -> None:
     """Put a library object under a pynvml module and forget what it knew of another one."""
-    pynvml._nvmlGetFunctionPointer_cache.clear()
-    pynvml.nvmlLib = library
-    pynvml._nvmlLib_refcount = 0
+    binding._nvmlGetFunctionPointer_cache.clear()
+    binding.nvmlLib = library
+    binding._nvmlLib_refcount = 0
 
 
 def target(argument: Any) -> Any:
@@ -104,7 +109,7 @@ class FakeNvml:
 
     def _answer(self, symbol: str, arguments: tuple[Any, ...]) -> int:
         if symbol in self.errors:
-            return self.errors[symbol]
+            return int(self.errors[symbol])
         if not self.inits and symbol not in ("nvmlInitWithFlags", "nvmlSystemGetNVMLVersion", "nvmlShutdown"):
             return UNINITIALIZED
         about_device = symbol.startswith("nvmlDeviceGet") and not symbol.startswith(
@@ -121,7 +126,7 @@ class FakeNvml:
             if symbol.removeprefix("nvmlDeviceGet") in NUMBERS:
                 return self._numbers(device.get(NUMBERS[symbol.removeprefix("nvmlDeviceGet")]), *arguments[1:])
         function = getattr(type(self), f"do_{symbol}", None)
-        return NOT_SUPPORTED if function is None else function(self, *arguments) or SUCCESS
+        return NOT_SUPPORTED if function is None else int(function(self, *arguments) or SUCCESS)
 
     def _named(self, handle: Any) -> str | None:
         address = ctypes.cast(handle, ctypes.c_void_p).value

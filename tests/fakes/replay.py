@@ -11,15 +11,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from envlock.runtime.gpu import nvml
 from envlock.runtime.host import Host
 from tests.fakes.call_table import Recorder
-from tests.fakes.fake_nvml import FakeNvml, Profile, install, symbols
+from tests.fakes.fake_nvml import FakeNvml, Profile, install, pynvml, symbols
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -52,28 +53,24 @@ def library(generation: str) -> Path:
 
 
 @contextlib.contextmanager
-def installed(pynvml: Any, fake: Any) -> Iterator[None]:
+def installed(binding: Any, fake: Any) -> Iterator[None]:
     """Make pynvml talk to `fake` for a while, initialised; afterwards it has no library again."""
-    install(pynvml, fake)
+    install(binding, fake)
     try:
-        pynvml.nvmlInit()
+        binding.nvmlInit()
         yield
     finally:
-        install(pynvml, None)
+        install(binding, None)
 
 
 def capture(profile: Profile, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return what `nvml.capture` answers for a profile, in this process."""
-    import pynvml
-
     with installed(pynvml, FakeNvml(profile)):
         return nvml.capture(pynvml, environ or {})
 
 
 def table(profile: Profile, library_object: Any = None) -> str:
     """Return the table with every call that a capture of this profile can make, whatever CUDA is told to show."""
-    import pynvml
-
     recorder = Recorder(library_object or FakeNvml(profile))
     code = profile.get("errors", {}).get("nvmlInitWithFlags")
     if code is not None:

@@ -47,6 +47,8 @@ def answer(environ: Any) -> Dict[str, Any]:
         import pynvml  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         return {"status": "no-binding"}
+    except Exception:  # whatever a module of that name does when it is not NVIDIA's
+        return {"status": "foreign-binding"}
     described = binding(pynvml)
     if not hasattr(pynvml, "nvmlInit") or not hasattr(pynvml, "NVMLError"):
         return {"status": "foreign-binding", "binding": described}
@@ -70,9 +72,12 @@ def answer(environ: Any) -> Dict[str, Any]:
 
 
 def _loader_words(error: BaseException) -> Optional[str]:
-    """Return what the loader said of the library, without the path it names."""
+    """Return what the loader said of the library, without the paths that it names."""
     cause = error.__context__
-    return None if cause is None else str(cause).rpartition(": ")[2]
+    if cause is None:
+        return None
+    words = str(cause).partition(": ")[2].partition(" (required by")[0]
+    return words if "/" not in words else "the loader refuses it"
 
 
 def binding(module: ModuleType) -> Dict[str, Any]:

@@ -51,6 +51,12 @@ DEVICE_CGROUP = (
     "not happen again.",
 )
 
+NO_DEVICE_NODE = (
+    "no-device-node",
+    "The NVIDIA kernel module is loaded and its device nodes cannot be found here; start the container with the GPU "
+    "option of the engine (docker run --gpus all), or run `nvidia-modprobe -u -c=0` once on the machine.",
+)
+
 NO_LIBRARY = (
     "no-library",
     "There are signs of an NVIDIA GPU and no libnvidia-ml.so.1 to ask it with; in a container, start it with the GPU "
@@ -172,7 +178,7 @@ NO_LIBCUDA = (
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the CUDA part of the driver.",
 )
 
-LIBRARY_NOT_FOUND, UNKNOWN_ERROR, VERSION_MISMATCH = 12, 999, 18
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH, UNKNOWN_ERROR = 9, 12, 18, 999
 
 
 def of_start(answer: Mapping[str, Any], kernel_version: Optional[str], node_errno: Optional[int]) -> Unavailable:
@@ -193,6 +199,8 @@ def of_start(answer: Mapping[str, Any], kernel_version: Optional[str], node_errn
         return _mismatch(answer, kernel_version)
     if node_errno == errno.EPERM and code in (4, UNKNOWN_ERROR):
         return Unavailable(DEVICE_CGROUP[1], DEVICE_CGROUP[0])
+    if code == DRIVER_NOT_LOADED and kernel_version is not None:
+        return Unavailable(NO_DEVICE_NODE[1], NO_DEVICE_NODE[0])
     if code in INIT:
         return Unavailable(INIT[code][1], INIT[code][0])
     return Unavailable(

@@ -45,11 +45,15 @@ def children() -> list[int]:
     return [int(pid) for pid in listed]
 
 
+def open_fds() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Any:
-    fds, processes = os.listdir("/proc/self/fd"), children()
+    fds, processes = open_fds(), children()
     yield
-    assert len(os.listdir("/proc/self/fd")) == len(fds)
+    assert open_fds() == fds
     assert children() == processes
 
 

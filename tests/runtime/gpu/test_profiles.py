@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,10 @@ from envlock.runtime.facts import leaves
 from envlock.runtime.gpu import devices
 from tests.fakes.fake_nvml import PROFILES, Profile, profile, profile_names, symbols
 from tests.fakes.replay import capture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KINDS = {"recorded", "transcribed", "synthetic"}
 TOP = {"schema", "provenance", "symbols", "system", "devices", "expect", "errors", "kernel"}

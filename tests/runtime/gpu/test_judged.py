@@ -1,0 +1,147 @@
+"""GPU facts under the policies: what is equal, what is not, and what cannot be told has exit codes of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from envlock.lock.models import GpuFacts
+from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.collectors import gpu
+from envlock.runtime.gpu import probe
+from envlock.runtime.verify import judge
+from tests.fakes.fake_nvml import Profile, profile, profile_names
+from tests.fakes.replay import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from envlock.runtime.report import Report
+
+    Take = Callable[..., Snapshot]
+
+WORKING = [name for name in profile_names() if profile(name)["devices"]]
+BROKEN = [name for name in profile_names() if not profile(name)["devices"]]
+MATCH, MISMATCH, CANNOT_TELL = 0, 1, 4
+H100 = "h100-80gb-hbm3__590__whole"
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Take:
+    """Return what captures a machine with a profile (a name, a profile, or None for one without NVIDIA)."""
+    count = iter(range(100))
+
+    def taken(name: str | Profile | None, faults: str = "", **environ: str) -> Snapshot:
+        folder = tmp_path / str(next(count))
+        folder.mkdir()
+        machine = Machine(folder, profile(name) if isinstance(name, str) else name, faults)
+        if isinstance(name, str) and "wsl2" in name:
+            machine.write("/dev/dxg", "")
+        if isinstance(name, str) and "gvisor" in name:
+            machine.write("/dev/nvidiactl", "")
+        return snapshot(machine.host(**environ), {"gpu": gpu.collect})
+
+    return taken
+
+
+def judged(locked: Snapshot, live: Snapshot, policy: str = "strict") -> Report:
+    document: dict[str, Any] = {
+        "facts": locked.facts,
+        "unavailable": locked.unavailable,
+        "policy": {"name": policy, "overrides": {}},
+    }
+    return judge(document, live)
+
+
+def changed(base: str, /, **fields: Any) -> Profile:
+    loaded = profile(base)
+    loaded["devices"] = [{**device, **fields} for device in loaded["devices"]]
+    return loaded
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_facts_fit_the_format_and_a_machine_matches_itself(name: str, take: Take) -> None:
+    first = take(name)
+    GpuFacts.model_validate(first.facts["gpu"])
+    assert judged(first, take(name)).findings == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_driver_that_fails_leaves_the_answer_open(name: str, take: Take) -> None:
+    report = judged(take(H100), take(name))
+    assert {finding.path for finding in report.of("unknown")} >= {"gpu.driver_version", "gpu.devices", "gpu.visible"}
+
+
+@pytest.mark.parametrize("faults", ["crash:nvmlDeviceGetName", "hang:nvmlInitWithFlags=60", "ret:nvmlInitWithFlags=18"])
+@pytest.mark.parametrize("policy", ["strict", "same-arch"])
+def test_failures_alone_are_exit_code_four(
+    faults: str, policy: str, take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = take(H100)
+    if faults.startswith("hang"):
+        monkeypatch.setattr(probe, "limit_for", lambda gpus: 0.3)
+    report = judged(locked, take(H100, faults), policy)
+    assert report.exit_code == CANNOT_TELL
+    assert judged(locked, take(H100, faults), "functional").exit_code == MATCH
+
+
+def test_no_gpu_where_the_lock_has_one_is_a_difference(take: Take) -> None:
+    assert judged(take(H100), take(None)).exit_code == MISMATCH
+    assert judged(take(None), take(H100)).exit_code == MISMATCH
+    assert judged(take(None), take(None)).exit_code == MATCH
+    assert judged(take(H100), take(H100, CUDA_VISIBLE_DEVICES="")).exit_code == MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("live", "strict", "same_arch"),
+    [
+        (changed(H100, memory_mib=81000), MATCH, MATCH),
+        (changed(H100, memory_mib=40000), MISMATCH, MATCH),
+        (changed(H100, vbios="96.00.A5.00.09", persistence=0, power_limit_milliwatts=500000), MATCH, MATCH),
+        (changed(H100, virtualization=0), MATCH, MATCH),
+        (changed(H100, name="H100 80GB HBM3"), MATCH, MATCH),
+        (changed(H100, ecc=[0, 0]), MISMATCH, MATCH),
+        (changed(H100, cores=14592), MISMATCH, MATCH),
+        ("h200__590__whole", MISMATCH, MATCH),
+        ("h100-80gb-hbm3__590__mig", MISMATCH, MISMATCH),
+        ("l40s__595__whole", MISMATCH, MISMATCH),
+        ("h100-80gb-hbm3__535__eight", MISMATCH, MISMATCH),
+    ],
+    ids=["memory", "half", "info", "virtualization", "old-name", "ecc", "cores", "h200", "mig", "l40s", "eight"],
+)
+def test_what_each_policy_lets_through(live: str | Profile, strict: int, same_arch: int, take: Take) -> None:
+    locked, found = take(H100), take(live)
+    assert judged(locked, found, "strict").exit_code == strict
+    assert judged(locked, found, "same-arch").exit_code == same_arch
+    assert judged(locked, found, "functional").exit_code == MATCH
+
+
+def test_a_newer_driver_is_of_the_same_architecture(take: Take) -> None:
+    newer = profile(H100)
+    newer["system"] = {"driver_version": "595.80", "nvml_version": "13.595.80", "cuda_driver_version": 13020}
+    assert judged(take(H100), take(newer), "strict").exit_code == MISMATCH
+    assert judged(take(H100), take(newer), "same-arch").exit_code == MATCH
+    assert judged(take(newer), take(H100), "same-arch").exit_code == MISMATCH
+
+
+def test_a_lost_gpu_leaves_the_answer_open(take: Take) -> None:
+    whole = profile("h100-80gb-hbm3__535__lost-1-of-2")
+    del whole["devices"][1]["errors"]
+    report = judged(take(whole), take("h100-80gb-hbm3__535__lost-1-of-2"))
+    assert [finding.path for finding in report.findings] == ["gpu.devices.1"]
+    assert report.exit_code == CANNOT_TELL
+
+
+@pytest.mark.parametrize("name", ["h200__590__mig", "h100-80gb-hbm3__535__eight"])
+def test_no_collector_records_a_uuid(name: str, tmp_path: Path) -> None:
+    device = profile(name)["devices"][0]
+    for one in filter(None, (device, *device.get("mig_devices", ()))):
+        folder = tmp_path / one["uuid"]
+        folder.mkdir()
+        found = snapshot(Machine(folder, profile(name)).host(CUDA_VISIBLE_DEVICES=one["uuid"]))
+        assert found.facts["gpu"]["visible"]["count"] >= 1
+        assert "0000-4000-8000" not in json.dumps([found.facts, found.unavailable])
