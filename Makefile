@@ -2,13 +2,17 @@
 
 PYTHON ?= python3
 TENSORFLOW ?= tensorflow-cpu==2.21.0
+CUDA_TENSORFLOWS ?= 2.21.0 2.18.1
 
 DEV := .venvs/dev
 TF := .venvs/tensorflow
+CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
+empty :=
+CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint format generate bench clean
+.PHONY: help demo test testcuda fast lint format generate bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,11 +20,21 @@ help: ## show this list
 demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
 	@$(TF)/bin/python tools/demo.py
 
+# In CI the CUDA wheels (two environments, 11 GB) are part of it; elsewhere that lane skips loudly, and testcuda runs it.
+ifdef CI
+test: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
+test: $(CUDA:%=%/.ready)
+endif
+test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
-	ENVLOCK_TEST_TENSORFLOW=$(CURDIR)/$(TF)/bin/python $(DEV)/bin/python -m pytest
+	$(DEV)/bin/python -m pytest
+
+testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
+testcuda: $(DEV)/.ready $(CUDA:%=%/.ready) ## the lane on real CUDA wheels (needs no GPU, but 11 GB)
+	$(DEV)/bin/python -m pytest -m cuda_wheels -rP
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network
-	$(DEV)/bin/python -m pytest -m "not tensorflow"
+	$(DEV)/bin/python -m pytest -m "not (tensorflow or slow)" -n auto
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .
@@ -49,6 +63,11 @@ $(DEV)/.ready: pyproject.toml tools/venv.sh
 $(TF)/.ready: tools/venv.sh
 	@sh tools/venv.sh "$(PYTHON)" $(TF) "$(TENSORFLOW): some minutes the first time"
 	@$(TF)/bin/python -m pip install --quiet "$(TENSORFLOW)"
+	@touch $@
+
+.venvs/cuda-%/.ready: tools/venv.sh
+	@sh tools/venv.sh "$(PYTHON)" .venvs/cuda-$* "tensorflow[and-cuda]==$*: some minutes the first time"
+	@.venvs/cuda-$*/bin/python -m pip install --quiet --no-cache-dir "tensorflow[and-cuda]==$*"
 	@touch $@
 
 $(TF)/.envlock: $(TF)/.ready $(SOURCES)
