@@ -13,6 +13,7 @@ from envlock.cli.output import emit, talk
 from envlock.lock.capture import capture as take
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
+from envlock.lock.soundness import warnings
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
@@ -52,6 +53,8 @@ def capture(
         return
     write_atomically(path, data)
     talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
+    for sentence in warnings(lock):
+        talk(f"warning: {sentence}", quiet=quiet)
 
 
 def _check(path: Path, data: bytes, quiet: bool) -> None:

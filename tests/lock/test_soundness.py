@@ -1,0 +1,67 @@
+"""The wrong binary is named before it hurts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envlock.lock.document import validate
+from envlock.lock.soundness import warnings
+
+TARGETS = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]  # TensorFlow 2.18 to 2.21
+
+
+def lock(capability: str | None, driver_cuda: str | None = "12.4", *, cuda_build: bool = True) -> Any:
+    """Return a lock of TensorFlow 2.21 and one GPU."""
+    tensorflow = {"cuda_build": cuda_build, "compute_capabilities": TARGETS, "built_with_cuda": "12.5.1"}
+    device = {"name": "Card", "compute_capability": capability}
+    gpu = {"cuda_driver_version": driver_cuda, "devices": {"0": device}}
+    document = {
+        "lock_version": 1,
+        "created_by": "a test",
+        "facts": {"tensorflow": tensorflow, "gpu": gpu},
+        "unavailable": {},
+        "policy": {"name": "strict", "overrides": {}},
+    }
+    return validate(document, "a test")
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver_cuda", "expected"),
+    [
+        ("9.0", "12.8", []),
+        ("7.5", "12.4", []),
+        (None, "12.4", []),
+        (
+            "12.0",
+            "12.8",
+            [
+                "GPU 0 (Card): TensorFlow holds only PTX (compute_90) for compute capability 12.0: the driver compiles "
+                "it at first use, and a driver of CUDA 12.8 can (needed: 12.5.1)."
+            ],
+        ),
+        (
+            "12.0",
+            "12.4",
+            [
+                "GPU 0 (Card): TensorFlow holds only PTX (compute_90) for compute capability 12.0: the driver compiles "
+                "it at first use, but a driver of CUDA 12.4 cannot read PTX of CUDA 12.5.1 (error 222)."
+            ],
+        ),
+        (
+            "5.2",
+            "12.8",
+            [
+                "GPU 0 (Card): TensorFlow holds no code for compute capability 5.2, only sm_60, sm_70, sm_80, sm_89, "
+                "compute_90."
+            ],
+        ),
+    ],
+)
+def test_a_gpu_without_machine_code_is_named(capability: str | None, driver_cuda: str, expected: list[str]) -> None:
+    assert expected == warnings(lock(capability, driver_cuda))
+
+
+def test_a_cpu_build_has_nothing_to_warn_of() -> None:
+    assert [] == warnings(lock("5.2", cuda_build=False))
