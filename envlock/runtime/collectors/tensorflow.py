@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import NO_VERSION, installed, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
@@ -110,14 +110,19 @@ def _flag(build: str, key: str) -> Optional[bool]:
     return True if rest.startswith("True") else False if rest.startswith("False") else None
 
 
-def _text(build: str, key: str) -> Optional[str]:
+def _text(build: str, key: str) -> Optional[Union[str, Unavailable]]:
     rest = _after(build, key)
-    return rest[1:].partition(rest[0])[0] if rest[:1] in ("'", '"') else None
+    text = rest[1:].partition(rest[0])[0] if rest[:1] in ("'", '"') else ""
+    return None if not text else text if is_version(text) else _MALFORMED
 
 
-def _list(build: str, key: str) -> Optional[List[str]]:
+def _list(build: str, key: str) -> Optional[Union[List[str], Unavailable]]:
     rest = _after(build, key)
     if rest[:1] not in ("[", "("):
         return None
     items = rest[1:].partition("]" if rest[0] == "[" else ")")[0].split(",")
-    return [item.strip(" '\"") for item in items if item.strip()]
+    words = [item.strip(" '\"") for item in items if item.strip()]
+    return words if all(len(word) <= 64 and is_version(word) for word in words) else _MALFORMED
+
+
+_MALFORMED = Unavailable("its build_info.py holds something unexpected", "malformed")
