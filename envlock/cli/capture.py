@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
 from envlock.lock.soundness import warnings
 from envlock.lock.writer import write_atomically
-from envlock.runtime.errors import LockfileError
+from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import read_file
 
 
@@ -45,6 +46,8 @@ def capture(
     lock = take(settings.policy_name(policy, config), config.overrides, live(python))
     data = dump(lock)
     if output is not None and str(output) == "-":
+        if check:
+            raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
         emit(data)
         return
     path = target(output, config)
@@ -58,11 +61,14 @@ def capture(
 
 
 def _check(path: Path, data: bytes, quiet: bool) -> None:
-    old = path.read_bytes() if path.is_file() else None
+    try:
+        old = path.read_bytes() if path.is_file() else None
+    except OSError:  # below, the reader of lockfiles says what is wrong
+        old = None
     if old == data:
         talk(f"{path} is up to date", quiet=quiet)
         return
-    talk(f"{path} would change: {_changes(path, data) if old is not None else 'it does not exist'}", quiet=quiet)
+    talk(f"{path} would change: {_changes(path, data) if os.path.lexists(path) else 'it does not exist'}", quiet=quiet)
     raise typer.Exit(1)
 
 

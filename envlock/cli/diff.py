@@ -7,17 +7,21 @@ from typing import Annotated
 import typer
 
 from envlock import api
-from envlock.cli.options import FormatOption, one_of
+from envlock.cli.config import Config
+from envlock.cli.options import STDIN, FormatOption, one_of, read_document
 from envlock.cli.output import color, emit
+from envlock.lock.document import validate
+from envlock.lock.models import Lockfile
 from envlock.reports import FORMATS
+from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
 
 LIVE = "live"
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A lockfile, or `live`.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="A lockfile, or `live`.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A lockfile, `-` for stdin, or `live`.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="A lockfile, `-` for stdin, or `live`.")],
     policy: Annotated[str, typer.Option("--policy", "-p", help="How closely to compare.")] = "strict",
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
@@ -32,8 +36,18 @@ def diff(
     """
     one_of(format, list(FORMATS), "format")
     one_of(policy, names(), "policy")
-    sides = [api.capture() if name == LIVE else api.load(name) for name in (a, b)]
-    report = api.diff(sides[0], sides[1], policy)
-    report.expected_name, report.actual_name = a, b
+    if a == b == STDIN:
+        raise UsageError("stdin can be one side only", hint="name a file or `live` for the other")
+    report = api.diff(_side(a), _side(b), policy)
+    report.expected_name, report.actual_name = ("stdin" if name == STDIN else name for name in (a, b))
     emit(FORMATS[format](report, color=color()))
     raise typer.Exit(report.exit_code)
+
+
+def _side(name: str) -> Lockfile:
+    return api.capture() if name == LIVE else _read(name)
+
+
+def _read(name: str) -> Lockfile:
+    shown, document = read_document(name, Config())
+    return validate(document, shown)

@@ -76,7 +76,10 @@ def read_document(lock: str | None, config: Config) -> tuple[str, dict[str, Any]
 
     Raises:
         LockfileError: there is none, or it is invalid.
+        UsageError: it is to come from stdin, which is closed.
     """
+    if lock == STDIN and sys.stdin is None:
+        raise UsageError("cannot read the lockfile from stdin: it is closed", hint="pipe a lockfile in, or name one")
     if lock == STDIN:
         return "stdin", lockfile.parse(sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1), "from stdin")
     path = lock or (str(config.lock) if config.lock else None) or _near()

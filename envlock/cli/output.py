@@ -5,17 +5,31 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.errors import EnvlockError, UsageError
 
 
 def emit(data: str | bytes) -> None:
-    """Print data; a reader that has gone away (`| head`) is no error, and must not change the exit code."""
+    """Print data; a reader that has gone away (`| head`) is no error, and must not change the exit code.
+
+    Raises:
+        UsageError: stdout is closed, or cannot take it (a full disk).
+    """
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "replace") + b"\n"
+    if sys.stdout is None:
+        raise UsageError("cannot write to stdout: it is closed", hint="open it, or use -o FILE where there is one")
     try:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard()
+    except OSError as error:
+        _discard()
+        raise UsageError(f"cannot write to stdout: {error.strerror}", hint="look where it leads to") from None
+
+
+def _discard() -> None:
+    """Let what is still in the buffer go nowhere, or Python would try once more when it exits, and fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def talk(message: str, *, quiet: bool = False) -> None:
@@ -33,7 +47,12 @@ def fail(error: EnvlockError) -> None:
 
 def color() -> bool:
     """Return whether stdout is a terminal that wants colours (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        sys.stdout is not None
+        and sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
 
 def _line(text: str) -> str:

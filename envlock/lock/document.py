@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError
+from envlock.runtime.report import clean
 from envlock.runtime.verify import policy_of
 
 
@@ -42,9 +43,9 @@ def validate(document: dict[str, Any], name: str) -> Lockfile:
         lock = Lockfile.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = clean(".".join(str(part) for part in first["loc"])[:120])
         raise LockfileError(
-            f"lockfile {name} is not valid: `{where[:120]}`: {first['msg']}",
+            f"lockfile {name} is not valid: `{where}`: {first['msg']}",
             hint="restore it from version control, or make it again with `envlock capture`",
         ) from None
     policy_of(document)

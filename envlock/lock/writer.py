@@ -19,8 +19,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         LockfileError: it cannot be written; what was there is untouched.
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = Path(os.path.realpath(path))
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         if target.exists() and not target.is_file():
             raise LockfileError(f"cannot write lockfile {path}: it is not a regular file", hint="name a file")
@@ -28,6 +28,8 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary = Path(name)
     except OSError as error:
         raise _failure(path, error) from None
+    except ValueError:  # a NUL byte in the name
+        raise LockfileError(f"cannot write lockfile {str(path)!r}: not a path", hint="check the path") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

@@ -122,14 +122,15 @@ def _distribution(folder: str, file: str) -> Distribution:
             version = _header(Distribution(name, "", folder, info).read("PKG-INFO") or "", "Version")
     elif not dash:
         version = ""
-    return Distribution(normalise(name), version if _is_version(version) else "", folder, info)
+    return Distribution(normalise(name), version if is_version(version) else "", folder, info)
 
 
 def _is_name(text: str) -> bool:
     return text.isascii() and text.replace("-", "").isalnum() and len(text) <= 128
 
 
-def _is_version(text: str) -> bool:
+def is_version(text: str) -> bool:
+    """Return whether a lock can hold this text as a version."""
     return text[:1].isalnum() and text.isascii() and text.translate(_VERSION_SIGNS).isalnum() and len(text) <= 128
 
 

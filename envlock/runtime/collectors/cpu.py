@@ -48,7 +48,8 @@ def _first_block(text: str) -> Dict[str, str]:
 
 def _threads(environ: Mapping[str, str], name: str, default: Optional[int]) -> Optional[int]:
     value = environ.get(name, "").strip()
-    return int(value) if value.isdigit() and len(value) < 9 and int(value) > 0 else default
+    plain = value.isascii() and value.isdigit() and len(value) < 9
+    return int(value) if plain and int(value) > 0 else default
 
 
 def quota(host: Host) -> Optional[float]:
@@ -68,7 +69,7 @@ def quota(host: Host) -> Optional[float]:
                 continue
             if limit is not None:
                 return limit
-    except (OSError, ValueError):
+    except (OSError, ValueError, ZeroDivisionError):
         return None
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.facts import Unavailable
+from envlock.runtime.facts import TEXT_LIMIT, Unavailable
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -33,13 +33,19 @@ def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[
         return record(at_start, kind)
     now = host.environ.get(name)
     if late and now != at_start:
-        was, is_now = (record(value, kind) or "unset" for value in (at_start, now))
+        was, is_now = (_told(record(value, kind)) for value in (at_start, now))
         return Unavailable(
             f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached "
             "either: set it before the process starts, or call envlock before `import tensorflow`",
             "changed-after-start",
         )
     return record(now, kind)
+
+
+def _told(recorded: Optional[str]) -> str:
+    if recorded is None:
+        return "unset"
+    return (recorded if len(recorded) <= 200 else recorded[:200] + "...") or "empty"
 
 
 def record(value: Optional[str], kind: str) -> Optional[str]:
@@ -50,7 +56,9 @@ def record(value: Optional[str], kind: str) -> Optional[str]:
     if value is None:
         return None
     if kind == "flags":
-        return " ".join(_flag(flag) for flag in value.split())
+        flags = value.split()
+        recorded = " ".join(map(_flag, flags))
+        return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
     return value if _fits(value, kind) else digest(value)
 
 

@@ -59,7 +59,7 @@ def _config(host: Host) -> Union[Tree, Unavailable]:
 def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
     folder = host.environ.get("KERAS_HOME")
     if not folder:
-        home = os.path.expanduser("~")
+        home = host.environ.get("HOME") or os.path.expanduser("~")
         folder = os.path.join(home if os.access(home, os.W_OK) else "/tmp", ".keras")  # noqa: S108 (so does Keras)
     try:
         text = read_text(os.path.join(os.path.expanduser(folder), "keras.json"))
@@ -73,4 +73,4 @@ def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
 
 
 def _plain(word: str) -> bool:
-    return len(word) <= 32 and word.replace("_", "").isalnum() and word.isascii()
+    return len(word) <= 32 and word[:1] != "_" and word.replace("_", "").isalnum() and word.isascii()

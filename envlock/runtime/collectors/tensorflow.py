@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.distributions import NO_VERSION, installed, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional, Union
+    from typing import Any, List, Optional, Union
 
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.facts import Tree
@@ -48,10 +48,10 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
         "distributions": [found.name for found in beside],
         "version": version,
         "nvidia_build": _nvidia_build(version),
-        "cuda_build": build.get("is_cuda_build"),
-        "built_with_cuda": build.get("cuda_version"),
-        "built_with_cudnn": build.get("cudnn_version"),
-        "compute_capabilities": build.get("cuda_compute_capabilities"),
+        "cuda_build": _flag(build.get("is_cuda_build")),
+        "built_with_cuda": _text(build.get("cuda_version")),
+        "built_with_cudnn": _text(build.get("cudnn_version")),
+        "compute_capabilities": _list(build.get("cuda_compute_capabilities")),
         "compiled_against_cudnn": _defined(
             os.path.join(folder, "include/third_party/gpus/cudnn/include/cudnn_version.h"),
             ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
@@ -95,3 +95,23 @@ def _defined(header: str, names: tuple[str, ...]) -> Optional[str]:
         if len(words) >= 3 and words[0] == "#define" and words[1] in names and words[2].isdigit():
             numbers[words[1]] = words[2]
     return ".".join(numbers[name] for name in names) if len(numbers) == len(names) else None
+
+
+def _flag(value: Any) -> Optional[Union[bool, Unavailable]]:
+    return value if value is None or isinstance(value, bool) else _MALFORMED
+
+
+def _text(value: Any) -> Optional[Union[str, Unavailable]]:
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) and is_version(value) else _MALFORMED
+
+
+def _list(value: Any) -> Optional[Union[List[str], Unavailable]]:
+    if value is None:
+        return None
+    fits = isinstance(value, list) and all(len(word) <= 64 and is_version(word) for word in value)
+    return value if fits else _MALFORMED
+
+
+_MALFORMED = Unavailable("its build_info.py holds something unexpected", "malformed")

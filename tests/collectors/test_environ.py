@@ -1,0 +1,158 @@
+"""The variables: recorded by kind, never a secret, and honest about what can no longer be told."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.lock.capture import capture
+from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors.environ import collect, record
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
+from envlock.runtime.tables import table
+from tests.machines import machine
+
+NAMES = [row["name"] for row in table("environ")]
+KINDS = ["bool", "integer", "word", "flags", "devices", "digest"]
+
+
+class Late(Host):
+    """A process that has imported TensorFlow."""
+
+    def imported(self, module: str) -> bool:
+        return module == "tensorflow"
+
+
+def hashed(value: str) -> str:
+    return "sha256:" + sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def set_ones(found: dict[str, Any]) -> dict[str, Any]:
+    assert list(found) == NAMES
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "digested"),
+    [
+        ("bool", ["", "0", "1", "true", "False"], ["2", "yes", " 1", "SECRET"]),
+        ("integer", ["0", "16", "-1"], ["", "1.5", "two", "1" * 24, "\u0663"]),
+        ("word", ["", "Haswell", ":4096:8", "SCATTER^x", "a=b,c;d", "x" * 64], ["x" * 65, "a b", "/x", "é", "$(x)"]),
+        ("devices", ["", "0,1", "-1", "0, 2"], ["GPU-8932f937-d72c-4106-c12f", "all", "0" * 65]),
+        ("flags", ["", "--a", "--a_b=1 --c=x.y_z"], []),
+        ("digest", [""], ["a", "/usr/lib", "0"]),
+    ],
+)
+def test_what_looks_like_its_kind_is_kept_and_all_else_is_a_digest(
+    kind: str, kept: list[str], digested: list[str]
+) -> None:
+    assert [record(value, kind) for value in kept] == kept
+    assert [record(value, kind) for value in digested] == [hashed(value) for value in digested]
+    assert record(None, kind) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        ("  --a=1   --b ", "--a=1 --b"),
+        ("--path=/home/SECRET --b", f"--path={hashed('/home/SECRET')} --b"),
+        ("--long=" + "x" * 25, "--long=" + hashed("x" * 25)),
+        ("SECRET --b", f"{hashed('SECRET')} --b"),
+        ("--a$b=1", hashed("--a$b=1")),
+        ("--", hashed("--")),
+        ("--é", hashed("--é")),
+    ],
+)
+def test_flags_are_recorded_one_by_one(value: str, recorded: str) -> None:
+    assert record(value, "flags") == recorded
+
+
+@given(kind=st.sampled_from(KINDS), value=st.text(st.characters() | st.sampled_from(" -=_,:;\x1b\udcff"), max_size=80))
+def test_what_is_recorded_is_printable_ascii(kind: str, value: str) -> None:
+    told = record(value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), kind)
+    assert told is not None
+    assert (told.isascii(), told.isprintable()) == (True, True)
+
+
+@given(kind=st.sampled_from(KINDS), left=st.text(max_size=30), right=st.text(max_size=30))
+def test_two_values_are_recorded_as_two(kind: str, left: str, right: str) -> None:
+    same = left.split() == right.split() if kind == "flags" else left == right
+    assert (record(left, kind) == record(right, kind)) is same
+
+
+def test_only_variables_of_the_table_are_looked_at(tmp_path: Path) -> None:
+    host = machine(tmp_path, environ={"AWS_SECRET_ACCESS_KEY": "x", "TF_NO_SUCH": "1", "TF_DETERMINISTIC_OPS": "1"})
+    assert set_ones(collect(host)) == {"TF_DETERMINISTIC_OPS": "1"}
+
+
+def test_a_variable_is_taken_as_it_is_now_before_tensorflow_is_imported(tmp_path: Path) -> None:
+    host = machine(tmp_path, environ={"TF_DETERMINISTIC_OPS": "1"}, started_with={"TF_DETERMINISTIC_OPS": "0"})
+    assert set_ones(collect(host)) == {"TF_DETERMINISTIC_OPS": "1"}
+
+
+@pytest.mark.parametrize("host_type", [Host, Late])
+def test_the_loaders_variables_are_taken_as_the_process_was_started(host_type: type[Host]) -> None:
+    host = host_type("/", {"LD_PRELOAD": "now.so"}, [], {"GLIBC_TUNABLES": "glibc.cpu.x86_hwcaps=-AVX2"})
+    assert set_ones(collect(host)) == {"GLIBC_TUNABLES": "glibc.cpu.x86_hwcaps=-AVX2"}
+
+
+@pytest.mark.parametrize(
+    ("at_start", "now", "was", "is_now"),
+    [
+        ({}, {"OMP_NUM_THREADS": "1"}, "unset", "1"),
+        ({"OMP_NUM_THREADS": "1"}, {}, "1", "unset"),
+        ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, "1", "2"),
+        ({"OMP_NUM_THREADS": "a b"}, {"OMP_NUM_THREADS": "1"}, hashed("a b"), "1"),
+        ({"TF_DETERMINISTIC_OPS": ""}, {}, "empty", "unset"),
+        ({"XLA_FLAGS": "--a " * 240}, {"XLA_FLAGS": "--b"}, "--a " * 50 + "...", "--b"),
+    ],
+)
+def test_a_variable_changed_after_tensorflow_was_imported_cannot_be_told(
+    at_start: dict[str, str], now: dict[str, str], was: str, is_now: str
+) -> None:
+    reason = (
+        f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached either:"
+        " set it before the process starts, or call envlock before `import tensorflow`"
+    )
+    found = set_ones(collect(Late("/", now, [], at_start)))
+    assert found == {next(iter(at_start or now)): Unavailable(reason, "changed-after-start")}
+
+
+def test_a_variable_that_did_not_change_can_be_told_with_tensorflow_imported() -> None:
+    assert set_ones(collect(Late("/", {"OMP_NUM_THREADS": "1"}, [], {"OMP_NUM_THREADS": "1"}))) == {
+        "OMP_NUM_THREADS": "1"
+    }
+
+
+def test_what_the_process_was_started_with_is_read_from_the_kernel(tmp_path: Path) -> None:
+    host = Host(str(tmp_path), {"A": "now"}, [])
+    machine(tmp_path, files={"proc/self/environ": "A=1\0B=x=y\0\0garbage\0C=\0"})
+    assert host.start_environ() == {"A": "1", "B": "x=y", "C": ""}
+
+
+def test_where_the_kernel_does_not_tell_it_is_what_is_set_now(tmp_path: Path) -> None:
+    assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}
+
+
+def test_this_process_was_started_with_its_path() -> None:
+    assert Host().start_environ()["PATH"] in os.environ["PATH"]
+
+
+def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:
+    """A text too long for a lock would be unavailable on both sides, and so equal to any other such text."""
+    first = " ".join(f"--xla_dump_to_{number}=/a/long/path" for number in range(20))
+    locks = [
+        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags}))) for flags in (first, first + " --b")
+    ]
+    assert [lock.facts.environ and lock.facts.environ["XLA_FLAGS"] for lock in locks] == [
+        hashed(first),
+        hashed(first + " --b"),
+    ]
+    assert [lock.unavailable for lock in locks] == [{}, {}]

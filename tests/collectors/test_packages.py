@@ -1,0 +1,271 @@
+"""The packages collector on trees of metadata as pip, setuptools, conda and accidents leave them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.lock.capture import capture
+from envlock.lock.document import dump
+from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors.packages import collect, public_url
+from envlock.runtime.distributions import installed, normalise
+from envlock.runtime.facts import Unavailable
+from tests.machines import distribution, machine, write
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PACKED = f"# pack-refs with: peeled\n{'f' * 40} refs/heads/b\n{COMMIT} refs/heads/a/b\n"
+DIGEST = "ab" * 32
+MALFORMED = Unavailable("its direct_url.json is not what the packaging specification says", "malformed")
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    return {"version": "1.0", "wheel_tags": None, "installer": None, "origin": None, **changes}
+
+
+def found(tmp_path: Path, site: Path | None = None) -> Any:
+    return collect(machine(tmp_path / "root", site=site or tmp_path / "site"))
+
+
+def test_a_wheel_from_an_index(tmp_path: Path) -> None:
+    wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\nTag: py2-none-any\n\n"
+    distribution(tmp_path / "site", "Some.Pkg_x", "1.0+cu12", {"WHEEL": wheel, "INSTALLER": "uv\n"})
+    expected = facts(version="1.0+cu12", wheel_tags=["py2-none-any", "py3-none-any"], installer="uv")
+    assert found(tmp_path) == {"some-pkg-x": expected}
+
+
+def test_no_site_packages_at_all(tmp_path: Path) -> None:
+    assert found(tmp_path) == {}
+
+
+def test_envlock_itself_is_left_out(tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "tf_envlock", "0.1.0")
+    assert found(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("folder", "files", "expected"),
+    [
+        ("numpy-1.0-py3.11.egg-info", {"PKG-INFO": "Name: numpy\n"}, {"numpy": facts()}),
+        ("numpy-1.0-py3.11-linux-x86_64.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
+        ("numpy-1.0.egg-info", {"PKG-INFO": ""}, {"numpy": facts()}),
+        ("my_pkg.egg-info", {"PKG-INFO": "Name: my-pkg\nVersion: 1.0\n\nVersion: 9"}, {"my-pkg": facts()}),
+        (
+            "my_pkg.egg-info",
+            {"PKG-INFO": "Name: x\n\nVersion: 9\n"},
+            {"my-pkg": facts(version=Unavailable("its metadata gives no version", "no-metadata"))},
+        ),
+        (
+            "broken.dist-info",
+            {"RECORD": ""},
+            {"broken": facts(version=Unavailable("its metadata gives no version", "no-metadata"))},
+        ),
+        ("~umpy-1.0.dist-info", {"METADATA": ""}, {}),
+        ("-umpy-1.0.dist-info", {"METADATA": ""}, {}),
+        (".dist-info", {"METADATA": ""}, {}),
+        ("not a name-1.0.dist-info", {"METADATA": ""}, {}),
+        ("föö-1.0.dist-info", {"METADATA": ""}, {}),
+        ("a\nb-1.0.dist-info", {"METADATA": ""}, {}),
+        ("numpy-1.0.dist-info.bak", {"METADATA": ""}, {}),
+    ],
+)
+def test_metadata_folders_of_all_kinds(
+    folder: str, files: dict[str, str | bytes], expected: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "site" / folder, files)
+    assert found(tmp_path) == expected
+
+
+def test_an_egg_info_file(tmp_path: Path) -> None:
+    write(tmp_path / "site", {"numpy-1.0-py3.11.egg-info": "Name: numpy\nVersion: 1.0\n"})
+    assert found(tmp_path) == {"numpy": facts()}
+
+
+def test_two_versions_over_each_other_are_ambiguous(tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "numpy", "1.0")
+    distribution(tmp_path / "site", "NumPy", "2.0")
+    expected = Unavailable("versions 1.0 and 2.0 are installed over each other; reinstall it", "ambiguous")
+    assert found(tmp_path) == {"numpy": facts(version=expected)}
+
+
+def test_the_first_folder_on_the_path_wins(tmp_path: Path) -> None:
+    distribution(tmp_path / "a", "numpy", "1.0")
+    distribution(tmp_path / "b", "numpy", "2.0")
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / "gone"), str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "a")]
+    assert collect(host) == {"numpy": facts()}
+
+
+def test_the_current_folder_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distribution(tmp_path, "stray", "1.0")
+    monkeypatch.chdir(tmp_path)
+    assert found(tmp_path, tmp_path) == {}
+    host = machine(tmp_path / "root", site=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    assert set(installed(host)) == {"stray"}
+
+
+def origin(**changes: Any) -> dict[str, Any]:
+    none = {"url": None, "editable": False, "vcs": None, "commit": None, "sha256": None}
+    return {**none, **changes}
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "expected"),
+    [
+        (
+            {"url": "https://u:SECRET@h.org/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            origin(url="https://h.org/x.git", vcs="git", commit=COMMIT),
+        ),
+        (
+            {"url": "https://h.org/x-1.0.whl?t=SECRET#SECRET", "archive_info": {"hashes": {"sha256": DIGEST}}},
+            origin(url="https://h.org/x-1.0.whl", sha256=DIGEST),
+        ),
+        (
+            {"url": "https://h.org/x-1.0.whl", "archive_info": {"hash": f"sha256={DIGEST}"}},
+            origin(url="https://h.org/x-1.0.whl", sha256=DIGEST),
+        ),
+        (
+            {"url": "https://h.org/x-1.0.whl", "archive_info": {"hash": "md5=SECRET"}},
+            origin(url="https://h.org/x-1.0.whl"),
+        ),
+        ({"url": "git@h.org:SECRET/x.git", "vcs_info": {"vcs": "git", "commit_id": "main"}}, origin(vcs="git")),
+        ({"url": "file:///home/SECRET/src", "dir_info": {}}, origin(url="file:")),
+        (
+            {"url": "file:///home/SECRET/x-1.0-py3-none-any.whl", "archive_info": {}},
+            origin(url="file:x-1.0-py3-none-any.whl"),
+        ),
+        ({"url": "file:///nowhere/SECRET", "dir_info": {"editable": True}}, origin(url="file:", editable=True)),
+        ({"url": "https://h.org/\u202e", "dir_info": {}}, origin()),
+        ({"url": "https://h.org/x", "vcs_info": {"vcs": "g\x1bt", "commit_id": 7}}, origin(url="https://h.org/x")),
+        ({}, MALFORMED),
+        ([], MALFORMED),
+        ({"url": None}, MALFORMED),
+        ({"url": 7}, MALFORMED),
+        ({"url": "https://h.org", "dir_info": None}, MALFORMED),
+        ({"url": "https://h.org", "vcs_info": "git"}, MALFORMED),
+        ({"url": "https://h.org", "archive_info": {"hashes": ["sha256"]}}, MALFORMED),
+        ({"url": "https://h.org", "archive_info": {"hash": 7}}, MALFORMED),
+    ],
+)
+def test_where_a_package_came_from(direct_url: Any, expected: Any, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", "1.0", {"direct_url.json": json.dumps(direct_url)})
+    assert found(tmp_path) == {"mine": facts(origin=expected)}
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"NaN", b'{"url": "a", "url": "b"}', b"[" * 9999])
+def test_a_direct_url_that_is_no_json(text: bytes, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", "1.0", {"direct_url.json": text})
+    assert found(tmp_path) == {"mine": facts(origin=MALFORMED)}
+
+
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("https://h.org/a/b", "https://h.org/a/b"),
+        ("https://h.org:8443/a", "https://h.org:8443/a"),
+        ("https://SECRET@h.org/a", "https://h.org/a"),
+        ("https://u:SECRET@h.org", "https://h.org"),
+        ("https://u:p@SECRET@h.org/a", "https://h.org/a"),
+        ("git+ssh://git@h.org/a.git", "git+ssh://h.org/a.git"),
+        ("https://h.org/a?token=SECRET", "https://h.org/a"),
+        ("https://h.org/a#SECRET", "https://h.org/a"),
+        ("https://h.org?SECRET", "https://h.org"),
+        ("https://u:SECRET#x@h.org/a", None),
+        ("https://u:SECRET?x@h.org/a", None),
+        ("https://u:SECRET/x@h.org/a", None),
+        ("https://SECRET/x@h.org/a", None),
+        ("https:/u:SECRET@h.org/a", None),
+        ("SECRET", None),
+        ("u@h.org:SECRET", None),
+        ("SECRET/x://h.org", None),
+        ("https://h.org/\n", None),
+        ("https://h.org/é", None),
+        ("", None),
+    ],
+)
+def test_a_public_url_has_no_credentials(url: str, public: str | None) -> None:
+    assert public_url(url) == public
+
+
+PIECES = st.text(st.sampled_from("@:/?#.-%[]ab1"), max_size=8)
+
+
+@given(before=PIECES, after=PIECES, scheme=st.sampled_from(["https://", "git+https://", "ssh://"]))
+def test_what_stands_before_an_at_sign_is_never_kept(before: str, after: str, scheme: str) -> None:
+    public = public_url(f"{scheme}{before}SECRET{after}@h.org/x.git")
+    assert public is None or "SECRET" not in public
+
+
+@pytest.mark.parametrize(
+    ("files", "commit"),
+    [
+        ({".git/HEAD": COMMIT + "\n"}, COMMIT),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": COMMIT + "\n"}, COMMIT),
+        (
+            {".git/HEAD": "ref: refs/heads/a/b\n", ".git/packed-refs": PACKED},
+            COMMIT,
+        ),
+        (
+            {
+                ".git": "gitdir: repo/worktrees/w\n",
+                "repo/worktrees/w/HEAD": "ref: refs/heads/w\n",
+                "repo/worktrees/w/commondir": "../..\n",
+                "repo/refs/heads/w": COMMIT,
+            },
+            COMMIT,
+        ),
+        ({".git/HEAD": "ref: refs/heads/unborn\n"}, None),
+        ({".git/HEAD": "ref: ../../secret\n", "secret": COMMIT}, None),
+        ({".git/HEAD": "ref: /etc/passwd\n"}, None),
+        ({".git/HEAD": "garbage"}, None),
+        ({".git/HEAD": ""}, None),
+        ({".git/config": ""}, None),
+        ({".git": "gitdir: nowhere\n"}, None),
+        ({".git": "nothing of the kind"}, None),
+        ({".git": "gitdir: a\0b"}, None),
+        ({"setup.py": ""}, None),
+    ],
+)  # fmt: skip
+def test_the_commit_of_an_editable_package(files: dict[str, str | bytes], commit: str | None, tmp_path: Path) -> None:
+    source = write(tmp_path / "my source", files)
+    direct_url = {"url": source.as_uri(), "dir_info": {"editable": True}}
+    distribution(tmp_path / "site", "mine", "1.0", {"direct_url.json": json.dumps(direct_url)})
+    assert found(tmp_path) == {"mine": facts(origin=origin(url="file:", editable=True, commit=commit))}
+
+
+@given(st.text(st.sampled_from("Aa-_.0"), min_size=1).filter(lambda name: name.strip("-_.")))
+def test_a_normal_name_is_its_own_normal_name(name: str) -> None:
+    assert normalise(normalise(name)) == normalise(name) == normalise(name.replace("_", ".-").upper())
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"WHEEL": "Tag: nonsense\n"},
+        {"WHEEL": "Tag: \n"},
+        {"WHEEL": b"Tag: \xff-\xff-\xff\n"},
+        {"WHEEL": "Tag: a-b-c\x1b\n"},
+        {"WHEEL": f"Tag: {'a' * 300}-b-c\n"},
+        {"INSTALLER": "\x1b[2J"},
+        {"INSTALLER": b"\xff"},
+        {"INSTALLER": "x" * 99},
+        {"direct_url.json": json.dumps({"url": "https://h.org/" + "x" * 2000})},
+    ],
+)
+def test_garbage_in_metadata_never_keeps_a_lock_from_being_made(files: dict[str, str | bytes], tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", "1.0", files)
+    lock = capture(live=snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
+    assert b'"mine": {' in dump(lock)
+
+
+@pytest.mark.parametrize("version", ["1.0\n", "$(rm)", "1.0;x", "x" * 129, "\u0661", "-1"])
+def test_a_version_that_is_none_never_keeps_a_lock_from_being_made(version: str, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", version)
+    distribution(tmp_path / "site", "mine", version + "x")
+    lock = capture(live=snapshot(machine(tmp_path / "root", site=tmp_path / "site")))
+    assert [path for path in lock.unavailable if path.startswith("packages")] == ["packages.mine.version"]

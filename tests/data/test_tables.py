@@ -1,0 +1,153 @@
+"""The tables: valid, sorted, sourced; what is generated from them is up to date; what each tier lets through."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock import data
+from envlock.runtime.tables import FOLDER, table
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml"))
+
+LET_THROUGH = {
+    "strict": [
+        *("cpu.model_name", "cpu.quota"),
+        "cuda.*.file",
+        *("gpu.binding.**", "gpu.devices.*.info.**", "gpu.devices.*.virtualization", "gpu.nvml.**", "gpu.surroundings"),
+        "packages.*.installer",
+        "python.prefix_kind",
+        *("system.container", "system.kernel_release"),
+    ],
+    "same-arch": [
+        *("cpu.**", "cpu.affinity_count", "cpu.model_name", "cpu.quota"),
+        *("cuda.*.file", "cuda.*.resolved_by", "cuda.cuda_driver.**"),
+        *("gpu.binding.**", "gpu.devices.*.*", "gpu.devices.*.ecc", "gpu.devices.*.info.**"),
+        *("gpu.devices.*.memory_mib", "gpu.devices.*.mig.**", "gpu.devices.*.sm_count"),
+        *("gpu.devices.*.virtualization", "gpu.kernel_module.**", "gpu.nvml.**", "gpu.surroundings"),
+        "gpu.visible.device_order",
+        "packages.*.installer",
+        "python.prefix_kind",
+        *("system.container", "system.kernel_release"),
+    ],
+    "functional": [
+        *("cpu.**", "cpu.affinity_count", "cpu.flags", "cpu.inter_op_threads", "cpu.intra_op_threads"),
+        *("cpu.model_name", "cpu.quota"),
+        *("cuda.**", "cuda.*.file", "cuda.*.resolved_by", "cuda.cuda_driver.**", "cuda.cuda_driver.version"),
+        *("cuda.other_cuda", "environ.**"),
+        *("gpu.**", "gpu.binding.**", "gpu.cuda_driver_version", "gpu.devices.*.*", "gpu.devices.*.architecture"),
+        *("gpu.devices.*.compute_capability", "gpu.devices.*.ecc", "gpu.devices.*.info.**"),
+        *("gpu.devices.*.memory_mib", "gpu.devices.*.mig.**", "gpu.devices.*.sm_count"),
+        *("gpu.devices.*.virtualization", "gpu.driver_version", "gpu.kernel_module.**", "gpu.kernel_module.version"),
+        *("gpu.nvml.**", "gpu.surroundings", "gpu.visible.**", "gpu.visible.device_order"),
+        "numpy.**",
+        *("packages.*.installer", "packages.*.origin.**", "packages.*.wheel_tags"),
+        *("python.compiler", "python.prefix_kind"),
+        *("system.**", "system.container", "system.kernel_release", "system.libc_version"),
+        *("tensorflow.compute_capabilities", "tensorflow.distributions", "tensorflow.nvidia_build"),
+    ],
+}
+"""What each policy lets through whatever it is, by name; of the variables, functional lets through all but these."""
+
+HELD_BY_FUNCTIONAL = ["KERAS_BACKEND", "KERAS_MAX_EPOCHS", "KERAS_MAX_STEPS_PER_EPOCH", "TF_USE_LEGACY_KERAS"]
+
+
+def ignored(tier: str) -> list[str]:
+    """Return the paths that a tier ignores."""
+    return sorted(row["path"] for row in table("policy")["rows"] if row[tier.replace("-", "_")] == "ignore")
+
+
+def is_variable(path: str) -> bool:
+    return path.startswith("environ.") and "*" not in path
+
+
+def test_every_policy_is_listed_here() -> None:
+    assert table("policy")["policies"] == list(LET_THROUGH) == list(data.policy_table().policies)
+
+
+@pytest.mark.parametrize("tier", LET_THROUGH)
+def test_what_a_policy_lets_through(tier: str) -> None:
+    sys.stdout.write(f"{tier} lets through: {', '.join(ignored(tier))}\n")
+    assert [path for path in ignored(tier) if not is_variable(path)] == LET_THROUGH[tier]
+
+
+def test_strict_lets_little_through() -> None:
+    assert len(ignored("strict")) <= 13
+
+
+@pytest.mark.parametrize("tier", ["strict", "same-arch"])
+def test_strict_and_same_arch_hold_every_variable_but_the_one_whose_effect_is_a_fact(tier: str) -> None:
+    assert [path for path in ignored(tier) if is_variable(path)] == ["environ.CUDA_VISIBLE_DEVICES"]
+
+
+def test_functional_holds_the_variables_that_replace_what_computes() -> None:
+    held = [row.name for row in data.variables() if f"environ.{row.name}" not in ignored("functional")]
+    assert held == HELD_BY_FUNCTIONAL
+
+
+def test_every_table_is_looked_at_here() -> None:
+    assert TABLES == ["cpu_flags", "environ", "policy"]
+
+
+def test_variables_are_sorted_and_unique() -> None:
+    names = [row["name"] for row in data.read("environ")["variable"]]
+    assert names == sorted(set(names))
+    assert [row.name for row in data.variables()] == names
+
+
+def test_flags_are_unique() -> None:
+    flags = [flag for group in data.read("cpu_flags")["group"] for flag in group["flags"]]
+    assert data.cpu_flags() == sorted(flags)
+    assert len(flags) == len(set(flags))
+
+
+def test_paths_are_unique_and_the_last_row_takes_the_rest() -> None:
+    paths = [fact.path for fact in data.policy_table().fact]
+    assert len(paths) == len(set(paths))
+    assert paths[-1] == "**"
+
+
+def is_sourced(source: str, evidence: dict[str, str]) -> bool:
+    """Return whether a row says where it is known from: a URL, a key of [evidence], or a file of a public project."""
+    key = source.partition(" (")[0]
+    return source.startswith(("http://", "https://")) or key in evidence or "/" in source or "public source" in source
+
+
+def test_every_fact_has_a_source() -> None:
+    rows = data.policy_table()
+    assert [fact.path for fact in rows.fact if not is_sourced(fact.source, rows.evidence)] == []
+
+
+@pytest.mark.parametrize("row", data.variables(), ids=lambda row: row.name)
+def test_every_variable_has_a_source(row: data.Variable) -> None:
+    evidence = data.read("environ")["evidence"]
+    assert any(is_sourced(source, evidence) for source in row.sources), row.sources
+
+
+def test_every_group_of_flags_has_a_source() -> None:
+    groups = data.read("cpu_flags")["group"]
+    assert all(source.startswith("https://") for group in groups for source in group["sources"])
+
+
+@pytest.mark.parametrize("name", ["environ", "policy"])
+def test_no_evidence_is_unused(name: str) -> None:
+    rows: Any = data.read(name)
+    text = (ROOT / "envlock" / "data" / f"{name}.toml").read_text(encoding="utf-8").partition("[[")[2]
+    assert [key for key in rows["evidence"] if f'"{key}' not in text and f"{key} " not in text] == []
+
+
+def test_the_names_of_the_runtime_tables_are_these() -> None:
+    assert sorted(file.stem for file in Path(FOLDER).glob("*.json")) == TABLES
+
+
+def test_what_is_generated_is_up_to_date() -> None:
+    argv = [sys.executable, "tools/generate.py", "--check"]
+    done = subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)}, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,177 @@
+"""Writing: whole or not at all, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import envlock
+from envlock.lock.writer import write_atomically
+from envlock.runtime.errors import LockfileError
+
+ROOT = str(Path(envlock.__file__).parents[1])
+UNTOUCHED = "the old file, if there was one, is untouched"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_a_new_file_has_the_mode_the_umask_leaves(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "x.lock", b"new")
+    finally:
+        os.umask(mask)
+    assert ((tmp_path / "x.lock").read_bytes(), (tmp_path / "x.lock").stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+def test_reading_the_umask_leaves_it(tmp_path: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        write_atomically(tmp_path / "x.lock", b"new")
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(mask)
+
+
+def test_an_old_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    write_atomically(path, b"new")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777, names(tmp_path)) == (b"new", 0o604, ["x.lock"])
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_is_followed_and_stays(exists: bool, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    real = tmp_path / "real" / "y.lock"
+    if exists:
+        real.write_bytes(b"old")
+    link = tmp_path / "x.lock"
+    link.symlink_to("real/y.lock")
+    write_atomically(link, b"new")
+    assert (str(link.readlink()), real.read_bytes(), names(real.parent)) == ("real/y.lock", b"new", ["y.lock"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("no/such/x.lock", "No such file or directory", UNTOUCHED),
+        ("file/x.lock", "Not a directory", UNTOUCHED),
+        ("folder", "it is not a regular file", "name a file"),
+        ("fifo", "it is not a regular file", "name a file"),
+        ("x" * 300, "File name too long", UNTOUCHED),
+    ],
+)
+def test_what_cannot_be_written_is_said_and_leaves_nothing(name: str, message: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "fifo")
+    path = tmp_path / name
+    with pytest.raises(LockfileError) as caught:
+        write_atomically(path, b"new")
+    expected = (f"cannot write lockfile {path}: {message}", hint)
+    assert ((caught.value.message, caught.value.hint), caught.value.exit_code) == (expected, 3)
+    assert names(tmp_path) == ["fifo", "file", "folder"]
+
+
+def test_a_name_that_is_no_path_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LockfileError) as caught:
+        write_atomically(Path("a\0b"), b"new")
+    assert caught.value.message == "cannot write lockfile 'a\\x00b': not a path"
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)  # to root, no mode forbids anything
+    try:
+        with pytest.raises(LockfileError) as caught:
+            write_atomically(tmp_path / "x.lock", b"new")
+    finally:
+        os.seteuid(user)
+        tmp_path.chmod(0o755)
+    assert caught.value.message == f"cannot write lockfile {tmp_path / 'x.lock'}: Permission denied"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4096, 99_999])
+def test_a_write_that_is_cut_off_leaves_the_old_file(limit: int, tmp_path: Path) -> None:
+    """The limit on file size stands for a disk that is full at some byte; Python ignores its signal."""
+    path = tmp_path / "x.lock"
+    path.write_bytes(b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(LockfileError) as caught:
+            write_atomically(path, b"n" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(caught.value) == f"cannot write lockfile {path}: File too large\nhint: {UNTOUCHED}"
+    assert (path.read_bytes(), names(tmp_path)) == (b"old", ["x.lock"])
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a mounted file system of 64 KiB; only root can make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, check=False) if os.geteuid() == 0 else None
+    if done is None or done.returncode != 0:
+        pytest.skip("a small file system cannot be mounted here; the limit on file size stands for it")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_leaves_the_old_file(small_disk: Path) -> None:
+    path = small_disk / "x.lock"
+    path.write_bytes(b"old")
+    with pytest.raises(LockfileError) as caught:
+        write_atomically(path, b"n" * 100_000)
+    assert str(caught.value) == f"cannot write lockfile {path}: No space left on device\nhint: {UNTOUCHED}"
+    assert (path.read_bytes(), names(small_disk)) == (b"old", ["x.lock"])
+
+
+LOOP = """
+import sys
+from pathlib import Path
+from envlock.lock.writer import write_atomically
+path = Path(sys.argv[1])
+sys.stdout.write("going\\n")
+sys.stdout.flush()
+number = 0
+while True:
+    number += 1
+    write_atomically(path, (b"%d\\n" % (number % 10)) * 50_000)
+"""
+
+
+def test_killed_at_any_moment_the_file_is_whole(tmp_path: Path) -> None:
+    path, draw = tmp_path / "x.lock", random.Random(3)
+    path.write_bytes(b"0\n" * 50_000)
+    seen = set()
+    for _ in range(20):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", LOOP, str(path)], stdout=subprocess.PIPE, env={"PYTHONPATH": ROOT}
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"going\n"
+        time.sleep(draw.random() * 0.02)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        data = path.read_bytes()
+        assert data == data[:2] * 50_000
+        seen.add(data[:1])
+    assert len(seen) > 1, "no writer ever came to write"
