@@ -58,6 +58,7 @@ clean: ## remove everything that make has made
 $(DEV)/.ready: pyproject.toml tools/venv.sh
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"
 	@$(DEV)/bin/python -m pip install --quiet --editable . --group dev
+	@command -v cc >/dev/null || $(DEV)/bin/python -m pip install --quiet ziglang # a C compiler for the NVML stand-in
 	@touch $@
 
 $(TF)/.ready: tools/venv.sh

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -33,12 +34,20 @@ KERNEL_TEXT = {
 }
 
 
+def compiler() -> list[str] | None:
+    """Return the command of a C compiler: the system's, or the one that `make` brings where there is none."""
+    system = shutil.which("cc")
+    if system is not None:
+        return [system]
+    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
+
+
 @functools.cache
 def library(generation: str) -> Path:
     """Return the folder with the stand-in that exports a driver generation's names; compiled once a session."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        reason = "no C compiler (cc), so the stand-in for libnvidia-ml.so.1 cannot be built"
+    words = compiler()
+    if words is None:
+        reason = "no C compiler (cc, or `pip install ziglang`): the stand-in for libnvidia-ml.so.1 cannot be built"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
@@ -47,7 +56,7 @@ def library(generation: str) -> Path:
     names = sorted(symbols(generation) - {"nvmlErrorString"})
     (folder / "nvml_symbols.inc").write_text("".join(f"X({name})\n" for name in names), encoding="ascii")
     flags = ["-std=gnu11", "-Wall", "-Werror", "-O0", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
-    command = [compiler, *flags, f"-I{folder}", f"-Wl,-soname,{SONAME}", "-o", str(folder / SONAME), str(SOURCE)]
+    command = [*words, *flags, f"-I{folder}", f"-Wl,-soname,{SONAME}", "-o", str(folder / SONAME), str(SOURCE)]
     subprocess.run(command, check=True)
     return folder
 
