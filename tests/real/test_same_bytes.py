@@ -50,7 +50,7 @@ def test_another_folder_and_umask_give_the_same_bytes(cli: Command, tmp_path: Pa
 OTHER_USERS = (
     ["unshare", "--user"],  # nobody in a namespace of its own
     # root only: nobody, who may still read root's folders
-    [*"setpriv --reuid=65534 --regid=65534 --clear-groups".split(), "--inh-caps=+dac_read_search", AMBIENT],
+    [*["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], "--inh-caps=+dac_read_search", AMBIENT],
 )
 
 
