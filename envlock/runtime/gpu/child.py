@@ -43,6 +43,7 @@ def _leave_no_core() -> None:
 
 def answer(environ: Any) -> Dict[str, Any]:
     """Return {status, binding, library_version, ...}: `status` is `ok`, `init-failed` or a word for the binding."""
+    _put_off_ctypes_util()
     try:
         import pynvml  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
@@ -69,6 +70,21 @@ def answer(environ: Any) -> Dict[str, Any]:
         }
     captured = nvml.capture(pynvml, environ)
     return {"status": "ok", "binding": described, "library_version": library_version(), **captured}
+
+
+def _put_off_ctypes_util() -> None:
+    """Let `ctypes.util` be imported when it is used: pynvml asks it for a name on Windows only, and it costs 10 ms."""
+    from types import ModuleType
+
+    def find_library(name: str) -> Optional[str]:
+        del sys.modules["ctypes.util"]
+        from ctypes.util import find_library as real
+
+        return real(name)
+
+    later = ModuleType("ctypes.util")
+    later.find_library = find_library  # type: ignore[attr-defined]
+    sys.modules["ctypes.util"] = later
 
 
 def _loader_words(error: BaseException) -> Optional[str]:

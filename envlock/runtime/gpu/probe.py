@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+from envlock.runtime import strict_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -84,10 +86,8 @@ def _judge(output: bytes, complete: bool, state: Optional[int], limit_seconds: f
 
 
 def _decode(output: bytes) -> Optional[Dict[str, Any]]:
-    import json
-
     try:
-        answer = json.loads(output.decode("ascii"))
+        answer = strict_json.parse(output)
     except ValueError:
         return None
     return answer if isinstance(answer, dict) and isinstance(answer.get("status"), str) else None
