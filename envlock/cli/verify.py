@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import FormatOption, LockArgument, PolicyOption, PythonOption, live, one_of, read_document
+from envlock.cli.options import (
+    FormatOption,
+    LockArgument,
+    PolicyOption,
+    PythonOption,
+    QuietOption,
+    live,
+    one_of,
+    read_document,
+)
 from envlock.cli.output import color, emit, talk
 from envlock.reports import FORMATS
 from envlock.runtime.capture import Snapshot
@@ -28,6 +37,7 @@ def verify(
         typer.Option("--deep", help="Also ask TensorFlow, in a child process (seconds), which CUDA it gets."),
     ] = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
 ) -> None:
     """Is this environment the locked one?
 
@@ -47,7 +57,7 @@ def verify(
     found = live(python)
     report = judge(document, found, policy)
     if deep:
-        talk("asking TensorFlow itself which CUDA libraries it gets")
+        talk("asking TensorFlow itself which CUDA libraries it gets", quiet=quiet)
         report = Report(report.findings + _contradictions(found, python), report.policy)
     emit(FORMATS[format](report, color=color()))
     raise typer.Exit(report.exit_code)
