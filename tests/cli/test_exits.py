@@ -144,6 +144,15 @@ def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}")
 
 
+def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
+    command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m envlock verify"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False
+    )
+    expected = "error: the current folder is gone\nhint: change into one that is there\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
 def test_an_interrupt_is_exit_130(envlock: Command) -> None:
     argv = [*envlock.argv, "verify", "-"]
     process = subprocess.Popen(
