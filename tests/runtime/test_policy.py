@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trees import quick
 
 from envlock.runtime.policy import Policy, matches, names
 from envlock.runtime.tables import table
@@ -41,6 +42,7 @@ def test_matches(pattern: str, path: str, verdict: bool) -> None:
     assert matches(pattern, path) is verdict
 
 
+@quick
 @given(PATHS)
 def test_every_path_has_a_row_in_every_policy(path: str) -> None:
     for name in names():
@@ -49,6 +51,7 @@ def test_every_path_has_a_row_in_every_policy(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["strict", "same-arch", "functional"])
+@quick
 @given(PATHS)
 def test_an_override_changes_the_rule_and_nothing_else(name: str, path: str) -> None:
     assert Policy(name, {path: "ignore"}).row(path) == {**Policy(name).row(path), "rule": "ignore"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trees import quick
 
 from envlock.reports import FORMATS
 from envlock.runtime.facts import Unavailable
@@ -145,6 +146,7 @@ TEXTS = st.text(st.characters() | st.sampled_from("\x00\x1b\x9b\r\n\u202e[]"), m
 VALUES = TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, TEXTS, max_size=3)
 
 
+@quick
 @given(path=TEXTS, expected=VALUES, actual=VALUES, name=TEXTS)
 def test_no_control_character_of_a_value_reaches_the_output(path: str, expected: Any, actual: Any, name: str) -> None:
     report = Report([finding(path, expected=expected, actual=actual), finding(path, INFO)], "strict", name, name)
@@ -152,6 +154,7 @@ def test_no_control_character_of_a_value_reaches_the_output(path: str, expected:
         assert line.isprintable()
 
 
+@quick
 @given(path=TEXTS, expected=VALUES)
 def test_json_escapes_what_a_terminal_would_obey(path: str, expected: Any) -> None:
     text = FORMATS["json"](Report([finding(path, expected=expected)], "strict"))
