@@ -6,10 +6,13 @@ import functools
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Command
 from machines import distribution
+
+from envlock.cli.run import locked_environ
 
 ONEDNN = "environ.TF_ENABLE_ONEDNN_OPTS"
 OFF = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -113,6 +116,29 @@ def test_run_hands_on_arguments_stdin_and_the_exit_code(envlock: Command, lock: 
     code = "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(42)"
     done = envlock("run", "envlock.lock", "--", "python", "-c", code, "--", "-h", "a b", stdin=b"in")
     assert (done.returncode, done.stdout, done.stderr) == (42, "['--', '-h', 'a b'] in\n", "")
+
+
+@pytest.mark.parametrize(
+    ("locked", "environ"),
+    [
+        ({}, {"OMP_NUM_THREADS": "3", "PATH": "/bin"}),
+        ({"OMP_NUM_THREADS": None}, {"PATH": "/bin"}),
+        ({"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--a=1 --b"}, {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--a=1 --b"}),
+        ({"KERAS_BACKEND": ""}, {"KERAS_BACKEND": ""}),
+        ({"OMP_NUM_THREADS": "sha256:" + "0" * 64}, {}),
+        ({"XLA_FLAGS": "--a=sha256:" + "0" * 64}, {}),
+        ({"OMP_NUM_THREADS": 7}, {}),
+        ({"OMP_NUM_THREADS": "7 8"}, {}),
+        ({"OMP_NUM_THREADS": "7\0"}, {}),
+        ({"LD_PRELOAD": "/tmp/evil.so"}, {}),
+        ({"PATH": "/tmp/evil"}, {}),
+        ({"PATH": None, "A=B": "x", "PYTHONSTARTUP": "/tmp/evil.py"}, {}),
+    ],
+)
+def test_run_sets_only_what_a_capture_can_have_recorded(locked: dict[str, Any], environ: dict[str, str]) -> None:
+    before = {"OMP_NUM_THREADS": "3", "PATH": "/bin"}
+    kept = {} if locked.get("OMP_NUM_THREADS", "") is None else before
+    assert locked_environ(dict(before), locked) == {**kept, **environ, "PATH": "/bin"}
 
 
 @pytest.mark.parametrize("unverified", [False, True])

@@ -222,7 +222,7 @@ def test_what_stands_before_an_at_sign_is_never_kept(before: str, after: str, sc
             COMMIT,
         ),
         ({".git/HEAD": "ref: refs/heads/unborn\n"}, None),
-        ({".git/HEAD": "ref: ../../secret\n", "secret": COMMIT}, None),
+        ({".git/HEAD": "ref: ../secret\n", "secret": COMMIT}, None),
         ({".git/HEAD": "ref: /etc/passwd\n"}, None),
         ({".git/HEAD": "garbage"}, None),
         ({".git/HEAD": ""}, None),
