@@ -18,8 +18,8 @@ FORBIDDEN = {
     *("pydantic", "pydantic_core", "typer", "click", "rich", "docker", "jinja2", "numpy", "tensorflow", "pynvml"),
     *("importlib.metadata", "json", "re", "dataclasses", "typing", "pathlib", "subprocess", "email", "zipfile"),
 }
-ISOLATED = [sys.executable, "-S", "-c"]
-"""Without `site`, whose .pth files import what they like."""
+ISOLATED = [sys.executable, "-S", "-E", "-c"]
+"""Without `site`, whose .pth files import what they like, and without anybody's PYTHONPATH."""
 
 
 def python(code: str, *args: str) -> Any:

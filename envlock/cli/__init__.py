@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from envlock import __version__
 from envlock.cli import capture, diff, run, show, verify
 from envlock.cli.output import fail
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.errors import EnvlockError, UsageError
 
 BUG = 70
 INTERRUPTED = 130
@@ -43,7 +44,10 @@ def _program(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    try:
+        Path.cwd()
+    except OSError:
+        raise UsageError("the current folder is gone", hint="change into one that is there") from None
 
 
 def main() -> None:

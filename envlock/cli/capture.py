@@ -68,7 +68,7 @@ def _check(path: Path, data: bytes, quiet: bool) -> None:
     if old == data:
         talk(f"{path} is up to date", quiet=quiet)
         return
-    talk(f"{path} would change: {_changes(path, data) if os.path.lexists(path) else 'it does not exist'}", quiet=quiet)
+    talk(f"{path} would change:{_changes(path, data) if os.path.lexists(path) else ' it does not exist'}", quiet=quiet)
     raise typer.Exit(1)
 
 
@@ -80,8 +80,9 @@ def _changes(path: Path, data: bytes) -> str:
         read_file(str(path))
         report = diff(path, parse(data, "to be written"))
     except LockfileError as error:
-        return f"it is not a valid lockfile ({error.message})"
-    return "\n" + report.to_text() if report.findings else "its policy or its writer is another"
+        return f" it is not a valid lockfile ({error.message})"
+    report.actual_name = "live"
+    return "\n" + report.to_text() if report.findings else " its policy, its writer or its layout is another"
 
 
 def _summary(lock: Lockfile) -> str:

@@ -16,8 +16,10 @@ from envlock.cli.options import LockArgument, PolicyOption, QuietOption, read_do
 from envlock.cli.output import talk
 from envlock.reports import FORMATS
 from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors.environ import record
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
+from envlock.runtime.tables import table
 from envlock.runtime.verify import judge
 
 
@@ -71,13 +73,24 @@ def run(
 
 
 def locked_environ(environ: dict[str, str], locked: Any) -> dict[str, str]:
-    """Return `environ` with the locked variables as the lock has them; a value known only by its hash is left."""
-    for name, value in locked.items() if isinstance(locked, dict) else ():
+    """Return `environ` with the determinism variables as the lock has them.
+
+    A value known only by its hash is left. So is one that no capture can have recorded as it stands: a lockfile must
+    not be able to set LD_PRELOAD to a path, or PATH at all.
+    """
+    if not isinstance(locked, dict):
+        return environ
+    for row in table("environ"):
+        name, value = row["name"], locked.get(row["name"], "")
         if value is None:
             environ.pop(name, None)
-        elif isinstance(value, str) and "sha256:" not in value:
+        elif name in locked and isinstance(value, str) and "sha256:" not in value and _could_be(value, row["records"]):
             environ[name] = value
     return environ
+
+
+def _could_be(value: str, kind: str) -> bool:
+    return record(value, kind) == value
 
 
 def _program(name: str, path: str) -> str:

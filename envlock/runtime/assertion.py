@@ -73,7 +73,11 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     named = os.fspath(path) if path is not None else os.environ.get("ENVLOCK_LOCK")
     if named:
         return named
-    starts = [os.getcwd()]
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    starts = [here] if here else []
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if isinstance(script, str):
         starts.append(os.path.dirname(os.path.abspath(script)))
@@ -82,7 +86,7 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
         if found is not None:
             return found
     raise LockfileError(
-        f"no {NAME} in {starts[0]} or any folder above it",
+        f"no {NAME} in {here} or any folder above it" if here else f"no {NAME}: the current folder is gone",
         hint="make one with `envlock capture`, or name one in ENVLOCK_LOCK",
     )
 

@@ -100,7 +100,8 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         OSError: it is there and cannot be read.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

@@ -22,11 +22,14 @@ def table(name: str) -> Any:
     """Return the table `name`, read once a process.
 
     Raises:
-        RuntimeError: the file is missing, so the installation is broken.
+        RuntimeError: the file is missing or damaged, so the installation is broken.
     """
     if name not in _read:
         data = read_bytes(os.path.join(FOLDER, name + ".json"))
         if data is None:
             raise RuntimeError(f"envlock is not installed whole: runtime/data/{name}.json is missing")
-        _read[name] = strict_json.parse(data)
+        try:
+            _read[name] = strict_json.parse(data)
+        except ValueError as error:  # whoever asks may catch ValueError, and blame a lockfile
+            raise RuntimeError(f"envlock is not installed whole: runtime/data/{name}.json: {error}") from None
     return _read[name]

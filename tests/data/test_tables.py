@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -147,7 +148,6 @@ def test_the_names_of_the_runtime_tables_are_these() -> None:
 
 def test_what_is_generated_is_up_to_date() -> None:
     argv = [sys.executable, "tools/generate.py", "--check"]
-    done = subprocess.run(
-        argv, cwd=ROOT, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)}, timeout=60
-    )
+    environ = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, env=environ, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from envlock.runtime.facts import Unavailable, leaves, same, split
-from tests.trees import LEAVES, TREES
+from tests.trees import LEAVES, TREES, quick
 
 
 def test_split_takes_what_is_unavailable_out_of_the_tree() -> None:
@@ -36,6 +36,7 @@ def test_what_can_be_printed_is_kept(value: Any) -> None:
     assert split({"a": value}) == ({"a": value}, {})
 
 
+@quick
 @given(TREES)
 def test_splitting_a_tree_without_unavailable_changes_nothing(tree: dict[str, Any]) -> None:
     assert split(tree) == (tree, {})
@@ -49,6 +50,7 @@ def test_values_of_two_types_are_two_values(left: int) -> None:
     assert [same(UNEQUAL[left], right) for right in UNEQUAL] == [left == right for right in range(len(UNEQUAL))]
 
 
+@quick
 @given(TREES)
 def test_a_tree_is_the_same_as_itself(tree: dict[str, Any]) -> None:
     assert same(tree, tree)
@@ -67,6 +69,7 @@ def test_unavailable_is_equal_by_reason_and_code_and_to_nothing_else() -> None:
     assert repr(entry) == "Unavailable('why', 'code')"
 
 
+@quick
 @given(LEAVES)
 def test_nothing_is_the_same_as_what_is_unavailable(value: Any) -> None:
     assert not same(value, Unavailable("why", "code"))

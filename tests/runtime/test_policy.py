@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from envlock.runtime.policy import Policy, matches, names
 from envlock.runtime.tables import table
+from tests.trees import quick
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
     ".".join
@@ -41,6 +42,7 @@ def test_matches(pattern: str, path: str, verdict: bool) -> None:
     assert matches(pattern, path) is verdict
 
 
+@quick
 @given(PATHS)
 def test_every_path_has_a_row_in_every_policy(path: str) -> None:
     for name in names():
@@ -49,6 +51,7 @@ def test_every_path_has_a_row_in_every_policy(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["strict", "same-arch", "functional"])
+@quick
 @given(PATHS)
 def test_an_override_changes_the_rule_and_nothing_else(name: str, path: str) -> None:
     assert Policy(name, {path: "ignore"}).row(path) == {**Policy(name).row(path), "rule": "ignore"}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from envlock.reports import FORMATS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report, show
+from tests.trees import quick
 
 
 def finding(path: str = "cpu.flags", severity: str = ERROR, weight: int = 50, **fields: Any) -> Finding:
@@ -144,6 +145,7 @@ TEXTS = st.text(st.characters() | st.sampled_from("\x00\x1b\x9b\r\n\u202e[]"), m
 VALUES = TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, TEXTS, max_size=3)
 
 
+@quick
 @given(path=TEXTS, expected=VALUES, actual=VALUES, name=TEXTS)
 def test_no_control_character_of_a_value_reaches_the_output(path: str, expected: Any, actual: Any, name: str) -> None:
     report = Report([finding(path, expected=expected, actual=actual), finding(path, INFO)], "strict", name, name)
@@ -151,6 +153,7 @@ def test_no_control_character_of_a_value_reaches_the_output(path: str, expected:
         assert line.isprintable()
 
 
+@quick
 @given(path=TEXTS, expected=VALUES)
 def test_json_escapes_what_a_terminal_would_obey(path: str, expected: Any) -> None:
     text = FORMATS["json"](Report([finding(path, expected=expected)], "strict"))

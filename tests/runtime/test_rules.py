@@ -9,7 +9,7 @@ from hypothesis import given
 
 from envlock.runtime.report import ABSENT
 from envlock.runtime.rules import RULES, release
-from tests.trees import LEAVES
+from tests.trees import LEAVES, quick
 
 YES, NO = True, False
 
@@ -80,12 +80,14 @@ def test_every_rule_has_a_yes_and_a_no_here_but_ignore() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+@quick
 @given(value=LEAVES)
 def test_every_rule_accepts_what_was_locked(rule: str, value: Any) -> None:
     assert RULES[rule](value, value)
 
 
 @pytest.mark.parametrize("rule", RULES)
+@quick
 @given(locked=LEAVES, live=LEAVES)
 def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(rule: str, locked: Any, live: Any) -> None:
     verdict: object = RULES[rule](locked, live)
@@ -93,12 +95,14 @@ def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(rule: str, locked
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "ignore"])
+@quick
 @given(locked=LEAVES)
 def test_only_ignore_accepts_that_something_is_gone(rule: str, locked: Any) -> None:
     assert RULES[rule](locked, ABSENT) is False
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("ignore", "superset")])
+@quick
 @given(live=LEAVES)
 def test_only_ignore_and_superset_accept_what_the_lock_does_not_have(rule: str, live: Any) -> None:
     assert RULES[rule](ABSENT, live) is False

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime import strict_json
+from tests.trees import quick
 
 ENVLOCK = str(Path(strict_json.__file__).parents[2])
 
@@ -67,12 +68,14 @@ def test_what_is_taken(data: bytes) -> None:
     assert strict_json.parse(data) == TAKEN[data]
 
 
+@quick
 @given(VALUES)
 def test_it_reads_what_json_writes(value: Any) -> None:
     assert repr(strict_json.parse(json.dumps(value).encode())) == repr(value)
     assert repr(strict_json.parse(json.dumps(value, ensure_ascii=False, indent=2).encode())) == repr(value)
 
 
+@quick
 @given(st.binary(max_size=60) | TEXTS.map(str.encode) | VALUES.map(lambda v: json.dumps(v).encode()[:-1]))
 def test_any_bytes_are_read_or_refused_in_one_short_clause(data: bytes) -> None:
     try:

@@ -1,0 +1,188 @@
+"""Exit codes and streams where things go wrong: bad lockfiles, pipes that close, interrupts, bugs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import envlock as package
+from tests.conftest import Command
+from tests.locks import document, encode
+
+TIERS = "hint: there are: strict, same-arch, functional\n"
+RESTORE = "hint: restore it from version control, or make it again with `envlock capture`\n"
+
+
+def _plain() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONSAFEPATH": "1"}
+
+
+def _bad_files(folder: Path) -> dict[str, str]:
+    """Make every kind of bad lockfile; return the message of each."""
+    contents = {
+        "empty": (b"", "it is empty"),
+        "cut": (b'{"lock_version":', "it is not JSON (line 1, column 17: a value is missing)"),
+        "utf8": (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
+        "bom": (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
+        "twice": (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
+        "nan": (b'{"a": NaN}', "NaN is not a JSON number"),
+        "deep": (b'{"a":' * 10_000, "it is nested too deeply"),
+        "unknown": (encode(document(**{"a\x1b[2J": 1})), "it has an unknown field `a\\x1b[2J`"),
+        "type": (encode(document(facts=[])), "`facts` must be an object and is a list"),
+    }
+    messages = {}
+    for name, (data, clause) in contents.items():
+        (folder / name).write_bytes(data)
+        messages[name] = f"error: lockfile {name} is not valid: {clause}\n{RESTORE}"
+    (folder / "folder").mkdir()
+    messages["folder"] = "error: cannot read lockfile folder: it is a folder\nhint: name the lockfile itself\n"
+    os.mkfifo(folder / "fifo")
+    messages["fifo"] = "error: cannot read lockfile fifo: it is not a regular file\nhint: name the lockfile itself\n"
+    (folder / "huge").touch()
+    os.truncate(folder / "huge", 100 * 2**20)
+    messages["huge"] = "error: lockfile huge is 100 MB, the most is 16 MB\nhint: name the lockfile itself\n"
+    (folder / "newer").write_bytes(encode(document(lock_version=2)))
+    messages["newer"] = (
+        "error: lockfile newer has lock_version 2, written by envlock 0.1.0; this envlock reads up to 1\n"
+        "hint: upgrade envlock, or capture again with this one: `envlock capture`\n"
+    )
+    return messages
+
+
+def _verify(argv: list[str], folder: Path) -> tuple[int, bytes, str, float, int]:
+    """Return exit code, stdout, stderr, CPU seconds and peak KiB of one `verify`."""
+    process = subprocess.Popen(argv, cwd=folder, env=_plain(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        out, err = process.stdout.read(), process.stderr.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, out, err, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: Command, tmp_path: Path) -> None:
+    messages = _bad_files(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda name: _verify([*envlock.argv, "verify", name], tmp_path), messages))
+    assert [result[:3] for result in done] == [(3, b"", message) for message in messages.values()]
+    assert max(result[3] for result in done) < 2
+    assert max(result[4] for result in done) < 500 * 1024
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "stderr"),
+    [
+        (["verify", "--format", "xml"], 2, "error: there is no format `xml`\nhint: there are: text, json\n"),
+        (["diff", "live", "live", "-p", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
+        (["capture", "--policy", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
+        (["verify", "-"], 3, f"error: lockfile from stdin is not valid: it is empty\n{RESTORE}"),
+        (
+            ["show", "gone.lock"],
+            3,
+            "error: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
+            "`envlock verify path/to/envlock.lock`\n",
+        ),
+        (
+            ["capture", "-o", "no/such/folder/x.lock"],
+            3,
+            "error: cannot write lockfile no/such/folder/x.lock: No such file or directory\n"
+            "hint: the old file, if there was one, is untouched\n",
+        ),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_a_hint(args: list[str], code: int, stderr: str, envlock: Command) -> None:
+    done = envlock(*args)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
+
+
+@pytest.mark.parametrize("args", [["verfy"], ["verify", "--no-such"], ["diff", "one.lock"], []])
+def test_what_the_parser_refuses_is_exit_2(args: list[str], envlock: Command) -> None:
+    done = envlock(*args)
+    assert (done.returncode, "Traceback" in done.stderr, "Usage: " in done.stderr + done.stdout) == (2, False, True)
+
+
+def test_version_and_help_are_exit_0(envlock: Command) -> None:
+    done = envlock("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"envlock {package.__version__}\n", "")
+    assert envlock("run", "-h").returncode == 0
+
+
+@pytest.mark.parametrize(("command", "code"), [("verify", 1), ("show", 0)])
+def test_a_reader_that_goes_away_changes_no_exit_code(
+    command: str, code: int, envlock: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "x.lock").write_bytes(encode(document()))
+    read, write = os.pipe()
+    os.close(read)
+    argv = [*envlock.argv, command, "x.lock"]
+    done = subprocess.run(argv, cwd=tmp_path, env=_plain(), stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.parametrize(
+    ("redirect", "message"),
+    [
+        ("> /dev/full", "cannot write to stdout: No space left on device\nhint: look where it leads to\n"),
+        (">&-", "cannot write to stdout: it is closed\nhint: open it, or use -o FILE where there is one\n"),
+        (
+            "<&-",
+            "cannot read the lockfile from stdin: it is closed\nhint: pipe a lockfile in, or name one\n",
+        ),
+    ],
+)
+def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "x.lock").write_bytes(encode(document()))
+    command = f"exec {sys.executable} -m envlock show {'-' if '<' in redirect else 'x.lock'} {redirect}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}")
+
+
+def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
+    command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m envlock verify"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False
+    )
+    expected = "error: the current folder is gone\nhint: change into one that is there\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+def test_an_interrupt_is_exit_130(envlock: Command) -> None:
+    argv = [*envlock.argv, "verify", "-"]
+    process = subprocess.Popen(
+        argv, env=_plain(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(b" " * 300_000)  # more than a pipe holds: once this returns, the other end is reading
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -> None:
+    """A copy with a broken table: what is never the user's doing, and never reads as "does not match"."""
+    broken = tmp_path / "broken"
+    shutil.copytree(Path(package.__file__).parent, broken / "envlock", ignore=shutil.ignore_patterns("__pycache__"))
+    (broken / "envlock/runtime/data/policy.json").write_text("[", encoding="utf-8")
+    done = envlock("verify", environ={"PYTHONPATH": str(broken), "ENVLOCK_LOCK": "-"}, stdin=encode(document()))
+    assert (done.returncode, done.stdout) == (70, "")
+    assert re.match(r"Traceback \(most recent call last\):\n", done.stderr)
+    assert done.stderr.endswith(
+        "RuntimeError: envlock is not installed whole: runtime/data/policy.json: it is not JSON "
+        "(line 1, column 2: a value is missing)\n"
+        f"error: this is a bug in envlock {package.__version__}; please report it with the lines above\n"
+    )

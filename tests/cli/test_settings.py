@@ -1,0 +1,122 @@
+"""Where a setting comes from: flag, then variable, then `[tool.envlock]`; and what cannot stand there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envlock.cli.config import Config, load
+from envlock.runtime.errors import UsageError
+from tests.conftest import Command
+
+PROJECT = '[tool.envlock]\nlock = "config.lock"\npolicy = "same-arch"\n'
+
+
+@pytest.mark.parametrize(
+    ("args", "environ", "file", "policy"),
+    [
+        ([], {}, "config.lock", "same-arch"),
+        ([], {"ENVLOCK_LOCK": "variable.lock", "ENVLOCK_POLICY": "functional"}, "variable.lock", "functional"),
+        (
+            ["-o", "flag.lock", "-p", "strict"],
+            {"ENVLOCK_LOCK": "variable.lock", "ENVLOCK_POLICY": "functional"},
+            "flag.lock",
+            "strict",
+        ),
+    ],
+)
+def test_flag_over_variable_over_project(
+    args: list[str], environ: dict[str, str], file: str, policy: str, envlock: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    done = envlock("capture", "-q", *args, environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [path.name for path in tmp_path.glob("*.lock")] == [file]
+    assert json.loads((tmp_path / file).read_text())["policy"] == {"name": policy, "overrides": {}}
+
+
+def test_a_bad_project_file_is_exit_2(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.envlock]\nlocks = 1\n", encoding="utf-8")
+    done = envlock("verify")
+    expected = (
+        f"error: [tool.envlock] in {tmp_path}/pyproject.toml can hold `lock` and `policy` only\n"
+        "hint: see the reference of the configuration\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        ("", Config()),
+        ("[tool.other]\nx = 1\n", Config()),
+        ("tool = 3\n", Config()),
+        ("[tool.envlock]\n", Config()),
+        ('[tool.envlock]\npolicy = "functional"\n', Config(policy="functional")),
+        (
+            '[tool.envlock.policy]\nname = "same-arch"\n"cpu.flags" = "ignore"\n"packages.*" = "superset"\n',
+            Config(policy="same-arch", overrides={"cpu.flags": "ignore", "packages.*": "superset"}),
+        ),
+        ('[tool.envlock.policy]\ncpu.flags = "superset"\n', Config(overrides={"cpu.flags": "superset"})),
+    ],
+)
+def test_what_a_project_can_say(text: str, config: Config, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert load(tmp_path) == config
+
+
+def test_the_lock_of_a_project_lies_beside_its_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert load(below) == Config(lock=tmp_path / "config.lock", policy="same-arch")
+
+
+def test_a_nearer_project_without_settings_does_not_hide_them(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    assert load(tmp_path / "a").policy == "same-arch"
+
+
+RULES = "there are: exact, same_minor, at_least, superset, within_3_percent, ignore"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.envlock]\nlock = 3\n", "[tool.envlock] in {}: `lock` is a path, `policy` is a name or a table"),
+        ("[tool.envlock]\npolicy = 3\n", "[tool.envlock] in {}: `lock` is a path, `policy` is a name or a table"),
+        ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} can hold `lock` and `policy` only"),
+        (
+            '[tool.envlock]\npolicy = "x"\n',
+            "[tool.envlock] in {}: there is no policy `x` (there are: strict, same-arch, functional)",
+        ),
+        (
+            '[tool.envlock.policy]\n"cpu.flags" = "equal"\n',
+            f"[tool.envlock] in {{}}: there is no rule `equal` ({RULES})",
+        ),
+        ('[tool.envlock.policy]\n"cpu.flags" = 3\n', f"[tool.envlock] in {{}}: there is no rule `3` ({RULES})"),
+        (
+            '[tool.envlock.policy]\n"cpu flags" = "exact"\n',
+            "[tool.envlock] in {}: `cpu flags` is no path pattern, such as `cpu.*`",
+        ),
+    ],
+)
+def test_what_a_project_cannot_say(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path)
+    assert (caught.value.message, caught.value.exit_code) == (message.format(file), 2)
+
+
+@pytest.mark.parametrize("data", [b"[tool", b"\xff", b"a = 1\na = 2\n"])
+def test_a_file_that_is_no_toml(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(data)
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path)
+    assert caught.value.message.startswith(f"cannot read {tmp_path / 'pyproject.toml'}: ")
+    assert caught.value.hint == "correct the file"

@@ -1,0 +1,180 @@
+"""`envlock verify`, `diff` and `run` as a shell sees them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.cli.run import locked_environ
+from tests.conftest import Command
+from tests.machines import distribution
+
+ONEDNN = "environ.TF_ENABLE_ONEDNN_OPTS"
+OFF = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+
+
+@functools.cache
+def captured(argv: tuple[str, ...]) -> bytes:
+    """Return a lock of the plain environment, made once for all tests."""
+    done = Command(list(argv), Path("/"))("capture", "-o", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.encode()
+
+
+@pytest.fixture
+def lock(envlock: Command) -> Path:
+    path = envlock.folder / "envlock.lock"
+    path.write_bytes(captured(tuple(envlock.argv)))
+    return path
+
+
+@pytest.mark.parametrize("args", [[], ["envlock.lock"], ["-"]])
+def test_the_locked_environment_matches(args: list[str], envlock: Command, lock: Path) -> None:
+    done = envlock("verify", *args, stdin=lock.read_bytes())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "matches under policy strict\n", "")
+
+
+def test_another_one_does_not_and_the_reason_is_on_stdout(envlock: Command, lock: Path) -> None:
+    done = envlock("verify", environ=OFF)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, len(lines)) == (1, "", 4)
+    assert lines[0] == "does not match under policy strict: 1 fact differs"
+    assert lines[1] == f"  x {ONEDNN} is 0 live, the lock has none"
+
+
+def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
+    done = envlock("verify", "--format", "json", "--policy", "functional", environ=OFF)
+    report = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {key: value for key, value in report.items() if key != "findings"} == {
+        "report_version": 1,
+        "match": True,
+        "policy": "functional",
+    }
+    keys = ["actual", "expected", "fix", "path", "rule", "severity", "source", "why"]
+    assert [
+        (f["path"], f["rule"], f["expected"], f["actual"], f["severity"], sorted(f)) for f in report["findings"]
+    ] == [(ONEDNN, "ignore", None, "0", "info", keys)]
+
+
+def test_what_cannot_be_told_is_exit_4(envlock: Command, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    distribution(site, "mine", "1.0")
+    environ = {"PYTHONPATH": str(site)}
+    envlock("capture", environ=environ)
+    distribution(site, "mine", "2.0")
+    done = envlock("verify", environ=environ)
+    assert (done.returncode, done.stderr) == (4, "")
+    assert done.stdout.splitlines()[:2] == [
+        "cannot tell under policy strict: 1 fact could not be collected",
+        "  ? packages.mine.version could not be told live: "
+        "versions 1.0 and 2.0 are installed over each other; reinstall it (the lock has 1.0)",
+    ]
+
+
+# --- diff
+
+
+def test_diff_of_a_lock_and_live(envlock: Command, lock: Path) -> None:
+    done = envlock("diff", "-", "live", stdin=lock.read_bytes(), environ=OFF)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[1] == f"  x {ONEDNN} is 0 live, stdin has none"
+
+
+def test_diff_of_two_locks(envlock: Command, lock: Path) -> None:
+    other = json.loads(lock.read_bytes())
+    other["facts"]["environ"]["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    (envlock.folder / "b.lock").write_text(json.dumps(other), encoding="utf-8")
+    done = envlock("diff", "b.lock", "envlock.lock", "--format", "json")
+    findings = json.loads(done.stdout)["findings"]
+    assert (done.returncode, done.stderr) == (1, "")
+    assert [(f["path"], f["expected"], f["actual"]) for f in findings] == [(ONEDNN, "0", None)]
+
+
+def test_diff_of_stdin_with_itself(envlock: Command) -> None:
+    done = envlock("diff", "-", "-")
+    expected = "error: stdin can be one side only\nhint: name a file or `live` for the other\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+# --- run
+
+PRINT = "import os; print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'), os.getppid())"
+
+
+def test_run_sets_the_variables_as_the_lock_has_them_and_takes_this_process(envlock: Command, lock: Path) -> None:
+    done = envlock("run", "--", "python", "-c", PRINT, environ=OFF)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"None {os.getpid()}\n", "")
+
+
+def test_run_hands_on_arguments_stdin_and_the_exit_code(envlock: Command, lock: Path) -> None:
+    code = "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(42)"
+    done = envlock("run", "envlock.lock", "--", "python", "-c", code, "--", "-h", "a b", stdin=b"in")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "['--', '-h', 'a b'] in\n", "")
+
+
+@pytest.mark.parametrize(
+    ("locked", "environ"),
+    [
+        ({}, {"OMP_NUM_THREADS": "3", "PATH": "/bin"}),
+        ({"OMP_NUM_THREADS": None}, {"PATH": "/bin"}),
+        ({"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--a=1 --b"}, {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--a=1 --b"}),
+        ({"KERAS_BACKEND": ""}, {"KERAS_BACKEND": ""}),
+        ({"OMP_NUM_THREADS": "sha256:" + "0" * 64}, {}),
+        ({"XLA_FLAGS": "--a=sha256:" + "0" * 64}, {}),
+        ({"OMP_NUM_THREADS": 7}, {}),
+        ({"OMP_NUM_THREADS": "7 8"}, {}),
+        ({"OMP_NUM_THREADS": "7\0"}, {}),
+        ({"LD_PRELOAD": "/tmp/evil.so"}, {}),
+        ({"PATH": "/tmp/evil"}, {}),
+        ({"PATH": None, "A=B": "x", "PYTHONSTARTUP": "/tmp/evil.py"}, {}),
+    ],
+)
+def test_run_sets_only_what_a_capture_can_have_recorded(locked: dict[str, Any], environ: dict[str, str]) -> None:
+    before = {"OMP_NUM_THREADS": "3", "PATH": "/bin"}
+    kept = {} if locked.get("OMP_NUM_THREADS", "") is None else before
+    assert locked_environ(dict(before), locked) == {**kept, **environ, "PATH": "/bin"}
+
+
+@pytest.mark.parametrize("unverified", [False, True])
+def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lock: Path, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", "1.0")
+    args = ["--unverified"] if unverified else []
+    done = envlock("run", *args, "--", "python", "-c", "print('ran')", environ={"PYTHONPATH": str(tmp_path / "site")})
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == ((0, "ran\n") if unverified else (1, ""))
+    assert lines[:2] == [
+        "does not match under policy strict: 1 fact differs",
+        "  x packages.mine is 1.0 live, the lock has absent",
+    ]
+    warning = "warning: going on although this is not the environment of envlock.lock"
+    assert lines[4:] == ([warning] if unverified else [])
+
+
+@pytest.mark.parametrize(
+    ("args", "stderr"),
+    [
+        ([], "error: no command to run\nhint: write it behind two dashes: envlock run -- python train.py\n"),
+        (
+            ["--", "no-such-command"],
+            "error: there is no command `no-such-command`\nhint: check its spelling and PATH\n",
+        ),
+    ],
+)
+def test_run_without_a_command_that_is_there(args: list[str], stderr: str, envlock: Command, lock: Path) -> None:
+    done = envlock("run", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", stderr)
+
+
+def test_run_refuses_another_python(envlock: Command, lock: Path, tmp_path: Path) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho ran\n", encoding="utf-8")
+    other.chmod(0o755)
+    done = envlock("run", "--", str(other))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {other} is not the Python of the environment that envlock verifies (")

@@ -1,0 +1,326 @@
+"""`assert_locked()` in processes of its own: what it caches, inherits, refuses and lets pass."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import envlock
+from tests.machines import distribution
+
+ROOT = str(Path(envlock.__file__).parents[1])
+
+LOCK = """
+import sys
+sys.path.append({root!r})
+from envlock.runtime.capture import snapshot
+found = snapshot()
+import json
+document = {{"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
+            "policy": {{"name": "strict", "overrides": {{}}}}}}
+open("envlock.lock", "w").write(json.dumps(document))
+"""
+COUNT = """
+from envlock.runtime import assertion, capture
+calls = []
+ask = capture._ask
+def counting(collect, host):
+    calls.append(collect)
+    return ask(collect, host)
+capture._ask = counting
+def times():
+    return len(calls) // 8
+"""
+"""How often the environment was looked at: eight collectors a time."""
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that runs code in a folder with a lock of a bare interpreter."""
+
+    def run(code: str, *, how: str = "-c", stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+        code = f"import sys\nsys.path.append({ROOT!r})\nimport envlock\n{code}"
+        if how == "-c":
+            argv, stdin = ["-c", code], stdin
+        elif how == "stdin":
+            argv, stdin = ["-"], code
+        else:
+            (tmp_path / "bin").mkdir(exist_ok=True)
+            (tmp_path / "bin" / "script.py").write_text(code, encoding="utf-8")
+            argv = ["-m", "script"] if how == "-m" else [str(tmp_path / "bin" / "script.py")]
+        path = str(tmp_path / "bin") if how == "-m" else ""
+        return subprocess.run(
+            [sys.executable, "-S", *argv],
+            cwd=tmp_path,
+            env={"PYTHONPATH": path, **environ},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    made = run(LOCK.format(root=ROOT))
+    assert (made.returncode, made.stderr) == (0, "")
+    return run
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# --- what it says
+
+
+def test_a_match_returns_its_report(run: Run) -> None:
+    done = run("report = envlock.assert_locked(); print(report.match, report.policy, report.findings)")
+    assert printed(done) == "True strict []\n"
+
+
+def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) -> None:
+    done = run("envlock.assert_locked(); print('not reached')", TF_ENABLE_ONEDNN_OPTS="0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.partition("EnvironmentMismatch: ")[2] == (
+        f"{tmp_path}/envlock.lock: does not match under policy strict: 1 fact differs\n"
+        "  x environ.TF_ENABLE_ONEDNN_OPTS is 0 live, the lock has none\n"
+        "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution gradients, "
+        "softmax and trained weights on an AVX-512 host.\n"
+        "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as the lock has it, before the process starts "
+        "(`envlock run` does).\n"
+    )
+
+
+def test_a_mismatch_can_be_caught_and_read(run: Run) -> None:
+    code = """
+try:
+    envlock.assert_locked()
+except RuntimeError as error:
+    assert isinstance(error, envlock.EnvironmentMismatch)
+    print([(f.path, f.expected, f.actual) for f in error.report.findings], error.exit_code)
+"""
+    assert printed(run(code, OMP_NUM_THREADS="3")) == "[('environ.OMP_NUM_THREADS', None, '3')] 1\n"
+
+
+@pytest.mark.parametrize("how", ["-c", "-m", "stdin", "script"])
+def test_it_works_however_the_interpreter_is_started(how: str, run: Run) -> None:
+    assert printed(run("print(envlock.assert_locked().match)", how=how)) == "True\n"
+
+
+def test_without_a_file_in_main_the_current_folder_counts(run: Run) -> None:
+    code = "import __main__; __main__.__dict__.pop('__file__', 0); print(envlock.assert_locked().match)"
+    assert printed(run(code, how="script")) == "True\n"
+    assert printed(run("del sys.modules['__main__']; report = envlock.assert_locked(); assert report.match")) == ""
+
+
+def test_the_scripts_folder_counts_where_the_current_one_has_none(run: Run) -> None:
+    code = "import os; os.chdir('/proc'); print(envlock.assert_locked().match)"
+    assert printed(run(code, how="script")) == "True\n"
+    done = run(code)
+    message = "no envlock.lock in /proc or any folder above it\nhint: make one with `envlock capture`, or name one in "
+    assert done.stderr.endswith(f"LockfileError: {message}ENVLOCK_LOCK\n")
+
+
+def test_a_current_folder_that_is_gone_is_no_crash(run: Run) -> None:
+    code = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); {}"
+    done = run(code.format("envlock.assert_locked()"))
+    assert done.stderr.splitlines()[-2:] == [
+        "envlock.runtime.errors.LockfileError: no envlock.lock: the current folder is gone",
+        "hint: make one with `envlock capture`, or name one in ENVLOCK_LOCK",
+    ]
+
+
+# --- what it is told
+
+
+def test_the_argument_beats_the_variable_beats_the_nearest(run: Run, tmp_path: Path) -> None:
+    for name in ("named", "variable"):
+        lock = json.loads((tmp_path / "envlock.lock").read_text())
+        lock["facts"]["environ"]["OMP_NUM_THREADS"] = name
+        (tmp_path / name).write_text(json.dumps(lock), encoding="utf-8")
+    code = """
+from pathlib import Path
+for path in ("named", Path("named"), None):
+    try:
+        print(envlock.assert_locked(path).match)
+    except envlock.EnvironmentMismatch as error:
+        print(error.report.findings[0].expected)
+"""
+    assert printed(run(code, ENVLOCK_LOCK="variable")) == "named\nnamed\nvariable\n"
+    assert printed(run(code, ENVLOCK_LOCK="")) == "named\nnamed\nTrue\n"
+
+
+def test_the_policy_argument_beats_the_variable_beats_the_locks_own(run: Run) -> None:
+    code = """
+for policy in ("functional", None):
+    try:
+        print(envlock.assert_locked(policy=policy).policy)
+    except envlock.EnvironmentMismatch as error:
+        print("refused", error.report.policy)
+"""
+    assert printed(run(code, OMP_NUM_THREADS="3", ENVLOCK_POLICY="same-arch")) == "functional\nrefused same-arch\n"
+    assert printed(run(code, OMP_NUM_THREADS="3")) == "functional\nrefused strict\n"
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "message"),
+    [
+        ({"ENVLOCK_MODE": "of"}, "", "UsageError: ENVLOCK_MODE is `of`\nhint: it can be: enforce, warn, off\n"),
+        (
+            {"ENVLOCK_POLICY": "loose"},
+            "",
+            "UsageError: there is no policy `loose`\nhint: there are: strict, same-arch, functional\n",
+        ),
+        (
+            {},
+            "policy='loose'",
+            "UsageError: there is no policy `loose`\nhint: there are: strict, same-arch, functional\n",
+        ),
+        (
+            {},
+            "'gone.lock'",
+            "LockfileError: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
+            "`envlock verify path/to/envlock.lock`\n",
+        ),
+        (
+            {"ENVLOCK_MODE": "warn"},
+            "'gone.lock'",
+            "LockfileError: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
+            "`envlock verify path/to/envlock.lock`\n",
+        ),
+    ],
+)
+def test_what_does_not_exist_ends_the_script(environ: dict[str, str], code: str, message: str, run: Run) -> None:
+    done = run(f"envlock.assert_locked({code}); print('not reached')", **environ)
+    assert (done.returncode, done.stdout, done.stderr.endswith(f"envlock.runtime.errors.{message}")) == (1, "", True)
+
+
+def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
+    done = run("print(envlock.assert_locked().match)", ENVLOCK_MODE="warn", OMP_NUM_THREADS="3")
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 4)
+    assert lines[:2] == [
+        f"envlock: ENVLOCK_MODE=warn: going on although {tmp_path}/envlock.lock: "
+        "does not match under policy strict: 1 fact differs",
+        "  x environ.OMP_NUM_THREADS is 3 live, the lock has none",
+    ]
+
+
+def test_mode_warn_is_silent_when_it_matches(run: Run) -> None:
+    assert printed(run("print(envlock.assert_locked().match)", ENVLOCK_MODE="warn")) == "True\n"
+
+
+def test_mode_off_looks_at_nothing_and_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_text("garbage", encoding="utf-8")
+    done = run("print(envlock.assert_locked())", ENVLOCK_MODE="off")
+    expected = (0, "None\n", "envlock: ENVLOCK_MODE=off: the environment is NOT verified\n")
+    assert (done.returncode, done.stdout, done.stderr) == expected
+
+
+@pytest.mark.parametrize("mode", ["", "enforce"])
+def test_mode_enforce_is_the_default(mode: str, run: Run) -> None:
+    done = run("envlock.assert_locked()", ENVLOCK_MODE=mode, OMP_NUM_THREADS="3")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_without_a_stderr_it_still_goes_on(run: Run) -> None:
+    code = "sys.stderr = None; print(envlock.assert_locked())"
+    assert printed(run(code, ENVLOCK_MODE="off")) == "None\n"
+
+
+# --- what it remembers
+
+
+def test_a_process_looks_once_until_something_changes(run: Run) -> None:
+    code = f"""
+import os
+{COUNT}
+seen = []
+def look(**named):
+    try:
+        envlock.assert_locked(**named)
+    except envlock.EnvironmentMismatch:
+        seen.append("refused")
+    seen.append(times())
+look(); look(); look()                      # once
+look(policy="functional"); look()           # another policy
+os.environ["OMP_NUM_THREADS"] = "3"; look() # a variable: refused
+look()                                      # and again: a refusal is not remembered
+del os.environ["OMP_NUM_THREADS"]; look()   # as before
+text = open("envlock.lock").read()
+open("envlock.lock", "w").write(text + " "); look()  # the lockfile
+sys.modules["tensorflow"] = sys; look()     # TensorFlow was imported
+print(seen)
+"""
+    expected = "[1, 1, 1, 2, 2, 'refused', 3, 'refused', 4, 4, 5, 6]\n"
+    assert printed(run(code)) == expected
+
+
+def test_a_forked_child_inherits_the_verdict_and_a_spawned_one_looks_again(run: Run) -> None:
+    again = f"import sys\nsys.path.append({ROOT!r})\nimport envlock\n{COUNT}\n"
+    again += "envlock.assert_locked()\nsys.exit(times())"
+    code = f"""
+import os
+{COUNT}
+envlock.assert_locked()
+child = os.fork()
+if child == 0:
+    envlock.assert_locked()
+    os._exit(times())
+forked = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+argv = ["python", "-S", "-c", {again!r}]
+spawned = os.waitstatus_to_exitcode(os.waitpid(os.spawnv(os.P_NOWAIT, sys.executable, argv), 0)[1])
+print(forked, spawned)
+"""
+    assert printed(run(code)) == "1 1\n"
+
+
+def test_a_forked_child_with_another_variable_looks_again(run: Run) -> None:
+    code = """
+import os
+envlock.assert_locked()
+child = os.fork()
+if child == 0:
+    os.environ["OMP_NUM_THREADS"] = "3"
+    try:
+        envlock.assert_locked()
+        os._exit(0)
+    except envlock.EnvironmentMismatch:
+        os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert printed(run(code)) == "9\n"
+
+
+# --- TensorFlow imported before
+
+
+def test_a_variable_changed_after_tensorflow_was_imported_is_not_believed(run: Run, tmp_path: Path) -> None:
+    code = """
+import os
+sys.modules["tensorflow"] = sys  # stands for the real one: only its name is looked at
+os.environ["TF_DETERMINISTIC_OPS"] = "1"
+try:
+    envlock.assert_locked()
+except envlock.EnvironmentMismatch as error:
+    finding = error.report.findings[0]
+    print(finding.path, finding.severity, finding.actual.code, error.report.exit_code)
+"""
+    lock = json.loads((tmp_path / "envlock.lock").read_text())
+    lock["facts"]["environ"]["TF_DETERMINISTIC_OPS"] = "1"
+    (tmp_path / "envlock.lock").write_text(json.dumps(lock), encoding="utf-8")
+    assert printed(run(code)) == "environ.TF_DETERMINISTIC_OPS unknown changed-after-start 4\n"
+    assert printed(run(code, TF_DETERMINISTIC_OPS="1")) == ""
+
+
+def test_a_package_installed_meanwhile_is_refused_in_a_new_process(run: Run, tmp_path: Path) -> None:
+    distribution(tmp_path / "site", "mine", "1.0")
+    code = f"sys.path.append({str(tmp_path / 'site')!r}); envlock.assert_locked()"
+    assert "x packages.mine is 1.0 live, the lock does not have it" in run(code).stderr

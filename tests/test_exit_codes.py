@@ -1,0 +1,45 @@
+"""The exit codes: what the errors say, what the program does, and what the README promises are one table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from envlock import cli
+from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, UsageError
+from envlock.runtime.report import Report
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4}
+
+
+def test_every_error_has_its_own_code() -> None:
+    assert {error: error.exit_code for error in EnvlockError.__subclasses__()} == CODES
+    assert len(set(CODES.values())) == len(CODES)
+
+
+def test_a_bug_and_an_interrupt_are_none_of_them() -> None:
+    assert (cli.BUG, cli.INTERRUPTED) == (70, 130)
+
+
+def test_an_error_says_what_is_wrong_and_what_to_do() -> None:
+    error = UsageError("it is wrong", hint="do this")
+    assert (error.message, error.hint, str(error)) == ("it is wrong", "do this", "it is wrong\nhint: do this")
+    assert str(UsageError("it is wrong")) == "it is wrong"
+
+
+def test_a_mismatch_is_a_runtime_error_that_holds_the_report() -> None:
+    report = Report([], "strict")
+    error = EnvironmentMismatch("no", report)
+    assert (isinstance(error, RuntimeError), error.report, error.hint) == (True, report, None)
+
+
+def test_the_readme_lists_them() -> None:
+    text = README.read_text(encoding="utf-8")
+    if not text.strip():
+        pytest.skip("the README is not written yet")
+    rows = re.findall(r"^\| *`?(\d+)`? *\| *\S", text, flags=re.MULTILINE)
+    listed = {int(code) for code in rows}
+    assert {0, *CODES.values(), cli.BUG, cli.INTERRUPTED} <= listed
