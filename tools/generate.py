@@ -56,6 +56,19 @@ def policy_table() -> dict[str, object]:
     return {"policies": list(table.policies), "rows": variables + [fact.model_dump() for fact in table.fact]}
 
 
+def gpu_table() -> dict[str, object]:
+    """Return the names by NVML's number, and the cores per SM by compute capability."""
+    table = data.gpu_table()
+    lists = {
+        "architectures": table.architecture,
+        "virtualization": table.virtualization,
+        "compute_mode": table.compute_mode,
+    }
+    names = {key: {str(row.number): row.name for row in rows} for key, rows in lists.items()}
+    cores = {capability: row.cores for row in table.cores_per_sm for capability in row.compute_capabilities}
+    return {**names, "cores_per_sm": cores}
+
+
 def policies_page() -> str:
     """Return the reference page that lists, per policy, what it lets through and how each path is held."""
     table = data.policy_table()
@@ -108,6 +121,7 @@ def outputs() -> dict[str, str]:
     return {
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/environ.json": compact(environ),
+        f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/policy.json": compact(policy_table()),
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/policies.md": policies_page(),

@@ -19,6 +19,7 @@ else:
 
 Sentence = Annotated[str, Field(pattern=r"^\S.*[.]$", max_length=320)]
 Text = Annotated[str, Field(min_length=1)]
+Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
 Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "ignore"]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
@@ -103,6 +104,38 @@ class FlagGroup(Row):
     flags: list[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]]
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
+
+
+class NvmlNumber(Row):
+    """What one of NVML's numbers means (gpu.toml)."""
+
+    number: Annotated[int, Field(ge=0)]
+    name: Text
+    source: Text
+
+
+class CoresPerSm(Row):
+    """CUDA cores of one multiprocessor, and for which GPUs (gpu.toml)."""
+
+    cores: Annotated[int, Field(ge=1)]
+    compute_capabilities: Annotated[list[Minor], Field(min_length=1)]
+    source: Text
+
+
+class GpuTable(Row):
+    """gpu.toml."""
+
+    evidence: dict[str, Text]
+    architecture: list[NvmlNumber]
+    virtualization: list[NvmlNumber]
+    compute_mode: list[NvmlNumber]
+    cores_per_sm: list[CoresPerSm]
+
+
+@cache
+def gpu_table() -> GpuTable:
+    """Return what NVML's numbers mean."""
+    return GpuTable.model_validate(read("gpu"))
 
 
 def read(name: str) -> dict[str, Any]:
