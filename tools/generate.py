@@ -56,6 +56,36 @@ def policy_table() -> dict[str, object]:
     return {"policies": list(table.policies), "rows": variables + [fact.model_dump() for fact in table.fact]}
 
 
+def gpu_table() -> dict[str, object]:
+    """Return the names by NVML's number, and the cores per SM by compute capability."""
+    table = data.gpu_table()
+    lists = {
+        "architectures": table.architecture,
+        "virtualization": table.virtualization,
+        "compute_mode": table.compute_mode,
+    }
+    names = {key: {str(row.number): row.name for row in rows} for key, rows in lists.items()}
+    cores = {capability: row.cores for row in table.cores_per_sm for capability in row.compute_capabilities}
+    return {**names, "cores_per_sm": cores}
+
+
+def cuda_table() -> dict[str, object]:
+    """Return the rows of cuda.toml without their sources; the versions of ptxas as numbers, which compare."""
+    table = data.cuda_table()
+    ptxas = table.ptxas
+    return {
+        "cudnn_parts": [row.model_dump(exclude={"source"}) for row in table.cudnn_part],
+        "tensorrt_numbers": {row.tensorflow: row.number for row in table.tensorrt},
+        "ptx_isa": {row.isa: row.cuda for row in table.ptx_isa},
+        "other_users": [row.package for row in table.other_user],
+        "ptxas": {
+            "cuda_home_since": ptxas.cuda_home_since.numbers,
+            "oldest": ptxas.oldest.numbers,
+            "refused": [row.numbers for row in ptxas.refused],
+        },
+    }
+
+
 def policies_page() -> str:
     """Return the reference page that lists, per policy, what it lets through and how each path is held."""
     table = data.policy_table()
@@ -107,7 +137,9 @@ def outputs() -> dict[str, str]:
     environ = [{"name": row.name, "read_at": row.read_at, "records": row.records} for row in data.variables()]
     return {
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
+        f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
+        f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/policy.json": compact(policy_table()),
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/policies.md": policies_page(),

@@ -19,6 +19,8 @@ else:
 
 Sentence = Annotated[str, Field(pattern=r"^\S.*[.]$", max_length=320)]
 Text = Annotated[str, Field(min_length=1)]
+Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
+Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
 Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "ignore"]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
@@ -103,6 +105,108 @@ class FlagGroup(Row):
     flags: list[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]]
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
+
+
+class NvmlNumber(Row):
+    """What one of NVML's numbers means (gpu.toml)."""
+
+    number: Annotated[int, Field(ge=0)]
+    name: Text
+    source: Text
+
+
+class CoresPerSm(Row):
+    """CUDA cores of one multiprocessor, and for which GPUs (gpu.toml)."""
+
+    cores: Annotated[int, Field(ge=1)]
+    compute_capabilities: Annotated[list[Minor], Field(min_length=1)]
+    source: Text
+
+
+class GpuTable(Row):
+    """gpu.toml."""
+
+    evidence: dict[str, Text]
+    architecture: list[NvmlNumber]
+    virtualization: list[NvmlNumber]
+    compute_mode: list[NvmlNumber]
+    cores_per_sm: list[CoresPerSm]
+
+
+@cache
+def gpu_table() -> GpuTable:
+    """Return what NVML's numbers mean."""
+    return GpuTable.model_validate(read("gpu"))
+
+
+class CudnnPart(Row):
+    """A library that cuDNN opens by itself (cuda.toml explains the columns)."""
+
+    cudnn: Annotated[str, Field(pattern=r"^\d+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z_]+$")]
+    asker: Annotated[str, Field(pattern=r"^cudnn(_[a-z_]+)?$")]
+    optional: bool = False
+    source: Text
+
+
+class TensorrtNumber(Row):
+    """Which TensorRT a TensorFlow asks for."""
+
+    tensorflow: Minor
+    number: Version
+    source: Text
+
+
+class PtxIsa(Row):
+    """The first CUDA whose driver compiles a version of PTX."""
+
+    isa: Minor
+    cuda: Minor
+    source: Text
+
+
+class OtherUser(Row):
+    """An importable package that loads CUDA libraries of its own."""
+
+    package: Annotated[str, Field(pattern=r"^[a-z_]+$")]
+    source: Text
+
+
+class SourcedVersion(Row):
+    """A version and where it is known from."""
+
+    version: Version
+    source: Text
+
+    @property
+    def numbers(self) -> list[int]:
+        """The version as numbers, which compare."""
+        return [int(number) for number in self.version.split(".")]
+
+
+class PtxasRules(Row):
+    """Which ptxas XLA runs."""
+
+    cuda_home_since: SourcedVersion
+    oldest: SourcedVersion
+    refused: list[SourcedVersion]
+
+
+class CudaTable(Row):
+    """cuda.toml."""
+
+    evidence: dict[str, Text]
+    cudnn_part: list[CudnnPart]
+    tensorrt: list[TensorrtNumber]
+    ptx_isa: list[PtxIsa]
+    other_user: list[OtherUser]
+    ptxas: PtxasRules
+
+
+@cache
+def cuda_table() -> CudaTable:
+    """Return by which versions and names CUDA libraries are chosen."""
+    return CudaTable.model_validate(read("cuda"))
 
 
 def read(name: str) -> dict[str, Any]:

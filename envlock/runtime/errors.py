@@ -56,6 +56,7 @@ class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an a
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
         self.report = report
+        self.exit_code = report.exit_code  # 4 where nothing differs and something could not be told
 
     def __reduce__(self) -> tuple[type, tuple[str, Report]]:
         """Let it travel from a worker process: an exception that cannot be unpickled hangs a pool."""

@@ -47,7 +47,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
     assert done.stderr == (
         "x.lock would change:\n"
         "does not match under policy strict: 1 fact differs\n"
-        "  x packages.other is 2.0 live, x.lock has absent\n"
+        "  x packages.other is 2.0 live, x.lock does not have it\n"
         "      why: A package more or less may replace a kernel, a backend or a plug-in.\n"
         "      fix: Install what the lock has, and uninstall what it has not.\n"
     )

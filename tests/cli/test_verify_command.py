@@ -150,7 +150,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
     assert (done.returncode, done.stdout) == ((0, "ran\n") if unverified else (1, ""))
     assert lines[:2] == [
         "does not match under policy strict: 1 fact differs",
-        "  x packages.mine is 1.0 live, the lock has absent",
+        "  x packages.mine is 1.0 live, the lock does not have it",
     ]
     warning = "warning: going on although this is not the environment of envlock.lock"
     assert lines[4:] == ([warning] if unverified else [])

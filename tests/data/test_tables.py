@@ -92,7 +92,7 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 
 
 def test_every_table_is_looked_at_here() -> None:
-    assert TABLES == ["cpu_flags", "environ", "policy"]
+    assert TABLES == ["cpu_flags", "cuda", "environ", "gpu", "policy"]  # cuda and gpu: test_gpu_and_cuda_tables.py
 
 
 def test_variables_are_sorted_and_unique() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import struct
 
+from envlock.runtime import tables
 from envlock.runtime.loader.elf import check_header, pread
 
 TYPE_CHECKING = False
@@ -22,17 +23,6 @@ SECTION = b".nv_fatbin"
 IMAGE_LIMIT = 200_000  # headers; TensorFlow 2.21 has 1734
 _MAGIC = 0xBA55ED50
 _PTX, _SASS = 1, 2
-
-# PTX ISA -> the first CUDA whose driver compiles it ("PTX ISA", Release Notes, table of the release history).
-_PTX_CUDA: Dict[Tuple[int, int], str] = {
-    **{(7, minor): f"11.{minor}" for minor in range(9)},
-    **{(8, minor): f"12.{minor}" for minor in range(6)},
-    (8, 6): "12.7",
-    (8, 7): "12.8",
-    (8, 8): "12.9",
-    (9, 0): "13.0",
-    (9, 1): "13.1",
-}
 
 
 class GpuCode:
@@ -64,8 +54,14 @@ class GpuCode:
         return found + [f"compute_{number}" for number, count in sorted(self.ptx.items()) if count < self.fatbins]
 
     def ptx_cuda(self) -> Optional[str]:
-        """Return the CUDA version that a driver needs to compile the PTX; None without PTX or for an unknown ISA."""
-        return None if self.ptx_isa is None else _PTX_CUDA.get(self.ptx_isa)
+        """Return the CUDA version that a driver needs to compile the PTX; None without PTX or for an unknown ISA.
+
+        Source: "PTX ISA", Release Notes, table of the release history (`envlock/data/cuda.toml`, ptx_isa).
+        """
+        if self.ptx_isa is None:
+            return None
+        cuda: Optional[str] = tables.table("cuda")["ptx_isa"].get("{}.{}".format(*self.ptx_isa))
+        return cuda
 
 
 def read_gpu_code(path: str) -> Optional[GpuCode]:

@@ -7,9 +7,11 @@ symbols of the PyPI wheels 2.12.1 to 2.21.0.
 
 from __future__ import annotations
 
+from envlock.runtime.tables import table
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Tuple
 
 PREFIXES = ("libcu", "libnv", "libnccl")
 """What names of CUDA libraries begin with; `is_cuda` says more exactly."""
@@ -93,34 +95,31 @@ LIBRARIES = (
     Library("nvrtc", "libnvrtc", macro="CUDART", parts=2, asker="cudnn_graph"),
 )
 
-# cuDNN's parts, by its major version: (name, who asks). The shim and the graph library `dlopen` them.
-CUDNN_PARTS: Dict[str, Tuple[Tuple[str, str], ...]] = {
-    "8": (
-        ("ops_infer", "cudnn"),
-        ("cnn_infer", "cudnn"),
-        ("adv_infer", "cudnn"),
-        ("ops_train", "cudnn"),
-        ("cnn_train", "cudnn"),
-        ("adv_train", "cudnn"),
-    ),
-    "9": (
-        ("graph", "cudnn"),
-        ("ops", "cudnn"),
-        ("cnn", "cudnn"),
-        ("adv", "cudnn"),
-        ("heuristic", "cudnn_graph"),
-        ("engines_precompiled", "cudnn_graph"),
-        ("engines_runtime_compiled", "cudnn_graph"),
-        ("engines_tensor_ir", "cudnn_graph"),  # from 9.2x on
-        ("ext", "cudnn"),  # from 9.2x on
-    ),
-}
-OPTIONAL_PARTS = ("engines_tensor_ir", "ext")
-"""Not in every release of cuDNN 9: no fact when not found."""
+
+def cudnn_parts(major: str) -> List[Dict[str, Any]]:
+    """Return the libraries that cuDNN of this major version opens by itself, in its order: name, asker, optional.
+
+    Sources: `envlock/data/cuda.toml`, cudnn_part.
+    """
+    return [row for row in table("cuda")["cudnn_parts"] if row["cudnn"] == major]
 
 
-# TensorFlow major.minor -> what follows `libnvinfer.so.` (seen under LD_DEBUG=files; only builds with TensorRT count).
-TENSORRT_NUMBERS = {"2.12": "8", "2.14": "8", "2.15": "8.6.1", "2.16": "8.6.1", "2.17": "8.6.1"}
+def tensorrt_number(release: Optional[str]) -> Optional[str]:
+    """Return what follows `libnvinfer.so.` in TensorFlow major.minor; None where that is not known.
+
+    Sources: `envlock/data/cuda.toml`, tensorrt.
+    """
+    number: Optional[str] = table("cuda")["tensorrt_numbers"].get(release or "")
+    return number
+
+
+def other_users() -> List[str]:
+    """Return the packages that load CUDA libraries of their own, by path or through their own RUNPATH.
+
+    Sources: `envlock/data/cuda.toml`, other_user.
+    """
+    users: List[str] = table("cuda")["other_users"]
+    return users
 
 
 def cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[str, ...]:
@@ -133,19 +132,3 @@ def cudnn_part_sonames(part: str, major: str, version: Optional[str]) -> Tuple[s
     if major != "9" or version is None:
         return (name + major,)
     return name + version, name + version.rpartition(".")[0], name + major
-
-
-OTHER_USERS = (
-    "torch",
-    "cupy",
-    "jaxlib",
-    "onnxruntime",
-    "paddle",
-    "mxnet",
-    "numba",
-    "pycuda",
-    "tensorrt",
-    "cudf",
-    "rmm",
-)
-"""Packages that load CUDA libraries of their own, by path or through their own RUNPATH."""

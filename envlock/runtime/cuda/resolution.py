@@ -6,13 +6,12 @@ import os
 
 from envlock.runtime.cuda.libraries import (
     CUDNN,
-    CUDNN_PARTS,
     LIBRARIES,
-    OPTIONAL_PARTS,
     PREFIXES,
-    TENSORRT_NUMBERS,
     Library,
     cudnn_part_sonames,
+    cudnn_parts,
+    tensorrt_number,
 )
 from envlock.runtime.cuda.versions import Headers, version_in_name
 from envlock.runtime.facts import Unavailable
@@ -155,7 +154,7 @@ class Replay:
         if library.macro is None:
             return (f"{library.stem}.so.{library.number}",)
         if library.key == "tensorrt":
-            number = TENSORRT_NUMBERS.get(self._release or "")
+            number = tensorrt_number(self._release)
             if number is None:
                 return Unavailable("which TensorRT this TensorFlow build asks for is not known", "unknown-soname")
         else:
@@ -197,12 +196,12 @@ class Replay:
             return
         major = cudnn.found.soname.rpartition(".")[2]
         version = self._cudnn_version(cudnn.found.file)
-        for part, asker in CUDNN_PARTS.get(major, ()):
-            caller = self._resolved.get(asker)
+        for row in cudnn_parts(major):
+            part, caller = row["name"], self._resolved.get(row["asker"])
             if caller is None or caller.found is None:
                 continue
             found = self._first(cudnn_part_sonames(part, major, version), caller.found)
-            if found.file is None and part in OPTIONAL_PARTS:
+            if found.file is None and row["optional"]:
                 continue
             key = f"cudnn_{part}"
             if found.file is None:

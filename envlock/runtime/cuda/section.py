@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.cuda.libraries import LIBRARIES, OTHER_USERS, is_cuda
+from envlock.runtime.cuda.libraries import LIBRARIES, is_cuda, other_users
 from envlock.runtime.cuda.library_facts import CudaFacts
-from envlock.runtime.cuda.ptxas import CUDA_HOME_SINCE, candidates, refused
+from envlock.runtime.cuda.ptxas import candidates, reads_cuda_home, refused
 from envlock.runtime.cuda.resolution import Replay, Resolved
 from envlock.runtime.cuda.versions import Headers
 from envlock.runtime.facts import Unavailable
@@ -15,7 +15,7 @@ from envlock.runtime.loader.search import Loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping, Optional, Tuple
+    from typing import List, Mapping, Optional
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -44,7 +44,7 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
         reason = Unavailable("TensorFlow's library or this process's own files cannot be read", "no-framework")
         return {library.key: reason for library in LIBRARIES}
     toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
-    tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, _version_of(release) >= CUDA_HOME_SINCE)
+    tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, reads_cuda_home(release))
     tree["other_cuda"] = _other_users(host, loader)
     return tree
 
@@ -61,10 +61,6 @@ def google_release(package: str) -> Optional[str]:
             version = version[: -len(".dist-info")]
             return None if "+" in version else ".".join(version.split(".")[:2])
     return None
-
-
-def _version_of(release: Optional[str]) -> Tuple[int, ...]:
-    return tuple(int(part) for part in (release or "").split(".") if part.isdigit())
 
 
 def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool) -> Tree:
@@ -91,4 +87,4 @@ def _other_users(host: Host, loader: Loader) -> List[str]:
     """Return the imported packages that use CUDA on their own, where a CUDA library is mapped in this process."""
     if not any(is_cuda(os.path.basename(path)) for path in loader.mapped):
         return []
-    return [package for package in OTHER_USERS if host.imported(package)]
+    return [package for package in other_users() if host.imported(package)]

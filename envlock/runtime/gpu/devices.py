@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.gpu import failures
 from envlock.runtime.gpu.nvml import NOT_SUPPORTED, failed
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Union
+    from typing import Any, Callable, Mapping, Optional, Union
 
     from envlock.runtime.facts import Tree
 
@@ -39,21 +38,6 @@ NONE_IF_UNSUPPORTED = (
 """Where NVML's "not supported" is an answer: the card has none (ECC of a GeForce, memory of its own of a Thor)."""
 
 
-class Tables:
-    """The numbers of `architectures.json`, each with its source there."""
-
-    def __init__(self) -> None:
-        import json
-
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "architectures.json")
-        with open(path, encoding="utf-8") as file:
-            rows = json.load(file)
-        self.cores_per_sm: Dict[str, int] = rows["cores_per_sm"]
-        self.architectures: Dict[str, str] = rows["names"]
-        self.virtualization: Dict[str, str] = rows["virtualization"]
-        self.compute_mode: Dict[str, str] = rows["compute_mode"]
-
-
 def tree(answer: Mapping[str, Any], *, wsl2: bool) -> Tree:
     """Return {driver_version, nvml, cuda_driver_version, binding, visible, devices} of an answer whose status is ok.
 
@@ -66,9 +50,9 @@ def tree(answer: Mapping[str, Any], *, wsl2: bool) -> Tree:
     if failed(answer["devices"]):
         count = devices = failures.of_question(answer["devices"]["unavailable"], "the list of GPUs", wsl2=wsl2)
     else:
-        tables = Tables()
+        meanings = table("gpu")
         count = len(answer["devices"])
-        devices = {str(index): _device(device, tables, wsl2=wsl2) for index, device in enumerate(answer["devices"])}
+        devices = {str(index): _device(device, meanings, wsl2=wsl2) for index, device in enumerate(answer["devices"])}
     return {
         "driver_version": reader.fact("driver_version"),
         "nvml": {"version": reader.fact("nvml_version"), "file_version": answer["library_version"]},
@@ -99,14 +83,14 @@ class _Reader:
         return value if convert is None or value is None else convert(value)
 
 
-def _device(raw: Mapping[str, Any], tables: Tables, *, wsl2: bool) -> Union[Tree, Unavailable]:
+def _device(raw: Mapping[str, Any], meanings: Mapping[str, Any], *, wsl2: bool) -> Union[Tree, Unavailable]:
     if failed(raw):
         return failures.of_question(raw["unavailable"], "its facts", wsl2=wsl2)
     reader = _Reader(raw, wsl2=wsl2)
     mig = _mig(raw["mig"], wsl2=wsl2)
     facts: Tree = {
         "name": reader.fact("name", model_name),
-        "architecture": reader.fact("architecture", lambda number: named(tables.architectures, number)),
+        "architecture": reader.fact("architecture", lambda number: named(meanings["architectures"], number)),
         "compute_capability": reader.fact("compute_capability", lambda pair: f"{pair[0]}.{pair[1]}"),
         "pci_device_id": reader.fact("pci_device_id", pci_id),
         "pci_subsystem_id": reader.fact("pci_subsystem_id", pci_id),
@@ -114,15 +98,15 @@ def _device(raw: Mapping[str, Any], tables: Tables, *, wsl2: bool) -> Union[Tree
         "memory_mib": reader.fact("memory_bytes", lambda size: size // MIB),
         "ecc": reader.fact("ecc", bool),
         "mig": mig,
-        "virtualization": reader.fact("virtualization", lambda number: named(tables.virtualization, number)),
+        "virtualization": reader.fact("virtualization", lambda number: named(meanings["virtualization"], number)),
         "info": {
             "vbios": reader.fact("vbios", str.upper),  # the case of its digits differs between systems
             "persistence": reader.fact("persistence", bool),
-            "compute_mode": reader.fact("compute_mode", lambda number: named(tables.compute_mode, number)),
+            "compute_mode": reader.fact("compute_mode", lambda number: named(meanings["compute_mode"], number)),
             "power_limit_watts": reader.fact("power_limit_milliwatts", lambda power: power // 1000),
         },
     }
-    facts["sm_count"] = mig["sm_count"] if isinstance(mig, dict) else _sm_count(facts, tables)
+    facts["sm_count"] = mig["sm_count"] if isinstance(mig, dict) else _sm_count(facts, meanings["cores_per_sm"])
     return facts
 
 
@@ -147,11 +131,11 @@ def _mig(raw: Any, *, wsl2: bool) -> Any:
     return facts
 
 
-def _sm_count(facts: Mapping[str, Any], tables: Tables) -> Any:
+def _sm_count(facts: Mapping[str, Any], cores_per_sm: Mapping[str, int]) -> Any:
     """Return cores over cores per SM, which is NVML's only way to the SM count of a whole GPU."""
     cores, capability = facts["cores"], facts["compute_capability"]
     if isinstance(cores, int) and isinstance(capability, str):
-        per_sm = tables.cores_per_sm.get(capability)
+        per_sm = cores_per_sm.get(capability)
         if per_sm is not None and cores % per_sm == 0:
             return cores // per_sm
     for fact in (cores, capability):
@@ -181,6 +165,6 @@ def cuda_version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def named(table: Mapping[str, str], number: int) -> str:
+def named(names: Mapping[str, str], number: int) -> str:
     """Return the name of one of NVML's numbers; the number itself when it is newer than the table."""
-    return table.get(str(number), f"number {number}")
+    return names.get(str(number), f"number {number}")

@@ -1,0 +1,23 @@
+"""What is generated is what the tables and the models give now."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from envlock.runtime import tables
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_generated_is_out_of_date() -> None:
+    argv = [sys.executable, "tools/generate.py", "--check"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_runtime_half_reads_every_table_that_is_generated_for_it() -> None:
+    names = sorted(file.stem for file in Path(tables.FOLDER).glob("*.json"))
+    assert names == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
+    assert all(tables.table(name) for name in names)
