@@ -22,7 +22,9 @@ LIVE = "live"
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A lockfile, `-` for stdin, or `live`.")],
     b: Annotated[str, typer.Argument(metavar="B", help="A lockfile, `-` for stdin, or `live`.")],
-    policy: Annotated[str, typer.Option("--policy", "-p", help="How closely to compare.")] = "strict",
+    policy: Annotated[
+        str, typer.Option("--policy", "-p", envvar="ENVLOCK_POLICY", help="How closely to compare.")
+    ] = "strict",
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Show what differs between two lockfiles, or one and the live environment.

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 
+VCS = ("git", "hg", "bzr", "svn")
+"""Every version control system that the specification of direct URLs registers."""
+
+
 def collect(host: Host) -> Tree:
     """Return version, wheel tags, installer and origin of every distribution, by normalised name."""
     return {name: _package(found) for name, found in installed(host).items()}
@@ -78,7 +82,7 @@ def _origin_facts(document: Dict[str, Any]) -> Tree:
     return {
         "url": public_url(document["url"]),
         "editable": editable,
-        "vcs": _word(vcs.get("vcs")),
+        "vcs": vcs["vcs"] if vcs.get("vcs") in VCS else None,
         "commit": _hex(commit),
         "sha256": _hex(digest),
     }
