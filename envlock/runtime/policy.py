@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional
 
 DEFAULT = "strict"
-OVERRIDE_WHY = "The policy in force names this path itself."
 
 
 def names() -> List[str]:
@@ -46,8 +45,12 @@ class Policy:
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits."""
         row = next(row for row in self._rows if matches(row["path"], path))
-        rule = next((rule for pattern, rule in self.overrides.items() if matches(pattern, path)), row[self._column])
-        return {"rule": rule, **{key: row[key] for key in ("why", "fix", "source", "weight")}}
+        told = {key: row[key] for key in ("why", "fix", "source", "weight")}
+        rule = next((rule for pattern, rule in self.overrides.items() if matches(pattern, path)), None)
+        if rule is None:
+            return {"rule": row[self._column], **told}
+        told["why"] += f" (This project holds the path by a rule of its own: {rule}.)"
+        return {"rule": rule, **told}
 
 
 def matches(pattern: str, path: str) -> bool:

@@ -53,8 +53,10 @@ def test_every_path_has_a_row_in_every_policy(path: str) -> None:
 @pytest.mark.parametrize("name", ["strict", "same-arch", "functional"])
 @quick
 @given(PATHS)
-def test_an_override_changes_the_rule_and_nothing_else(name: str, path: str) -> None:
-    assert Policy(name, {path: "ignore"}).row(path) == {**Policy(name).row(path), "rule": "ignore"}
+def test_an_override_changes_the_rule_and_says_so(name: str, path: str) -> None:
+    row = Policy(name).row(path)
+    why = f"{row['why']} (This project holds the path by a rule of its own: ignore.)"
+    assert Policy(name, {path: "ignore"}).row(path) == {**row, "rule": "ignore", "why": why}
     assert Policy(name, {path + ".x": "ignore"}).row(path) == Policy(name).row(path)
 
 
