@@ -37,7 +37,7 @@ def compact(value: object) -> str:
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
-def policy_table() -> dict[str, object]:
+def policy_rows() -> list[dict[str, object]]:
     """Return the rows of policy.toml with a row for each determinism variable before them."""
     variables = [
         {
@@ -52,8 +52,7 @@ def policy_table() -> dict[str, object]:
         }
         for variable in data.variables()
     ]
-    table = data.policy_table()
-    return {"policies": list(table.policies), "rows": variables + [fact.model_dump() for fact in table.fact]}
+    return variables + [fact.model_dump() for fact in data.policy_table().fact]
 
 
 def gpu_table() -> dict[str, object]:
@@ -140,7 +139,8 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
-        f"{RUNTIME}/policy.json": compact(policy_table()),
+        f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
+        f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),

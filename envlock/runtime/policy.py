@@ -14,7 +14,7 @@ DEFAULT = "strict"
 
 def names() -> List[str]:
     """Return the policies there are, strictest first."""
-    return list(table("policy")["policies"])
+    return list(table("policies"))
 
 
 class Policy:
@@ -40,11 +40,11 @@ class Policy:
             if not all(map(_is_step, pattern.split("."))):
                 raise ValueError(f"`{_short(pattern)}` is no path pattern, such as `cpu.*`")
         self._column = name.replace("-", "_")
-        self._rows: List[Dict[str, Any]] = table("policy")["rows"]
 
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits."""
-        row = next(row for row in self._rows if matches(row["path"], path))
+        rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
+        row = next(row for row in rows if matches(row["path"], path))
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
         rule = next((rule for pattern, rule in self.overrides.items() if matches(pattern, path)), None)
         if rule is None:

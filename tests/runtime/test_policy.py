@@ -68,7 +68,7 @@ def test_the_first_override_that_fits_counts() -> None:
 LOOSENESS = {"exact": 0, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
 
 
-@pytest.mark.parametrize("row", table("policy")["rows"], ids=lambda row: row["path"])
+@pytest.mark.parametrize("row", table("policy"), ids=lambda row: row["path"])
 def test_no_row_is_looser_under_a_stricter_policy(row: dict[str, str]) -> None:
     degrees = [LOOSENESS[row[tier]] for tier in ("strict", "same_arch", "functional")]
     assert degrees == sorted(degrees)
@@ -81,7 +81,7 @@ def _covers(pattern: str, other: str) -> bool:
 
 
 def test_no_row_is_hidden_behind_an_earlier_one() -> None:
-    patterns = [row["path"] for row in table("policy")["rows"]]
+    patterns = [row["path"] for row in table("policy")]
     hidden = [(late, early) for i, late in enumerate(patterns) for early in patterns[:i] if _covers(early, late)]
     assert hidden == []
 
@@ -91,7 +91,7 @@ def test_no_row_is_hidden_behind_an_earlier_one() -> None:
 def test_a_section_as_a_whole_is_held_as_closely_as_its_closest_fact(section: str, tier: str) -> None:
     """Else a section that is gone, or that could not be told, would let through what its facts do not."""
     column = tier.replace("-", "_")
-    rows = [row for row in table("policy")["rows"] if row["path"].startswith(section + ".")]
+    rows = [row for row in table("policy") if row["path"].startswith(section + ".")]
     closest = min(LOOSENESS[row[column]] for row in rows)
     assert LOOSENESS[Policy(tier).row(section)["rule"]] <= closest
 
