@@ -9,7 +9,7 @@ from envlock.lock import capture as _capture
 from envlock.lock import document
 from envlock.lock.models import Lockfile
 from envlock.runtime.assertion import locate
-from envlock.runtime.compare import compare
+from envlock.runtime.compare import both_untold, compare
 from envlock.runtime.report import Report
 from envlock.runtime.verify import policy_of
 from envlock.runtime.verify import verify as _verify
@@ -54,7 +54,8 @@ def diff(expected: Source, actual: Source, policy: str = "strict") -> Report:
     """
     left, right = _document(expected), _document(actual)
     rules = policy_of({"policy": {"name": policy, "overrides": {}}}, policy)
-    findings = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules)
+    found = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules)
+    findings = [finding for finding in found if not both_untold(finding)]  # two files that say the same do not differ
     return Report(findings, policy, _name(expected), _name(actual))
 
 

@@ -89,7 +89,7 @@ def complete(folder: Path, environ: Mapping[str, str] | None = None) -> Host:
         site / "tensorflow",
         {
             "__init__.py": "",
-            "python/platform/build_info.py": BUILD_INFO_CUDA_2_21,
+            "python/platform/build_info.py": BUILD_INFO_CPU_2_21,
             CUDNN_HEADER_PATH: CUDNN_HEADER,
         },
     )

@@ -99,13 +99,15 @@ def _mode() -> str:
 
 
 def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
-    """Return what a verdict holds for: this lockfile as it is now, this policy, these variables, TF imported or not."""
+    """Return what a verdict holds for: this lockfile as it is now, this policy, this process as it is now."""
     try:
         status = os.stat(lockfile)
         identity: Tuple[Any, ...] = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     except OSError:
         identity = ()
-    return (lockfile, identity, policy, "tensorflow" in sys.modules, hash(frozenset(os.environ.items())))
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    process = (len(affinity(0)) if affinity else None, tuple(sys.path), "tensorflow" in sys.modules)
+    return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
 
 
 def _say(text: str) -> None:

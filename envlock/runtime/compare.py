@@ -8,47 +8,63 @@ from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
     from envlock.runtime.policy import Policy
 
     Side = Tuple[Dict[str, Any], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""
 
-ASK_AGAIN = "Make that fact readable, or ignore the path in the policy."
+ASK_AGAIN = "Mend what kept it from being told and capture again, or let the policy ignore the path."
+
+STEADY = (
+    *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
+    *("no-version", "replaced", "several-owners", "unknown-soname"),
+)
+"""Codes of what a platform or a build never tells (ECC under WSL2 or gVisor, a question that the driver is too old for,
+the version of a library without headers, the wheel of a file that no wheel or several claim, TensorRT of NVIDIA's own
+builds). Asking again, or elsewhere, helps nobody, and the file's own identity is compared."""
 
 
 def compare(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     """Return a finding for every path on which the sides differ, in no particular order.
 
-    A path that is unavailable on a side is never "different": live, it is `unknown` (the policy needs it) or, where
-    the rule is `ignore`, information; in the lock, it is information, as nothing was locked there.
+    A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where the policy needs
+    it, information where the rule is `ignore`. Only where both sides lack it for one steady reason is nothing said.
     """
-    if same(locked[0], live[0]) and dict(locked[1]) == dict(live[1]):
-        return []
-    return [_finding(path, old, new, policy) for path, old, new in _differences(locked, live)]
+    found = [_finding(path, old, new, policy) for path, old, new in _differences(locked, live)]
+    return [finding for finding in found if finding.severity != INFO or not both_untold(finding)]
+
+
+def both_untold(finding: Finding) -> bool:
+    """Return whether neither side could be told."""
+    return isinstance(finding.expected, Unavailable) and isinstance(finding.actual, Unavailable)
 
 
 def _differences(locked: Side, live: Side) -> Iterator[Tuple[str, Any, Any]]:
+    untold = _by_parent({**locked[1], **live[1]})
     stack: List[Tuple[str, Dict[str, Any], Dict[str, Any]]] = [("", locked[0], live[0])]
     while stack:
         prefix, old_node, new_node = stack.pop()
-        names = {**old_node, **new_node, **_below(prefix, locked[1]), **_below(prefix, live[1])}
+        names = {**old_node, **new_node, **untold.get(prefix, {})}
         for name in names:
             path = prefix + name
             old, new = _side(old_node, name, path, locked[1]), _side(new_node, name, path, live[1])
             if isinstance(old, dict) and isinstance(new, dict):
                 stack.append((path + ".", old, new))
-            elif isinstance(old, Unavailable) and isinstance(new, Unavailable) and old.code == new.code:
+            elif isinstance(old, Unavailable) and isinstance(new, Unavailable) and old.code == new.code in STEADY:
                 continue
-            elif not same(old, new):
+            elif isinstance(old, Unavailable) or isinstance(new, Unavailable) or not same(old, new):
                 yield path, old, new
 
 
-def _below(prefix: str, unavailable: Mapping[str, Mapping[str, str]]) -> Dict[str, None]:
-    """Return the names right below `prefix` that are themselves unavailable."""
-    rest = (path[len(prefix) :] for path in unavailable if path.startswith(prefix))
-    return {name: None for name in rest if name and "." not in name}
+def _by_parent(paths: Iterable[str]) -> Dict[str, Dict[str, None]]:
+    """Return the last names of paths by what stands before them, its dot included."""
+    found: Dict[str, Dict[str, None]] = {}
+    for path in paths:
+        name = path.rpartition(".")[2]
+        found.setdefault(path[: len(path) - len(name)], {})[name] = None
+    return found
 
 
 def _side(node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, Mapping[str, str]]) -> Any:
@@ -60,10 +76,12 @@ def _side(node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, 
 def _finding(path: str, old: Any, new: Any, policy: Policy) -> Finding:
     row = policy.row(path)
     severity, fix = ERROR, row["fix"]
-    if isinstance(old, Unavailable) or RULES[row["rule"]](old, new):
+    if row["rule"] == "ignore":
         severity = INFO
-    elif isinstance(new, Unavailable):
+    elif isinstance(old, Unavailable) or isinstance(new, Unavailable):
         severity, fix = UNKNOWN, ASK_AGAIN
+    elif RULES[row["rule"]](old, new):
+        severity = INFO
     return Finding(
         path,
         rule=row["rule"],

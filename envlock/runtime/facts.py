@@ -8,12 +8,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+    from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
-    Scalar = Union[str, int, float, bool, None]
-    FactValue = Union[Scalar, List[Scalar]]
     Tree = Dict[str, Any]
-    """Nested dicts whose leaves are `FactValue` or `Unavailable`."""
+    """Nested dicts whose leaves are scalars, lists of scalars, or `Unavailable`."""
 
 TEXT_LIMIT = 1000
 """Characters: the longest text a lock holds."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 NAME = "envlock.lock"
 LOCK_VERSION = 1
-SIZE_LIMIT = 16 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
+SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
+ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 UPGRADES: Dict[int, Upgrade] = {}
@@ -167,6 +168,8 @@ def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[s
     if not isinstance(unavailable, dict):
         yield f"`unavailable` must be an object and is {_kind(unavailable)}"
         return
+    if len(unavailable) > ENTRY_LIMIT:
+        yield f"`unavailable` has {len(unavailable)} entries, the most is {ENTRY_LIMIT}"
     for path, entry in unavailable.items():
         strings: List[Any] = list(entry.values()) if isinstance(entry, dict) else []
         if not isinstance(entry, dict) or set(entry) != {"reason", "code"}:
@@ -195,6 +198,8 @@ def _policy_problems(policy: Any) -> Iterator[str]:
     overrides = policy["overrides"]
     if not isinstance(overrides, dict) or not all(isinstance(rule, str) for rule in overrides.values()):
         yield "`policy.overrides` must be an object of strings"
+    elif len(overrides) > ENTRY_LIMIT:
+        yield f"`policy.overrides` has {len(overrides)} entries, the most is {ENTRY_LIMIT}"
 
 
 def _invalid(name: str, problem: str) -> LockfileError:

@@ -7,7 +7,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 DEFAULT = "strict"
 
@@ -37,20 +37,55 @@ class Policy:
         for pattern, rule in self.overrides.items():
             if rule not in RULES:
                 raise ValueError(f"there is no rule `{_short(rule)}` (there are: {', '.join(RULES)})")
-            if not all(map(_is_step, pattern.split("."))):
+            steps = pattern.split(".")
+            if not all(map(_is_step, steps)) or "**" in steps[:-1]:
                 raise ValueError(f"`{_short(pattern)}` is no path pattern, such as `cpu.*`")
         self._column = name.replace("-", "_")
 
+    def _override(self, path: str) -> Optional[str]:
+        """Return the rule of the most specific pattern that fits: the fewest wildcards, then the longest."""
+        fitting = [pattern for pattern in self.overrides if matches(pattern, path)]
+        return self.overrides[max(fitting, key=_specificity)] if fitting else None
+
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits."""
-        rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
-        row = next(row for row in rows if matches(row["path"], path))
+        row = _row(path)
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
-        rule = next((rule for pattern, rule in self.overrides.items() if matches(pattern, path)), None)
+        rule = self._override(path)
         if rule is None:
             return {"rule": row[self._column], **told}
         told["why"] += f" (This project holds the path by a rule of its own: {rule}.)"
         return {"rule": rule, **told}
+
+
+def _row(path: str) -> Dict[str, Any]:
+    """Return the table's row: the one that names the path itself, else the first of its section whose pattern fits."""
+    exact, patterns = _indexed()
+    row = exact.get(path)
+    if row is None:
+        section = path.partition(".")[0]
+        row = next(row for row in patterns.get(section, []) + patterns["**"] if matches(row["path"], path))
+    return row
+
+
+def _indexed() -> Tuple[Dict[str, Dict[str, Any]], Dict[str, List[Dict[str, Any]]]]:
+    """Return the rows that name one path, and the others by section; a report can have thousands of findings."""
+    if not _index:
+        rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
+        patterns: Dict[str, List[Dict[str, Any]]] = {}
+        for row in rows:
+            if "*" in row["path"]:
+                patterns.setdefault(row["path"].partition(".")[0], []).append(row)
+        _index.append(({row["path"]: row for row in rows if "*" not in row["path"]}, patterns))
+    return _index[0]
+
+
+_index: List[Tuple[Dict[str, Dict[str, Any]], Dict[str, List[Dict[str, Any]]]]] = []
+
+
+def _specificity(pattern: str) -> Tuple[int, int, str]:
+    steps = pattern.split(".")
+    return -sum(step in ("*", "**") for step in steps), len(steps), pattern
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -63,10 +98,10 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def _is_step(text: str) -> bool:
-    return (text.isascii() and text.translate(_STEP_SIGNS).isalnum()) or (bool(text) and not text.strip("*_-"))
+    return text in ("*", "**") or (text.isascii() and text.translate(_STEP_SIGNS).isalnum())
 
 
-_STEP_SIGNS = {ord(char): None for char in "_*-"}
+_STEP_SIGNS = {ord(char): None for char in "_-"}
 
 
 def _short(text: str) -> str:

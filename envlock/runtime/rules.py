@@ -28,7 +28,9 @@ def same_minor(locked: Any, live: Any) -> bool:
 
 
 def at_least(locked: Any, live: Any) -> bool:
-    """A version or a number that is not below the locked one; anything else must be equal."""
+    """A version or a number that is not below the locked one, or any where none was locked; else equal."""
+    if locked is None:
+        return live is not ABSENT
     if _is_number(locked) and _is_number(live):
         return bool(live >= locked)
     left, right = release(locked), release(live)

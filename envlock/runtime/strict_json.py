@@ -31,7 +31,7 @@ def parse(data: bytes) -> Any:
     if start == len(text):
         raise ValueError("it is empty")
     try:
-        value, end = _scanner()(text, start)
+        value, end = _scan(text, start)
     except StopIteration as stop:
         raise ValueError(f"it is not JSON ({_place(text, stop.value)}: a value is missing)") from None
     except RecursionError:
@@ -47,6 +47,15 @@ def parse(data: bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
         _refuse_surrogates(value)
     return value
+
+
+def _scan(text: str, start: int) -> Tuple[Any, int]:
+    try:
+        return _scanner()(text, start)
+    except SystemError:
+        # CPython 3.10 and 3.11: the C scanner raises its error through `json.decoder`, which must be imported by then
+        __import__("json.decoder")
+        return _scanner()(text, start)
 
 
 def _place(text: str, position: int) -> str:

@@ -48,7 +48,7 @@ def _bad_files(folder: Path) -> dict[str, str]:
     messages["fifo"] = "error: cannot read lockfile fifo: it is not a regular file\nhint: name the lockfile itself\n"
     (folder / "huge").touch()
     os.truncate(folder / "huge", 100 * 2**20)
-    messages["huge"] = "error: lockfile huge is 100 MB, the most is 16 MB\nhint: name the lockfile itself\n"
+    messages["huge"] = "error: lockfile huge is 100 MB, the most is 4 MB\nhint: name the lockfile itself\n"
     (folder / "newer").write_bytes(encode(document(lock_version=2)))
     messages["newer"] = (
         "error: lockfile newer has lock_version 2, written by envlock 0.1.0; this envlock reads up to 1\n"

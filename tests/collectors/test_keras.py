@@ -63,8 +63,8 @@ def test_without_keras_there_is_none(tmp_path: Path) -> None:
         ('{"image_data_format": "channels_first"}', {"image_data_format": "channels_first"}),
         ('{"nnx_enabled": true, "unknown": "SECRET"}', {"nnx_enabled": True}),
         ("not json", {}),
-        ("[1]", {}),
-        ("3", {}),
+        ('{"floatx": "float32", "floatx": "float16"}', {"floatx": "float16"}),  # Keras minds neither of these
+        ('{"floatx": "float16", "x": NaN}', {"floatx": "float16"}),
         (b"\xff\xfe", {}),
     ],
 )
@@ -102,7 +102,7 @@ def test_keras_backend_beats_keras_json(value: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["_x", "a b", "x" * 33, "\udcff", "$(x)"])
 def test_a_backend_that_is_no_word_is_unavailable(value: str, tmp_path: Path) -> None:
     host = with_keras(tmp_path, None, KERAS_BACKEND=value)
-    assert config(host) == {**DEFAULTS, "backend": Unavailable("KERAS_BACKEND is no word", "malformed")}
+    assert config(host) == {**DEFAULTS, "backend": Unavailable("KERAS_BACKEND names no backend of Keras", "malformed")}
 
 
 def test_an_empty_keras_backend_is_none(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime.capture import Snapshot, snapshot
-from envlock.runtime.compare import ASK_AGAIN, compare
+from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
 from envlock.runtime.facts import Unavailable, leaves, same
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
@@ -85,6 +85,9 @@ def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any
     assert sorted(f.path for f in findings) == [path for path, _, _ in differences(left, right)]
 
 
+REASON_TOLD = Unavailable("no way", "denied")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "rule", "found"),
     [
@@ -93,12 +96,15 @@ def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any
         (None, REASON, "exact", (UNKNOWN, None, Unavailable("no way", "denied"), ASK_AGAIN)),
         (..., REASON, "exact", (UNKNOWN, ABSENT, Unavailable("no way", "denied"), ASK_AGAIN)),
         (1, REASON, "ignore", (INFO, 1, Unavailable("no way", "denied"), None)),
-        # nothing was locked there
-        (REASON, 1, "exact", (INFO, Unavailable("no way", "denied"), 1, None)),
-        (REASON, ..., "exact", (INFO, Unavailable("no way", "denied"), ABSENT, None)),
-        (REASON, {**REASON, "code": "other"}, "exact", (INFO, Unavailable("no way", "denied"), ..., None)),
-        (REASON, {**REASON, "reason": "said otherwise"}, "exact", None),
-        (REASON, REASON, "exact", None),
+        # nothing was locked there, so nothing can be said either
+        (REASON, 1, "exact", (UNKNOWN, Unavailable("no way", "denied"), 1, ASK_AGAIN)),
+        (REASON, ..., "exact", (UNKNOWN, Unavailable("no way", "denied"), ABSENT, ASK_AGAIN)),
+        (REASON, {**REASON, "code": "other"}, "exact", (UNKNOWN, Unavailable("no way", "denied"), ..., ASK_AGAIN)),
+        (REASON, REASON, "exact", (UNKNOWN, Unavailable("no way", "denied"), REASON_TOLD, ASK_AGAIN)),
+        (REASON, 1, "ignore", (INFO, Unavailable("no way", "denied"), 1, None)),
+        (REASON, REASON, "ignore", None),
+        # what a platform never tells is no news
+        ({**REASON, "code": STEADY[0]}, {**REASON, "code": STEADY[0]}, "exact", None),
     ],
 )
 def test_unavailable_never_reads_as_different(old: Any, new: Any, rule: str, found: tuple[Any, ...] | None) -> None:

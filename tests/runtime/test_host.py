@@ -54,10 +54,9 @@ def test_a_fifo_in_the_place_of_a_file_does_not_hang(tmp_path: Path) -> None:
 def test_every_collector_is_run_and_every_leaf_is_a_fact(tmp_path: Path) -> None:
     found = snapshot(complete(tmp_path))
     assert list(found.facts) == list(COLLECTORS)
-    assert {path.partition(".")[0] for path in found.unavailable} == {"cuda"}  # its TensorFlow is a hull
+    assert found.unavailable == {}
     kinds = {type(value) for _, value in leaves(found.facts)}
-    assert kinds <= {str, int, float, bool, list, type(None), dict}
-    assert [path for path, value in leaves(found.facts) if isinstance(value, dict)] == ["cuda"]  # nothing could be told
+    assert kinds <= {str, int, float, bool, list, type(None)}
 
 
 def test_a_collector_answers_none_unavailable_or_with_an_error_and_the_others_are_still_asked(tmp_path: Path) -> None:

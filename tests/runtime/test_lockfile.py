@@ -79,7 +79,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "cannot read lockfile {}: Too many levels of symbolic links",
         "the symbolic links lead round in a circle; remove one",
     ),
-    "100 MB": (_sparse, "lockfile {} is 100 MB, the most is 16 MB", "name the lockfile itself"),
+    "100 MB": (_sparse, "lockfile {} is 100 MB, the most is 4 MB", "name the lockfile itself"),
     "empty": (Path.touch, "lockfile {} is not valid: it is empty", RESTORE),
 }
 
@@ -127,7 +127,7 @@ def test_a_name_that_is_no_path(name: str, message: str) -> None:
 def test_bytes_beyond_the_limit_are_refused_unread() -> None:
     with pytest.raises(LockfileError) as caught:
         parse(b" " * (16 * 2**20 + 1), "from stdin")
-    assert caught.value.message == "lockfile from stdin is more than 16 MB, the most is 16 MB"
+    assert caught.value.message == "lockfile from stdin is more than 4 MB, the most is 4 MB"
 
 
 # --- what is no lockfile

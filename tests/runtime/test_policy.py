@@ -60,9 +60,25 @@ def test_an_override_changes_the_rule_and_says_so(name: str, path: str) -> None:
     assert Policy(name, {path + ".x": "ignore"}).row(path) == Policy(name).row(path)
 
 
-def test_the_first_override_that_fits_counts() -> None:
-    policy = Policy("strict", {"cpu.flags": "superset", "cpu.**": "ignore"})
-    assert [policy.row(path)["rule"] for path in ("cpu.flags", "cpu.model", "cpu")] == ["superset", "ignore", "ignore"]
+OVERRIDES = {"cpu.flags": "superset", "cpu.**": "ignore", "**": "exact", "packages.*.version": "same_minor"}
+
+
+@pytest.mark.parametrize("order", [list(OVERRIDES), sorted(OVERRIDES), sorted(OVERRIDES, reverse=True)])
+def test_the_most_specific_override_counts_whatever_the_order(order: list[str]) -> None:
+    policy = Policy("strict", {pattern: OVERRIDES[pattern] for pattern in order})
+    paths = ("cpu.flags", "cpu.model", "cpu", "system.libc", "packages.numpy.version")
+    assert [policy.row(path)["rule"] for path in paths] == ["superset", "ignore", "ignore", "exact", "same_minor"]
+
+
+@pytest.mark.parametrize("pattern", ["environ.TF_*", "cpu.**.x", "*x", "a.***"])
+def test_a_pattern_that_could_never_fit_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="is no path pattern"):
+        Policy("strict", {pattern: "ignore"})
+
+
+def test_a_path_has_the_row_that_names_it() -> None:
+    named = [row for row in table("policy") if "*" not in row["path"]]
+    assert [Policy().row(row["path"])["why"] for row in named] == [row["why"] for row in named]
 
 
 LOOSENESS = {"exact": 0, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}

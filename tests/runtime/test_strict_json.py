@@ -121,3 +121,17 @@ assert "json" in sys.modules
 """
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7, 20, 40, 60, 80])
+def test_a_truncated_document_is_refused_where_json_was_never_imported(cut: int) -> None:
+    """Up to CPython 3.11 the C scanner fails to raise its own error then; pytest and the CLI import json."""
+    text = '{"lock_version": 1, "facts": {"cpu": {"flags": ["avx", "fma"], "quota": 1.5}}, "x": "y"}'
+    code = (
+        "import sys\nfrom envlock.runtime import strict_json\n"
+        f"try:\n    strict_json.parse({text[:cut]!r}.encode())\nexcept ValueError:\n    print('refused')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert ("refused\n", "") == (done.stdout, done.stderr)

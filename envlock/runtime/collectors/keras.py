@@ -25,6 +25,13 @@ DEFAULTS: Dict[str, Any] = {
 }
 """What Keras takes where `keras.json` is silent (keras 2.12 to 3.15, keras/src/backend/config.py)."""
 
+WORDS = {
+    "backend": ("tensorflow", "jax", "torch", "numpy", "openvino"),
+    "floatx": ("bfloat16", "float16", "float32", "float64"),
+    "image_data_format": ("channels_first", "channels_last"),
+}
+"""Every word that Keras accepts; anything else is its error, and may be anybody's secret."""
+
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 
@@ -48,11 +55,12 @@ def _config(host: Host) -> Union[Tree, Unavailable]:
     config: Tree = {}
     for name, default in DEFAULTS.items():
         value = written.get(name, default)
-        fits = type(value) is type(default) and (not isinstance(value, str) or _plain(value))
+        fits = type(value) is type(default) and (not isinstance(value, str) or value in WORDS[name])
         config[name] = value if fits else Unavailable(f"keras.json sets {name} to something unexpected", "malformed")
     backend = host.environ.get("KERAS_BACKEND", "")
     if backend:
-        config["backend"] = backend if _plain(backend) else Unavailable("KERAS_BACKEND is no word", "malformed")
+        known = backend in WORDS["backend"]
+        config["backend"] = backend if known else Unavailable("KERAS_BACKEND names no backend of Keras", "malformed")
     return config
 
 
@@ -65,12 +73,26 @@ def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
         text = read_text(os.path.join(os.path.expanduser(folder), "keras.json"))
     except OSError as error:
         return Unavailable(f"keras.json cannot be read: {error.strerror}", "permission-denied")
+    data = (text or "{}").encode("utf-8", "surrogateescape")
     try:
-        written = strict_json.parse((text or "{}").encode("utf-8", "surrogateescape"))
+        written = strict_json.parse(data)
     except ValueError:
-        return {}  # Keras ignores a file that is not JSON
-    return written if isinstance(written, dict) else {}
+        written = _as_keras_reads(data)
+    if not isinstance(written, dict):
+        return Unavailable("keras.json holds no object", "malformed")
+    return written
 
 
-def _plain(word: str) -> bool:
-    return len(word) <= 32 and word[:1] != "_" and word.replace("_", "").isalnum() and word.isascii()
+def _as_keras_reads(data: bytes) -> Any:
+    """Return what Keras takes of a file that is not strict JSON: it minds neither a key twice nor NaN.
+
+    Source: keras/src/backend/config.py reads it with `json.load` and takes a ValueError for an empty file.
+    """
+    import json
+
+    try:
+        return json.loads(data.decode("utf-8"))
+    except ValueError:
+        return {}
+    except RecursionError:
+        return None
