@@ -71,6 +71,19 @@ def import_path(host: Host) -> List[str]:
     return [entry for entry in host.path if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))]
 
 
+def shadow(host: Host, package: str) -> Optional[Unavailable]:
+    """Return why a package cannot be told: what lies under its name beside the script is imported instead."""
+    kept = import_path(host)
+    for entry in host.path:
+        if entry in kept:
+            return None
+        place = os.path.join(entry or os.curdir, package)
+        if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
+            reason = f"a {package} beside the script or in the current folder is imported, not the installed one"
+            return Unavailable(reason, "shadowed")
+    return None
+
+
 def package_folder(host: Host, package: str) -> Optional[str]:
     """Return the folder of the importable package, or None; nothing is imported."""
     for entry in import_path(host):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import strict_json
-from envlock.runtime.distributions import NO_VERSION, installed
+from envlock.runtime.distributions import NO_VERSION, installed, shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
@@ -37,6 +37,9 @@ DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
+    hidden = shadow(host, "keras")
+    if hidden is not None:
+        return hidden
     versions = {name: found.version or NO_VERSION for name, found in installed(host).items() if name in DISTRIBUTIONS}
     if not versions:
         return None

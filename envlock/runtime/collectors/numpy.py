@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime.distributions import NO_VERSION, installed, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, package_folder, shadow
 from envlock.runtime.host import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional
+    from typing import List, Optional, Union
 
-    from envlock.runtime.facts import Tree
+    from envlock.runtime.facts import Tree, Unavailable
     from envlock.runtime.host import Host
 
 BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libmkl_rt", "libblas", "libcblas", "libblis", "libflexiblas")
 
 
-def collect(host: Host) -> Optional[Tree]:
+def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return NumPy's version and its BLAS; None without NumPy."""
+    hidden = shadow(host, "numpy")
+    if hidden is not None:
+        return hidden
     found = installed(host).get("numpy")
     folder = package_folder(host, "numpy")
     if found is None or folder is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder
+from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder, shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
 
@@ -36,6 +36,9 @@ DISTRIBUTIONS = (
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return which TensorFlow `import tensorflow` would load and what it was built with; None without one."""
+    hidden = shadow(host, "tensorflow")
+    if hidden is not None:
+        return hidden
     folder = package_folder(host, "tensorflow")
     owners = [found for name, found in installed(host).items() if name in DISTRIBUTIONS]
     if folder is None:
