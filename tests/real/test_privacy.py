@@ -87,7 +87,7 @@ def test_no_secret_enters_a_lock_a_report_or_a_message(haunted: Command) -> None
     said = [captured, haunted("show"), haunted("verify"), haunted("diff", "envlock.lock", "live")]
     said += [haunted("verify", "plain.lock"), haunted("verify", "plain.lock", "--format", "json")]
     texts = [lock, *(done.stdout + done.stderr for done in said)]
-    assert [0, 0, 0, 0, 1, 1] == [done.returncode for done in said]
+    assert [0, 0, 4, 0, 1, 1] == [done.returncode for done in said]  # 4: keras.json and one origin cannot be told
     assert [] == [text for text in texts if MARK.lower() in text.lower()]
     machine = {os.uname().nodename, str(haunted.folder)}
     assert [] == [text for text in texts[:1] for name in machine if name in text]
