@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from envlock.lock.models import Lockfile
+from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
 
 
 def warnings(lock: Lockfile) -> list[str]:
-    """Return one sentence for every visible GPU that this TensorFlow has no machine code for."""
+    """Return what keeps the lock from ever verifying, and each visible GPU that TensorFlow has no machine code for."""
+    return _untold(lock) + _without_code(lock)
+
+
+def _untold(lock: Lockfile) -> list[str]:
+    paths: dict[str, list[str]] = {}
+    for path, entry in lock.unavailable.items():
+        if entry.code not in STEADY:
+            paths.setdefault(entry.reason, []).append(path)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} could not be told: {reason}; "
+        "`envlock verify` cannot say yes until it can, or the policy ignores it"
+        for reason, names in paths.items()
+    ]
+
+
+def _without_code(lock: Lockfile) -> list[str]:
     tensorflow, gpu = lock.facts.tensorflow, lock.facts.gpu
     if tensorflow is None or gpu is None or not tensorflow.cuda_build:
         return []

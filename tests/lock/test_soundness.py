@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.document import validate
+from envlock.lock.models import UnavailableFact
 from envlock.lock.soundness import warnings
 
 TARGETS = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]  # TensorFlow 2.18 to 2.21
@@ -65,3 +66,16 @@ def test_a_gpu_without_machine_code_is_named(capability: str | None, driver_cuda
 
 def test_a_cpu_build_has_nothing_to_warn_of() -> None:
     assert [] == warnings(lock("5.2", cuda_build=False))
+
+
+def test_what_could_not_be_told_is_said_once_for_each_reason() -> None:
+    untold = {
+        "gpu.devices": {"reason": "NVML says no", "code": "nvml-9"},
+        "gpu.visible": {"reason": "NVML says no", "code": "nvml-9"},
+        "cuda.ptxas.version": {"reason": "only running it tells", "code": "no-version"},  # which nobody can change
+    }
+    found = lock("9.0").model_copy(update={"unavailable": {k: UnavailableFact(**v) for k, v in untold.items()}})
+    assert warnings(found) == [
+        "gpu.devices and 1 more could not be told: NVML says no; `envlock verify` cannot say yes until it can, or the "
+        "policy ignores it"
+    ]
