@@ -24,7 +24,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         mode = _mode(path)
         target = Path(os.path.realpath(path))
-        handle, name = tempfile.mkstemp(prefix=".envlock.", suffix=".tmp", dir=target.parent)  # a long name plus more is too long
+        # its name is short and not made from `path`: the longest name plus a suffix would be too long
+        handle, name = tempfile.mkstemp(prefix=".envlock.", suffix=".tmp", dir=target.parent)
         temporary = Path(name)
     except OSError as error:
         raise _failure(path, error) from None
