@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from envlock import __version__
 from envlock.cli import capture, diff, run, show, verify
-from envlock.cli.output import fail
+from envlock.cli.output import fail, lost, refused, say
 from envlock.runtime.errors import EnvlockError, UsageError
 
 BUG = 70
@@ -52,6 +53,8 @@ def _program(
 
 def main() -> None:
     """Run the program and exit: 0 to 5 as the README's table says, 70 for a bug, 130 when interrupted."""
+    if sys.stderr is None:  # closed: the parser would put its complaints on stdout, or fail
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:
         app(prog_name="envlock")
     except EnvlockError as error:
@@ -59,7 +62,21 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except Exception:  # a crash must never read as "does not match", which is Python's own exit code for it
-        traceback.print_exc()
-        print(f"error: this is a bug in envlock {__version__}; please report it with the lines above", file=sys.stderr)
-        sys.exit(BUG)
+    except Exception as error:
+        sys.exit(_unexpected(error))
+
+
+def _unexpected(error: Exception) -> int:
+    """Return the exit code for a stream that did not take the parser's own text, or for a bug, and say which.
+
+    A crash must never read as "does not match", which is Python's own exit code for it.
+    """
+    if isinstance(error, OSError):
+        reason = None if sys.stdout is None else refused(sys.stdout)
+        if reason is not None:
+            fail(lost(reason))
+        if reason is not None or refused(sys.stderr) is not None:
+            return UsageError.exit_code
+    say(traceback.format_exc())
+    say(f"error: this is a bug in envlock {__version__}; please report it with the lines above\n")
+    return BUG

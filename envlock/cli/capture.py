@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import PolicyOption, PythonOption, QuietOption, live, target
+from envlock.cli.options import PythonOption, QuietOption, live, target
 from envlock.cli.output import emit, talk
 from envlock.lock.capture import capture as take
 from envlock.lock.document import dump
@@ -17,7 +17,7 @@ from envlock.lock.models import Lockfile
 from envlock.lock.soundness import warnings
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.lockfile import read_file
+from envlock.runtime.lockfile import SIZE_LIMIT, read_file
 
 
 def capture(
@@ -25,7 +25,17 @@ def capture(
         Path | None,
         typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
     ] = None,
-    policy: PolicyOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            envvar="ENVLOCK_POLICY",
+            help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
+            "else strict.",
+            show_default=False,
+        ),
+    ] = None,
     python: PythonOption = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
     quiet: QuietOption = False,
@@ -43,14 +53,14 @@ def capture(
       envlock capture --check                    in CI: exit 1 when the committed lock is out of date
     """
     config = settings.load(Path.cwd())
-    lock = take(settings.policy_name(policy, config), config.overrides, live(python))
-    data = dump(lock)
     if output is not None and str(output) == "-":
         if check:
             raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
-        emit(data)
+        emit(dump(take(*settings.policy(policy, config, None), live(python))))
         return
     path = target(output, config)
+    lock = take(*settings.policy(policy, config, path), live(python))
+    data = dump(lock)
     if check:
         _check(path, data, quiet)
         return
@@ -62,7 +72,7 @@ def capture(
 
 def _check(path: Path, data: bytes, quiet: bool) -> None:
     try:
-        old = path.read_bytes() if path.is_file() else None
+        old = _head(path) if path.is_file() else None
     except OSError:  # below, the reader of lockfiles says what is wrong
         old = None
     if old == data:
@@ -70,6 +80,12 @@ def _check(path: Path, data: bytes, quiet: bool) -> None:
         return
     talk(f"{path} would change:{_changes(path, data) if os.path.lexists(path) else ' it does not exist'}", quiet=quiet)
     raise typer.Exit(1)
+
+
+def _head(path: Path) -> bytes:
+    """Return as much of a file as a lockfile can have, and one byte more."""
+    with path.open("rb") as stream:
+        return stream.read(SIZE_LIMIT + 1)
 
 
 def _changes(path: Path, data: bytes) -> str:

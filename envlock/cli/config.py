@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.runtime.errors import UsageError
+from envlock.lock.document import load as load_lock
+from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import DEFAULT, Policy, names
 
 if sys.version_info >= (3, 11):
@@ -16,13 +17,20 @@ else:
     import tomli as tomllib
 
 
+SIZE_LIMIT = 1024 * 1024  # bytes; the reader of TOML takes some hundred times as much memory
+
+
 @dataclass(frozen=True)
 class Config:
-    """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules."""
+    """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
+
+    `folder` is the project's, `policy` is None where the project names none.
+    """
 
     lock: Path | None = None
-    policy: str = DEFAULT
+    policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
+    folder: Path | None = field(default=None, compare=False)
 
 
 def load(folder: Path) -> Config:
@@ -34,28 +42,40 @@ def load(folder: Path) -> Config:
     for parent in [folder, *folder.parents]:
         file = parent / "pyproject.toml"
         if file.is_file():
-            table = _table(file)
-            if table is not None:
-                return _config(table, file)
+            try:
+                table = _table(file)
+                if table is not None:
+                    return _config(table, file)
+            except RecursionError:
+                raise UsageError(f"cannot read {file}: it is nested too deeply", hint="correct the file") from None
     return Config()
 
 
-def policy_name(name: str | None, config: Config) -> str:
-    """Return the policy asked for, or the project's.
+def policy(name: str | None, config: Config, old: Path | None) -> tuple[str, dict[str, str]]:
+    """Return name and overrides of the policy to write: as asked for, else the project's, else as `old` has them.
 
     Raises:
-        UsageError: it does not exist.
+        UsageError: the name does not exist.
     """
-    chosen = name or config.policy
-    if chosen not in names():
-        raise UsageError(f"there is no policy `{chosen}`", hint=f"there are: {', '.join(names())}")
-    return chosen
+    if name is not None and name not in names():
+        raise UsageError(f"there is no policy `{name}`", hint=f"there are: {', '.join(names())}")
+    if name is None and config.policy is None and not config.overrides and old is not None:
+        try:
+            kept = load_lock(old).policy
+        except LockfileError:  # there is none, or nothing in it can be trusted: it is replaced
+            return DEFAULT, {}
+        return kept.name, dict(kept.overrides)
+    return name or config.policy or DEFAULT, config.overrides
 
 
 def _table(file: Path) -> Any:
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        with file.open("rb") as stream:
+            data = stream.read(SIZE_LIMIT + 1)
+        if len(data) > SIZE_LIMIT:
+            raise UsageError(f"cannot read {file}: it is larger than 1 MB", hint="is it the project's own?")
+        document = tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
+    except (OSError, ValueError) as error:  # also a number of thousands of digits is a ValueError
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
     tool = document.get("tool")
     return tool.get("envlock") if isinstance(tool, dict) else None
@@ -71,12 +91,12 @@ def _config(table: Any, file: Path) -> Config:
     if not isinstance(lock, str | None) or not isinstance(policy, dict):
         raise UsageError(f"{where}: `lock` is a path, `policy` is a name or a table")
     overrides = _flat(policy, "")
-    name = overrides.pop("name", DEFAULT)
+    name = overrides.pop("name", None)
     try:
-        Policy(name, overrides)
+        Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", hint='write for example: "cpu.flags" = "superset"') from None
-    return Config(None if lock is None else file.parent / lock, name, overrides)
+    return Config(None if lock is None else file.parent / lock, name, overrides, file.parent)
 
 
 def _flat(table: dict[str, Any], prefix: str) -> dict[str, str]:

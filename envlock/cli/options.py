@@ -87,9 +87,14 @@ def read_document(lock: str | None, config: Config) -> tuple[str, dict[str, Any]
 
 
 def target(output: Path | None, config: Config) -> Path:
-    """Return where `capture` writes: the file named, the project's, the nearest one there is, or a new one here."""
+    """Return where `capture` writes: the file named, the project's, the nearest one of the project, or a new one here.
+
+    A lock above the folder of the project's settings belongs to another project.
+    """
     near = lockfile.find(str(Path.cwd()))
-    return output or config.lock or (Path(near) if near else Path(lockfile.NAME))
+    if near is not None and config.folder is not None and not Path(near).is_relative_to(config.folder):
+        near = None
+    return output or config.lock or Path(near or lockfile.NAME)
 
 
 def _near() -> str:

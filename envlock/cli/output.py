@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 from envlock.runtime.errors import EnvlockError, UsageError
 
@@ -21,28 +22,54 @@ def emit(data: str | bytes) -> None:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        _discard()
+        _discard(sys.stdout)
     except OSError as error:
-        _discard()
-        raise UsageError(f"cannot write to stdout: {error.strerror}", hint="look where it leads to") from None
+        _discard(sys.stdout)
+        raise lost(error) from None
 
 
-def _discard() -> None:
-    """Let what is still in the buffer go nowhere, or Python would try once more when it exits, and fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def refused(stream: TextIO) -> OSError | None:
+    """Return why a stream did not take what the parser printed (help, a complaint), which is then dropped; or None."""
+    try:
+        stream.flush()
+    except OSError as error:
+        _discard(stream)
+        return error
+    return None
+
+
+def lost(error: OSError) -> UsageError:
+    """Return the error to end with when stdout did not take all of it."""
+    return UsageError(f"cannot write to stdout: {error.strerror}", hint="look where it leads to")
+
+
+def say(text: str) -> None:
+    """Print text on stderr; one that is closed, full or gone changes no exit code."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
 
 
 def talk(message: str, *, quiet: bool = False) -> None:
     """Print a message for people, unless they asked for silence."""
     if not quiet:
-        print(message, file=sys.stderr)
+        say(f"{_line(message)}\n")
 
 
 def fail(error: EnvlockError) -> None:
     """Print an error: what is wrong, and what to do."""
-    print(f"error: {_line(error.message)}", file=sys.stderr)
+    say(f"error: {_line(error.message)}\n")
     if error.hint is not None:
-        print(f"hint: {_line(error.hint)}", file=sys.stderr)
+        say(f"hint: {_line(error.hint)}\n")
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is still in the buffer go nowhere, or Python would try once more when it exits, and fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def color() -> bool:

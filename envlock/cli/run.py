@@ -65,7 +65,7 @@ def run(
     program = _program(command[0], environ["PATH"])
     report = judge(document, snapshot(Host(environ=environ, started_with=environ)), policy)
     if not report.match:
-        print(FORMATS["text"](report), file=sys.stderr)
+        talk(FORMATS["text"](report))
         if not unverified:
             raise typer.Exit(report.exit_code)
         talk(f"warning: going on although this is not the environment of {name}", quiet=quiet)

@@ -1,13 +1,15 @@
 """The facts of another interpreter's environment, so that envlock need not be installed there.
 
-Only the runtime half runs over there, from this installation's own folder: standard library, Python 3.8 or newer. The
-folder leaves the import path before anything is looked at, so nothing of this environment is seen in that one.
+Only the runtime half runs over there, from this installation's own folder: standard library, Python 3.8 or newer. That
+folder never enters the import path, so nothing of this environment is seen in that one, and no other module called
+`envlock`, nor a file in the current folder, stands in for what we need.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import envlock
@@ -18,10 +20,18 @@ TIMEOUT = 60  # seconds; a capture takes a fifth of one, plus the start of a slo
 
 _PROGRAM = """
 import sys
-sys.path.append(sys.argv[1])
-from envlock.runtime.capture import snapshot
-sys.path.remove(sys.argv[1])
+package, binding = sys.argv[1:]
 sys.argv[1:] = []
+sys.path[:] = [folder for folder in sys.path if folder]  # -c puts the current folder there, as an empty name
+for name in [name for name in sys.modules if name.partition(".")[0] == "envlock"]:
+    del sys.modules[name]  # what a .pth file or sitecustomize has imported over there
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("envlock", package + "/__init__.py", submodule_search_locations=[package])
+sys.modules["envlock"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["envlock"])
+from envlock.runtime.capture import snapshot
+from envlock.runtime.gpu import probe
+probe.LAST_RESORT[:] = [binding] if binding else []
 found = snapshot()
 import json
 sys.stdout.buffer.write(json.dumps([found.facts, found.unavailable]).encode("ascii"))
@@ -35,7 +45,7 @@ def snapshot_of(python: Path) -> Snapshot:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with facts.
     """
-    command = [str(python), "-c", _PROGRAM, str(Path(envlock.__file__).parents[1])]
+    command = [str(python), "-c", _PROGRAM, str(Path(envlock.__file__).parent), _binding_folder()]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except OSError as error:
@@ -52,3 +62,11 @@ def snapshot_of(python: Path) -> Snapshot:
             hint="envlock needs Python 3.8 or newer",
         ) from None
     return Snapshot(facts, unavailable)
+
+
+def _binding_folder() -> str:
+    """Return the folder of this environment's NVML binding, for one that has none; empty where there is none here."""
+    spec = find_spec("pynvml")
+    return (
+        "" if spec is None or spec.origin is None or spec.submodule_search_locations else str(Path(spec.origin).parent)
+    )

@@ -30,7 +30,8 @@ Count = Annotated[int, Field(ge=0)]
 class Strict(BaseModel):
     """No unknown fields, no conversions, no changes afterwards."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # no namespace is protected: a processor has a `model_name`, and pydantic before 2.10 would warn of it
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
 
 
 class PythonFacts(Strict):

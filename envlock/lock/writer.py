@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -20,11 +22,10 @@ def write_atomically(path: Path, data: bytes) -> None:
         LockfileError: it cannot be written; what was there is untouched.
     """
     try:
+        mode = _mode(path)
         target = Path(os.path.realpath(path))
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        if target.exists() and not target.is_file():
-            raise LockfileError(f"cannot write lockfile {path}: it is not a regular file", hint="name a file")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        # its name is short and not made from `path`: the longest name plus a suffix would be too long
+        handle, name = tempfile.mkstemp(prefix=".envlock.", suffix=".tmp", dir=target.parent)
         temporary = Path(name)
     except OSError as error:
         raise _failure(path, error) from None
@@ -45,10 +46,22 @@ def write_atomically(path: Path, data: bytes) -> None:
     _sync_folder(target.parent)
 
 
+def _mode(path: Path) -> int:
+    """Return the mode the written file gets; links are followed here, since `realpath` stops in a circle of them."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
+    if not stat.S_ISREG(mode):
+        raise LockfileError(f"cannot write lockfile {path}: it is not a regular file", hint="name a file")
+    return mode & 0o777
+
+
 def _failure(path: Path, error: OSError) -> LockfileError:
-    return LockfileError(
-        f"cannot write lockfile {path}: {error.strerror}", hint="the old file, if there was one, is untouched"
-    )
+    hint = "the old file, if there was one, is untouched"
+    if error.errno == errno.ELOOP:
+        hint = "the symbolic links lead round in a circle; remove one"
+    return LockfileError(f"cannot write lockfile {path}: {error.strerror}", hint=hint)
 
 
 def _umask() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,15 @@ def test_check_of_what_is_no_lock(
         (tmp_path / "x.lock").write_text(content, encoding="utf-8")
     done = envlock("capture", "--check", *args)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
+
+
+def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.lock").touch()
+    os.truncate(tmp_path / "x.lock", 3 * 2**30)
+    limited = Command(["/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", *envlock.argv], tmp_path)
+    done = limited("capture", "--check", "-o", "x.lock")
+    clause = "lockfile x.lock is 3072 MB, the most is 16 MB"
+    assert (done.returncode, done.stderr) == (1, f"x.lock would change: it is not a valid lockfile ({clause})\n")
 
 
 def test_show_for_people(envlock: Command, tmp_path: Path) -> None:

@@ -151,6 +151,37 @@ def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}")
 
 
+LOST = "error: cannot write to stdout: No space left on device\nhint: look where it leads to\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "stdout", "stderr"),
+    [
+        ("verify nope 2>/dev/full", 3, "", ""),
+        ("verify nope 2>&-", 3, "", ""),
+        ("capture -o y.lock 2>/dev/full && test -s y.lock", 0, "", ""),
+        ("capture -o y.lock 2>&-", 0, "", ""),
+        ("capture --check -o z.lock 2>/dev/full", 1, "", ""),
+        ("run x.lock -- python 2>/dev/full", 1, "", ""),
+        ("run x.lock -- python 2>&-", 1, "", ""),
+        ("verfy 2>/dev/full", 2, "", ""),
+        ("verfy 2>&-", 2, "", ""),
+        ("--help >/dev/full", 2, "", LOST),
+        ("verify --help >/dev/full", 2, "", LOST),
+        ("--version >/dev/full", 2, "", LOST),
+        ("--version >/dev/full 2>&1", 2, "", ""),
+        ("show x.lock >/dev/full 2>&1", 2, "", ""),
+    ],
+)
+def test_a_broken_stream_changes_no_exit_code(
+    command: str, code: int, stdout: str, stderr: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.lock").write_bytes(encode(document()))
+    argv = ["/bin/sh", "-c", f"{sys.executable} -m envlock {command}"]
+    done = subprocess.run(argv, cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, stdout, stderr)
+
+
 def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
     command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m envlock verify"
     done = subprocess.run(

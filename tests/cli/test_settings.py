@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from envlock.cli.config import Config, load
 from envlock.runtime.errors import UsageError
 from tests.conftest import Command
+from tests.locks import document, encode
 
 PROJECT = '[tool.envlock]\nlock = "config.lock"\npolicy = "same-arch"\n'
 
@@ -45,6 +47,75 @@ def test_a_bad_project_file_is_exit_2(envlock: Command, tmp_path: Path) -> None:
         "hint: see the reference of the configuration\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+LOOSE = {"name": "functional", "overrides": {"cpu.flags": "ignore"}}
+
+
+@pytest.mark.parametrize(
+    ("args", "project", "policy"),
+    [
+        ([], "", LOOSE),
+        ([], "[tool.envlock]\n", LOOSE),
+        (["-p", "strict"], "", {"name": "strict", "overrides": {}}),
+        ([], '[tool.envlock]\npolicy = "same-arch"\n', {"name": "same-arch", "overrides": {}}),
+        (
+            [],
+            '[tool.envlock.policy]\n"cpu.*" = "exact"\n',
+            {"name": "strict", "overrides": {"cpu.*": "exact"}},
+        ),
+    ],
+)
+def test_a_renewed_lock_keeps_its_policy_unless_another_is_named(
+    args: list[str], project: str, policy: dict[str, object], envlock: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "envlock.lock"
+    file.write_bytes(encode(document(policy=LOOSE)))
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    done = envlock("capture", "-q", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads(file.read_text())["policy"] == policy
+    assert envlock("capture", "--check", *args).returncode == 0
+
+
+def test_what_is_no_lock_has_no_policy_to_keep(envlock: Command, tmp_path: Path) -> None:
+    unknown = {"name": "loosest", "overrides": {}}
+    (tmp_path / "envlock.lock").write_bytes(encode(document(policy=unknown)))
+    assert envlock("capture", "-q").returncode == 0
+    assert json.loads((tmp_path / "envlock.lock").read_text())["policy"] == {"name": "strict", "overrides": {}}
+
+
+@pytest.mark.parametrize(("project", "where"), [("[tool.envlock]\n", "sub/below"), ("[project]\n", ".")])
+def test_a_project_of_its_own_does_not_renew_the_lock_above_it(project: str, where: str, tmp_path: Path) -> None:
+    below = tmp_path / "sub" / "below"
+    below.mkdir(parents=True)
+    (below.parent / "pyproject.toml").write_text(project, encoding="utf-8")
+    (tmp_path / "envlock.lock").write_bytes(b"old")
+    done = Command([sys.executable, "-m", "envlock"], below)("capture", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    written = [path for path in tmp_path.rglob("envlock.lock") if path.read_bytes() != b"old"]
+    assert written == [tmp_path / where / "envlock.lock"]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a = " + b"[" * 5_000, "it is nested too deeply"),
+        (b"[tool.envlock.policy." + b".".join([b"a"] * 3_000) + b"]\n", "it is nested too deeply"),
+        (b"#" * (2**20 + 1), "it is larger than 1 MB"),
+    ],
+)
+def test_a_file_that_is_too_much(data: bytes, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_bytes(data)
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path)
+    assert (caught.value.message, caught.value.exit_code) == (f"cannot read {file}: {problem}", 2)
+
+
+def test_a_file_of_1_mb_is_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(PROJECT.encode().replace(b"\n", b"\r\n").ljust(2**20, b"#"))
+    assert load(tmp_path).policy == "same-arch"
 
 
 @pytest.mark.parametrize(

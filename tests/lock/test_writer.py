@@ -64,6 +64,23 @@ def test_a_link_is_followed_and_stays(exists: bool, tmp_path: Path) -> None:
     assert (str(link.readlink()), real.read_bytes(), names(real.parent)) == ("real/y.lock", b"new", ["y.lock"])
 
 
+def test_a_circle_of_links_is_refused_and_stays(tmp_path: Path) -> None:
+    first, second = tmp_path / "l1", tmp_path / "l2"
+    first.symlink_to("l2")
+    second.symlink_to("l1")
+    with pytest.raises(LockfileError) as caught:
+        write_atomically(first, b"new")
+    reason = f"cannot write lockfile {first}: Too many levels of symbolic links"
+    assert str(caught.value) == f"{reason}\nhint: the symbolic links lead round in a circle; remove one"
+    assert (str(first.readlink()), str(second.readlink()), names(tmp_path)) == ("l2", "l1", ["l1", "l2"])
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    name = "x" * 250 + ".lock"
+    write_atomically(tmp_path / name, b"new")
+    assert ((tmp_path / name).read_bytes(), names(tmp_path)) == (b"new", [name])
+
+
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [

@@ -32,6 +32,9 @@ SIGTERM comes first: SIGKILL of an NVML process has itself frozen a GPU (NVIDIA/
 ANSWER_LIMIT = 1 << 20
 """Bytes: more than this is no answer (64 devices are about 40 kB)."""
 
+LAST_RESORT: List[str] = []
+"""Folders with a `pynvml` for an environment that has none of its own."""
+
 _SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = 2, 15, 9, 13  # POSIX; importing `signal` costs half a millisecond
 _LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _stuck: List[int] = []
@@ -106,7 +109,8 @@ def _command(python: str, host: Host) -> List[str]:
         options.append("-B")
     if sys.pycache_prefix:
         options += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
-    return [python, *options, os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py"), *folders]
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
+    return [python, *options, program, *folders, *LAST_RESORT]
 
 
 def child_environ(host: Host) -> Mapping[str, str]:
