@@ -46,7 +46,7 @@ def set_ones(found: dict[str, Any]) -> dict[str, Any]:
         ("bool", ["", "0", "1", "true", "False"], ["2", "yes", " 1", "SECRET"]),
         ("integer", ["0", "16", "-1"], ["", "1.5", "two", "1" * 24, "\u0663"]),
         ("word", ["", "Haswell", ":4096:8", "SCATTER^x", "a=b,c;d", "x" * 64], ["x" * 65, "a b", "/x", "é", "$(x)"]),
-        ("devices", ["", "0,1", "-1", "0, 2"], ["GPU-8932f937-d72c-4106-c12f", "all", "0" * 65]),
+        ("devices", ["", "0,1", "-1", "0, 2"], ["all", "0" * 65, "SECRET", "uuid", "mig-uuid", "0,1 SECRET 1"]),
         ("flags", ["", "--a", "--a_b=1 --c=x.y_z"], []),
         ("digest", [""], ["a", "/usr/lib", "0"]),
     ],
@@ -57,6 +57,20 @@ def test_what_looks_like_its_kind_is_kept_and_all_else_is_a_digest(
     assert [record(value, kind) for value in kept] == kept
     assert [record(value, kind) for value in digested] == [hashed(value) for value in digested]
     assert record(None, kind) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        ("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "uuid"),
+        ("0,gpu-8932f937", "uuid"),
+        (" GPU-8932f937,SECRET", "uuid"),
+        ("MIG-8932f937-d72c-4106-c12f-20bd9faed9f6", "mig-uuid"),
+        ("GPU-1, MIG-GPU-8932f937/1/0", "mig-uuid"),
+    ],
+)
+def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(value: str, recorded: str) -> None:
+    assert record(value, "devices") == recorded
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def _told(recorded: Optional[str]) -> str:
 
 
 def record(value: Optional[str], kind: str) -> Optional[str]:
-    """Return a value as a lock may hold it: as it is when it looks like its kind, else as a SHA-256.
+    """Return a value as a lock may hold it: as it is when it looks like its kind, else as a SHA-256, UUIDs by a word.
 
     So nothing secret that was put into one of these variables, by mistake or not, can enter a lock.
     """
@@ -59,7 +59,17 @@ def record(value: Optional[str], kind: str) -> Optional[str]:
         flags = value.split()
         recorded = " ".join(map(_flag, flags))
         return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
-    return value if _fits(value, kind) else digest(value)
+    if _fits(value, kind):
+        return value
+    return (_uuid(value) if kind == "devices" else None) or digest(value)
+
+
+def _uuid(value: str) -> Optional[str]:
+    """Return by which kind of UUID GPUs are named; None where by none. Its digest would identify a GPU as well."""
+    if value == "mig-uuid":
+        return None  # what is recorded must not be taken for a value that `envlock run` can put back
+    kinds = {part.strip()[:4].upper() for part in value.split(",")}
+    return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
 
 
 def _flag(flag: str) -> str:
