@@ -101,6 +101,19 @@ def test_variables_are_sorted_and_unique() -> None:
     assert [row.name for row in data.variables()] == names
 
 
+@pytest.mark.parametrize(
+    ("name", "read_at", "records"),
+    [
+        ("GOTO_NUM_THREADS", "any-time", "integer"),
+        ("OPENBLAS_DEFAULT_NUM_THREADS", "any-time", "integer"),
+        ("LD_AUDIT", "process-start", "digest"),
+    ],
+)
+def test_a_variable_that_changes_what_is_computed_is_in_the_table(name: str, read_at: str, records: str) -> None:
+    row = {row["name"]: row for row in table("environ")}[name]
+    assert (row["read_at"], row["records"]) == (read_at, records)
+
+
 def test_flags_are_unique() -> None:
     flags = [flag for group in data.read("cpu_flags")["group"] for flag in group["flags"]]
     assert data.cpu_flags() == sorted(flags)
