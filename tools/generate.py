@@ -131,9 +131,15 @@ def help_text(command: str) -> str:
     return done.stdout.strip()
 
 
+def variable_row(row: data.Variable) -> dict[str, object]:
+    """Return what the runtime half needs of a variable."""
+    words = {"words": sorted({word.lower() for word in row.words})} if row.words else {}
+    return {"name": row.name, "read_at": row.read_at, "records": row.records, **words}
+
+
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
-    environ = [{"name": row.name, "read_at": row.read_at, "records": row.records} for row in data.variables()]
+    environ = [variable_row(row) for row in data.variables()]
     return {
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),

@@ -84,13 +84,13 @@ def locked_environ(environ: dict[str, str], locked: Any) -> dict[str, str]:
         name, value = row["name"], locked.get(row["name"], "")
         if value is None:
             environ.pop(name, None)
-        elif name in locked and isinstance(value, str) and "sha256:" not in value and _could_be(value, row["records"]):
+        elif name in locked and isinstance(value, str) and "sha256:" not in value and _could_be(value, row):
             environ[name] = value
     return environ
 
 
-def _could_be(value: str, kind: str) -> bool:
-    return record(value, kind) == value
+def _could_be(value: str, row: Any) -> bool:
+    return record(value, row) == value
 
 
 def _program(name: str, path: str) -> str:

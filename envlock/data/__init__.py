@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,11 +41,18 @@ class Variable(Row):
     tensorflow: list[Text]
     read_at: Literal["process-start", "any-time"]
     records: Literal["bool", "integer", "word", "flags", "devices", "digest"]
+    words: list[Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9_]*|#)$")]] = []
     bits: Literal["yes", "conditional", "hardware", "memory", "unknown", "no"]
     strict: Literal["exact", "ignore"] = "exact"
     functional: Literal["exact", "ignore"]
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _words_where_they_are_read(self) -> Variable:
+        if bool(self.words) != (self.records in ("word", "flags")):
+            raise ValueError(f"{self.name}: words belong to the kinds word and flags, and to no other")
+        return self
 
     @property
     def weight(self) -> int:

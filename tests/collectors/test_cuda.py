@@ -62,31 +62,31 @@ def test_the_wheels_libraries_with_why_version_and_identity(installed: Installat
 
 
 def test_a_second_cudnn_wins_by_the_start_variable_whole(installed: Installation) -> None:
-    installed.cudnn(installed.machine / "opt/cudnn", "9.1.2")
-    tree = facts(installed, LD_LIBRARY_PATH="/opt/cudnn/lib")
+    installed.cudnn(installed.machine / "opt/nvidia/cudnn", "9.1.2")
+    tree = facts(installed, LD_LIBRARY_PATH="/opt/nvidia/cudnn/lib")
     for key in ("cudnn", "cudnn_graph", "cudnn_ops", "cudnn_heuristic"):
         assert tree[key]["resolved_by"] == "LD_LIBRARY_PATH", key
-        assert tree[key]["file"] == f"/opt/cudnn/lib/lib{key}.so.9"
+        assert tree[key]["file"] == f"/opt/nvidia/cudnn/lib/lib{key}.so.9"
         assert (tree[key]["version"], tree[key]["wheel_version"]) == ("9.1.2", None)
         assert tree[key]["size"] > 0
     assert tree["cublas"]["resolved_by"] == "RUNPATH"
 
 
 def test_half_a_second_cudnn_is_seen_as_the_mixture_it_is(installed: Installation) -> None:
-    write_elf(installed.machine / "opt/half/libcudnn_ops.so.9.3.0", "libcudnn_ops.so.9")
-    tree = facts(installed, LD_LIBRARY_PATH="/opt/half")
+    write_elf(installed.machine / "opt/nvidia/half/libcudnn_ops.so.9.3.0", "libcudnn_ops.so.9")
+    tree = facts(installed, LD_LIBRARY_PATH="/opt/nvidia/half")
     assert tree["cudnn"]["resolved_by"] == "RUNPATH"
-    assert tree["cudnn_ops"]["file"] == "/opt/half/libcudnn_ops.so.9.3.0", "the full version is asked for first"
+    assert tree["cudnn_ops"]["file"] == "/opt/nvidia/half/libcudnn_ops.so.9.3.0", "the full version is asked for first"
     assert tree["cudnn_cnn"]["resolved_by"] == "RUNPATH"
 
 
 def test_a_library_that_torch_loaded_first(installed: Installation) -> None:
-    other = installed.machine / "opt/torch"
+    other = installed.machine / "opt/nvidia/torch"
     installed.cudnn(other, "9.1.0")
-    installed.map("/opt/torch/lib/libcudnn.so.9")
+    installed.map("/opt/nvidia/torch/lib/libcudnn.so.9")
     tree = facts(installed, "torch", "numpy")
-    assert (tree["cudnn"]["resolved_by"], tree["cudnn"]["file"]) == ("loaded", "/opt/torch/lib/libcudnn.so.9")
-    assert tree["cudnn_graph"]["file"] == "/opt/torch/lib/libcudnn_graph.so.9", "the shim looks beside itself"
+    assert (tree["cudnn"]["resolved_by"], tree["cudnn"]["file"]) == ("loaded", "/opt/nvidia/torch/lib/libcudnn.so.9")
+    assert tree["cudnn_graph"]["file"] == "/opt/nvidia/torch/lib/libcudnn_graph.so.9", "the shim looks beside itself"
     assert tree["other_cuda"] == ["torch"]
 
 
@@ -96,9 +96,9 @@ def test_what_tensorflow_itself_has_loaded_keeps_its_reason(installed: Installat
 
 
 def test_preloaded(installed: Installation) -> None:
-    write_elf(installed.machine / "opt/libcudnn.so.9", runpath="$ORIGIN")
-    tree = facts(installed, LD_PRELOAD="/opt/libcudnn.so.9")
-    assert (tree["cudnn"]["resolved_by"], tree["cudnn"]["file"]) == ("LD_PRELOAD", "/opt/libcudnn.so.9")
+    write_elf(installed.machine / "opt/nvidia/libcudnn.so.9", runpath="$ORIGIN")
+    tree = facts(installed, LD_PRELOAD="/opt/nvidia/libcudnn.so.9")
+    assert (tree["cudnn"]["resolved_by"], tree["cudnn"]["file"]) == ("LD_PRELOAD", "/opt/nvidia/libcudnn.so.9")
     assert isinstance(tree["cudnn"]["version"], Unavailable), "no header beside it, and its name does not tell"
     assert tree["cudnn_graph"]["file"] is None
 
@@ -187,9 +187,13 @@ def test_ptxas_in_xlas_order(installed: Installation) -> None:
     assert (ptxas["resolved_by"], ptxas["version"]) == ("wheel", "12.5.82")
     for folder, reason, environ in (
         ("usr/local/cuda/bin", "/usr/local/cuda", {}),
-        ("opt/home/bin", "CUDA_HOME", {"CUDA_HOME": "/opt/home"}),
-        ("opt/path", "PATH", {"PATH": "/nowhere:/opt/path"}),
-        ("opt/data/bin", "xla_gpu_cuda_data_dir", {"XLA_FLAGS": "--xla_x=1 --xla_gpu_cuda_data_dir=/opt/data"}),
+        ("opt/nvidia/home/bin", "CUDA_HOME", {"CUDA_HOME": "/opt/nvidia/home"}),
+        ("opt/nvidia/path", "PATH", {"PATH": "/nowhere:/opt/nvidia/path"}),
+        (
+            "opt/nvidia/data/bin",
+            "xla_gpu_cuda_data_dir",
+            {"XLA_FLAGS": "--xla_x=1 --xla_gpu_cuda_data_dir=/opt/nvidia/data"},
+        ),
     ):
         program(installed.machine / folder / "ptxas")
         found = facts(installed, **environ)["ptxas"]
@@ -207,10 +211,10 @@ def test_nothing_costly_is_imported_on_the_way() -> None:
 
 
 def test_no_fact_names_the_user(installed: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("home/alice/cudnn", "home/bob/cudnn"):
+    for folder in ("home/alice/cudnn", "tmp/review/scratch/alice/cudnn"):
         installed.cudnn(installed.machine / folder, "9.1.2")
         cudnn = facts(installed, LD_LIBRARY_PATH=f"/{folder}/lib")["cudnn"]
-        assert cudnn["file"] == "{home}/cudnn/lib/libcudnn.so.9"
+        assert cudnn["file"] == "{elsewhere}/libcudnn.so.9"
 
 
 def test_files_linked_from_an_installers_cache_keep_the_environments_path(installed: Installation) -> None:

@@ -22,6 +22,12 @@ from tests.trees import quick
 
 NAMES = [row["name"] for row in table("environ")]
 KINDS = ["bool", "integer", "word", "flags", "devices", "digest"]
+ROWS = {row["name"]: row for row in table("environ")}
+
+
+def kind_of(kind: str) -> dict[str, Any]:
+    """Return a row of a kind, with some words."""
+    return {"records": kind, "words": ["a", "b", "avx2", "#"]}
 
 
 class Late(Host):
@@ -45,40 +51,59 @@ def set_ones(found: dict[str, Any]) -> dict[str, Any]:
     [
         ("bool", ["", "0", "1", "true", "False"], ["2", "yes", " 1", "SECRET"]),
         ("integer", ["0", "16", "-1"], ["", "1.5", "two", "1" * 24, "\u0663"]),
-        ("word", ["", "Haswell", ":4096:8", "SCATTER^x", "a=b,c;d", "x" * 64], ["x" * 65, "a b", "/x", "é", "$(x)"]),
-        ("devices", ["", "0,1", "-1", "0, 2"], ["GPU-8932f937-d72c-4106-c12f", "all", "0" * 65]),
-        ("flags", ["", "--a", "--a_b=1 --c=x.y_z"], []),
+        ("word", ["", "AVX2", "a b", ":4096:8", "^a", "A=b,7;avx2"], ["x", "ab", "/a", "é", "$(a)", "a\tb", "1" * 13]),
+        ("devices", ["", "0,1", "-1", "0, 2"], ["all", "0" * 65, "SECRET", "uuid", "mig-uuid", "0,1 SECRET 1"]),
+        ("flags", ["", "--xla_a", "--tf_a_b=1 --xla_c=avx2,a --xla_d=-0.5 --xla_e="], []),
         ("digest", [""], ["a", "/usr/lib", "0"]),
     ],
 )
 def test_what_looks_like_its_kind_is_kept_and_all_else_is_a_digest(
     kind: str, kept: list[str], digested: list[str]
 ) -> None:
-    assert [record(value, kind) for value in kept] == kept
-    assert [record(value, kind) for value in digested] == [hashed(value) for value in digested]
-    assert record(None, kind) is None
+    assert [record(value, kind_of(kind)) for value in kept] == kept
+    assert [record(value, kind_of(kind)) for value in digested] == [hashed(value) for value in digested]
+    assert record(None, kind_of(kind)) is None
 
 
 @pytest.mark.parametrize(
     ("value", "recorded"),
     [
-        ("  --a=1   --b ", "--a=1 --b"),
-        ("--path=/home/SECRET --b", f"--path={hashed('/home/SECRET')} --b"),
-        ("--long=" + "x" * 25, "--long=" + hashed("x" * 25)),
-        ("SECRET --b", f"{hashed('SECRET')} --b"),
-        ("--a$b=1", hashed("--a$b=1")),
+        ("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "uuid"),
+        ("0,gpu-8932f937", "uuid"),
+        (" GPU-8932f937,SECRET", "uuid"),
+        ("MIG-8932f937-d72c-4106-c12f-20bd9faed9f6", "mig-uuid"),
+        ("GPU-1, MIG-GPU-8932f937/1/0", "mig-uuid"),
+    ],
+)
+def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(value: str, recorded: str) -> None:
+    assert record(value, kind_of("devices")) == recorded
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        ("  --xla_a=1   --xla_b ", "--xla_a=1 --xla_b"),
+        ("--xla_dump_to=/home/SECRET --xla_b", f"--xla_dump_to={hashed('/home/SECRET')} --xla_b"),
+        ("--xla_dump_to=SECRET", f"--xla_dump_to={hashed('SECRET')}"),
+        ("--xla_long=" + "a," * 200, "--xla_long=" + hashed("a," * 200)),
+        ("--xla_" + "x" * 60, hashed("--xla_" + "x" * 60)),
+        ("SECRET --xla_b", f"{hashed('SECRET')} --xla_b"),
+        ("--SECRET=1", hashed("--SECRET=1")),
+        ("--xla_SECRET", hashed("--xla_SECRET")),
+        ("--secret", hashed("--secret")),
+        ("--xla_a$b=1", hashed("--xla_a$b=1")),
         ("--", hashed("--")),
         ("--é", hashed("--é")),
     ],
 )
 def test_flags_are_recorded_one_by_one(value: str, recorded: str) -> None:
-    assert record(value, "flags") == recorded
+    assert record(value, kind_of("flags")) == recorded
 
 
 @quick
 @given(kind=st.sampled_from(KINDS), value=st.text(st.characters() | st.sampled_from(" -=_,:;\x1b\udcff"), max_size=80))
 def test_what_is_recorded_is_printable_ascii(kind: str, value: str) -> None:
-    told = record(value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), kind)
+    told = record(value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), kind_of(kind))
     assert told is not None
     assert (told.isascii(), told.isprintable()) == (True, True)
 
@@ -87,7 +112,50 @@ def test_what_is_recorded_is_printable_ascii(kind: str, value: str) -> None:
 @given(kind=st.sampled_from(KINDS), left=st.text(max_size=30), right=st.text(max_size=30))
 def test_two_values_are_recorded_as_two(kind: str, left: str, right: str) -> None:
     same = left.split() == right.split() if kind == "flags" else left == right
-    assert (record(left, kind) == record(right, kind)) is same
+    assert (record(left, kind_of(kind)) == record(right, kind_of(kind))) is same
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUBLAS_WORKSPACE_CONFIG", ":4096:2:16:8"),
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        ("DNNL_MAX_CPU_ISA", "AVX512_CORE_VNNI"),
+        ("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX2,-FMA:glibc.malloc.tcache_count=0"),
+        ("KERAS_BACKEND", "jax"),
+        ("MKL_CBWR", "AVX2,STRICT"),
+        ("NCCL_ALGO", "^Tree,nvlstree"),
+        ("NCCL_ALGO", "allreduce:tree,ring;broadcast:ring"),
+        ("NCCL_PROTO", "LL,LL128,Simple"),
+        ("NPY_DISABLE_CPU_FEATURES", "AVX512_SKX AVX2,FMA3"),
+        ("ONEDNN_CPU_ISA_HINTS", "PREFER_YMM"),
+        ("ONEDNN_DEFAULT_FPMATH_MODE", "BF16"),
+        ("ONEDNN_MAX_CPU_ISA", "avx2"),
+        ("OPENBLAS_CORETYPE", "Haswell"),
+        ("OPENBLAS_CORETYPE", "SkylakeX"),
+        ("TF_FUNCTION_JIT_COMPILE_DEFAULT", "true"),
+        ("TF_GPU_ALLOCATOR", "cuda_malloc_async"),
+        ("TF_SET_ONEDNN_FPMATH_MODE", "BF16"),
+        ("TF_USE_LEGACY_KERAS", "True"),
+        ("TF_XLA_FLAGS", "--tf_xla_auto_jit=fusible --tf_xla_cpu_global_jit"),
+        ("TF_XLA_FLAGS", "--tf_xla_auto_jit=single-gpu(2)"),
+        ("XLA_FLAGS", "--xla_cpu_max_isa=AVX2 --xla_gpu_autotune_level=0 --xla_cpu_enable_fast_math=false"),
+        ("XLA_FLAGS", "--xla_gpu_enable_command_buffer=FUSION,CUBLAS"),
+    ],
+)
+def test_what_a_variable_takes_is_kept(name: str, value: str) -> None:
+    assert record(value, ROWS[name]) == value
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "secret", ["ghp_0123456789abcdefMARKERSECRET", "MARKERSECRET", "hunter2", "a:b:MARKER", "0,MARKER"]
+)
+def test_a_secret_in_any_variable_is_a_digest(name: str, secret: str) -> None:
+    assert record(secret, ROWS[name]) == hashed(secret)
+    for flag in ("--xla_dump_to=", "--tf_xla_clustering_fuel="):
+        told = record(flag + secret, ROWS[name])
+        assert told in (hashed(flag + secret), flag + hashed(secret))
 
 
 def test_only_variables_of_the_table_are_looked_at(tmp_path: Path) -> None:
@@ -114,7 +182,7 @@ def test_the_loaders_variables_are_taken_as_the_process_was_started(host_type: t
         ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, "1", "2"),
         ({"OMP_NUM_THREADS": "a b"}, {"OMP_NUM_THREADS": "1"}, hashed("a b"), "1"),
         ({"TF_DETERMINISTIC_OPS": ""}, {}, "empty", "unset"),
-        ({"XLA_FLAGS": "--a " * 240}, {"XLA_FLAGS": "--b"}, "--a " * 50 + "...", "--b"),
+        ({"XLA_FLAGS": "--xla_a " * 120}, {"XLA_FLAGS": "--xla_b"}, "--xla_a " * 25 + "...", "--xla_b"),
     ],
 )
 def test_a_variable_changed_after_tensorflow_was_imported_cannot_be_told(
@@ -152,10 +220,10 @@ def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:
     """A text too long for a lock would be unavailable on both sides, and so equal to any other such text."""
     first = " ".join(f"--xla_dump_to_{number}=/a/long/path" for number in range(20))
     locks = [
-        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags}))) for flags in (first, first + " --b")
+        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags}))) for flags in (first, first + " --xla_b")
     ]
     assert [lock.facts.environ and lock.facts.environ["XLA_FLAGS"] for lock in locks] == [
         hashed(first),
-        hashed(first + " --b"),
+        hashed(first + " --xla_b"),
     ]
     assert [lock.unavailable for lock in locks] == [{}, {}]

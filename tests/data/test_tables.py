@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from envlock import data
 from envlock.runtime.tables import FOLDER, table
@@ -99,6 +100,26 @@ def test_variables_are_sorted_and_unique() -> None:
     names = [row["name"] for row in data.read("environ")["variable"]]
     assert names == sorted(set(names))
     assert [row.name for row in data.variables()] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "read_at", "records"),
+    [
+        ("GOTO_NUM_THREADS", "any-time", "integer"),
+        ("OPENBLAS_DEFAULT_NUM_THREADS", "any-time", "integer"),
+        ("LD_AUDIT", "process-start", "digest"),
+    ],
+)
+def test_a_variable_that_changes_what_is_computed_is_in_the_table(name: str, read_at: str, records: str) -> None:
+    row = {row["name"]: row for row in table("environ")}[name]
+    assert (row["read_at"], row["records"]) == (read_at, records)
+
+
+@pytest.mark.parametrize(("records", "words"), [("word", []), ("flags", []), ("integer", ["a"]), ("word", ["a b"])])
+def test_words_that_fit_their_kind_are_demanded(records: str, words: list[str]) -> None:
+    row = data.variables()[0].model_dump()
+    with pytest.raises(ValidationError):
+        data.Variable.model_validate({**row, "records": records, "words": words})
 
 
 def test_flags_are_unique() -> None:

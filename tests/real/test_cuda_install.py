@@ -51,6 +51,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.loader.search import mapped_files
 from tests.real.mapped_cuda import contradictions, loaded_cuda
 from envlock.runtime.cuda.paths import PortablePaths
+PortablePaths.text = lambda self, path: path  # a lock names no folder outside; here the very file is compared
 def maps():
     return open("/proc/self/maps").read()
 told = {"before": mapped_files(maps())}
@@ -142,11 +143,6 @@ def probe(
     return told
 
 
-def real(file: str, python: Path) -> str:
-    """Return the path that a fact's file stands for."""
-    return file.replace("{prefix}", str(python.parents[1])).replace("{home}", os.environ.get("HOME", ""))
-
-
 def cudnn_number(version: str) -> int:
     major, minor, patch = map(int, version.split("."))
     return major * 10000 + minor * 100 + patch if major > 8 else major * 1000 + minor * 100 + patch
@@ -158,7 +154,7 @@ def second_cudnn(python: Path) -> tuple[Path, str]:
     for other in INTERPRETERS:
         theirs = probe(other)["tree"]["cudnn"]
         if theirs["soname"] == mine["soname"] and theirs["version"] != mine["version"]:
-            return Path(real(theirs["file"], other)).parent, theirs["version"]
+            return Path(theirs["file"]).parent, theirs["version"]
     pytest.skip("no second environment has another cuDNN of the same major version")
 
 
@@ -173,7 +169,7 @@ def test_every_version_is_what_the_library_itself_answers(python: Path) -> None:
     assert asked >= 7
     ptxas = tree["ptxas"]
     if ptxas.get("version") is not None:
-        told = subprocess.run([real(ptxas["file"], python), "--version"], capture_output=True, text=True, check=True)
+        told = subprocess.run([ptxas["file"], "--version"], capture_output=True, text=True, check=True)
         assert f"V{ptxas['version']}" in told.stdout
 
 
@@ -181,7 +177,7 @@ def _same_version(python: Path, key: str, facts: dict[str, Any]) -> bool:
     """Check one library; return whether there was one to ask."""
     if facts.get("file") is None:
         return False
-    words = [str(python), "-I", "-S", "-c", LIBRARY, key, real(facts["file"], python)]
+    words = [str(python), "-I", "-S", "-c", LIBRARY, key, facts["file"]]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, (key, done.stderr[-500:])
     answer = done.stdout.strip().splitlines()[-1]
@@ -262,7 +258,7 @@ def test_a_cudnn_of_the_system_by_the_cache(python: Path, tmp_path: Path) -> Non
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("needs root and a mount namespace")
     folder, version = second_cudnn(python)
-    hidden = Path(real(probe(python)["tree"]["cudnn"]["file"], python)).parent
+    hidden = Path(probe(python)["tree"]["cudnn"]["file"]).parent
     (tmp_path / "seen").mkdir()
     for path in folder.glob("lib*"):
         (tmp_path / "seen" / path.name).symlink_to(path)
@@ -273,8 +269,23 @@ def test_a_cudnn_of_the_system_by_the_cache(python: Path, tmp_path: Path) -> Non
     told = probe(python, imports=True, wrap=("unshare", "-m", "sh", "-c", script, "sh"))
     cudnn = told["tree"]["cudnn"]
     assert cudnn["resolved_by"] == "ld.so.cache"
-    assert real(cudnn["file"], python) == str(folder / "libcudnn.so.9")
+    assert cudnn["file"] == str(folder / "libcudnn.so.9")
     assert told["cudnn"] == cudnn_number(version)
+
+
+@each_environment
+def test_a_lock_names_no_folder_outside_the_environment(python: Path) -> None:
+    folder, version = second_cudnn(python)
+    code = (
+        "import sys, json; sys.path.append(sys.argv[1])\n"
+        "from envlock.runtime.collectors.cuda import collect\n"
+        "from envlock.runtime.host import Host\n"
+        "print(json.dumps(collect(Host())['cudnn']))\n"
+    )
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    done = subprocess.run([str(python), "-c", code, str(ROOT)], env=environ, capture_output=True, text=True, check=True)
+    cudnn = json.loads(done.stdout)
+    assert (cudnn["file"], cudnn["version"]) == ("{elsewhere}/libcudnn.so.9", version)
 
 
 @each_environment

@@ -7,13 +7,14 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Union
+    from typing import Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
 
 _WORD_LIMIT = 64
-_FLAG_LIMIT = 24
+_WORDS_LIMIT = 300
+_FLAGS = ("--xla_", "--tf_")
 
 
 def collect(host: Host) -> Tree:
@@ -28,18 +29,18 @@ def collect(host: Host) -> Tree:
 
 
 def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[str, Unavailable, None]:
-    name, kind = row["name"], row["records"]
+    name = row["name"]
     if row["read_at"] == "process-start":
-        return record(at_start, kind)
+        return record(at_start, row)
     now = host.environ.get(name)
     if late and now != at_start:
-        was, is_now = (_told(record(value, kind)) for value in (at_start, now))
+        was, is_now = (_told(record(value, row)) for value in (at_start, now))
         return Unavailable(
             f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached "
             "either: set it before the process starts, or call envlock before `import tensorflow`",
             "changed-after-start",
         )
-    return record(now, kind)
+    return record(now, row)
 
 
 def _told(recorded: Optional[str]) -> str:
@@ -48,30 +49,49 @@ def _told(recorded: Optional[str]) -> str:
     return (recorded if len(recorded) <= 200 else recorded[:200] + "...") or "empty"
 
 
-def record(value: Optional[str], kind: str) -> Optional[str]:
-    """Return a value as a lock may hold it: as it is when it looks like its kind, else as a SHA-256.
+def record(value: Optional[str], row: Tree) -> Optional[str]:
+    """Return a value as a lock may hold it: as it is when it is what its variable takes, else as a SHA-256.
 
-    So nothing secret that was put into one of these variables, by mistake or not, can enter a lock.
+    So nothing secret that was put into one of these variables, by mistake or not, can enter a lock. GPUs that are
+    named by UUID leave a word.
+
+    Args:
+        value: the variable's; None where it is unset.
+        row: the variable's row of the table `environ`.
     """
     if value is None:
         return None
+    kind, words = row["records"], row.get("words", ())
     if kind == "flags":
         flags = value.split()
-        recorded = " ".join(map(_flag, flags))
+        recorded = " ".join([_flag(flag, words) for flag in flags])
         return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
-    return value if _fits(value, kind) else digest(value)
+    if _fits(value, kind, words):
+        return value
+    return (_uuid(value) if kind == "devices" else None) or digest(value)
 
 
-def _flag(flag: str) -> str:
+def _uuid(value: str) -> Optional[str]:
+    """Return by which kind of UUID GPUs are named; None where by none. Its digest would identify a GPU as well."""
+    if value == "mig-uuid":
+        return None  # what is recorded must not be taken for a value that `envlock run` can put back
+    kinds = {part.strip()[:4].upper() for part in value.split(",")}
+    return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
+
+
+def _flag(flag: str, words: Sequence[str]) -> str:
     name, equals, value = flag.partition("=")
-    known = name.startswith("--") and name.isascii() and name[2:].replace("_", "").isalnum()
-    plain = len(value) <= _FLAG_LIMIT and value.isascii() and value.replace("_", "").replace(".", "").isalnum()
-    if not known:
+    if not _is_flag(name):
         return digest(flag)
-    return name if not equals else f"{name}={value if plain else digest(value)}"
+    return name if not equals else f"{name}={value if _known(value, words) else digest(value)}"
 
 
-def _fits(value: str, kind: str) -> bool:
+def _is_flag(name: str) -> bool:
+    plain = name.isascii() and name[2:].replace("_", "").isalnum() and name == name.lower()
+    return plain and name.startswith(_FLAGS) and len(name) <= _WORD_LIMIT
+
+
+def _fits(value: str, kind: str, words: Sequence[str]) -> bool:
     if kind == "bool":
         return value.lower() in ("", "0", "1", "true", "false")
     if kind == "integer":
@@ -79,12 +99,23 @@ def _fits(value: str, kind: str) -> bool:
     if kind == "devices":
         return not value.strip("0123456789,- ") and len(value) <= _WORD_LIMIT
     if kind == "word":
-        plain = value.isascii() and value.translate(_PUNCTUATION).isalnum()
-        return value == "" or (plain and len(value) <= _WORD_LIMIT)
+        return _known(value, words)
     return value == ""
 
 
-_PUNCTUATION = {ord(char): None for char in "_.,:^+;=-"}
+def _known(value: str, words: Sequence[str]) -> bool:
+    """Return whether a value consists of known words; `#` among them stands for numbers."""
+    if not value.isascii() or len(value) > _WORDS_LIMIT:
+        return False
+    parts = value.lower().translate(_PUNCTUATION).split(" ")
+    return all(not part or part in words or ("#" in words and _is_number(part)) for part in parts)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdigit() and len(text) <= 12
+
+
+_PUNCTUATION = {ord(char): " " for char in ".,:^+;=-()"}
 
 
 def digest(text: str) -> str:

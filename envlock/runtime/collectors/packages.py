@@ -74,7 +74,7 @@ def _origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
 def _origin_facts(document: Dict[str, Any]) -> Tree:
     vcs, archive = document.get("vcs_info", {}), document.get("archive_info", {})
     editable = document.get("dir_info", {}).get("editable", False) is True
-    local = document["url"].startswith("file:")
+    local = document["url"][:5].lower() == "file:"
     commit = vcs.get("commit_id")
     if local and editable:
         commit = checkout_commit(_local_path(document["url"]))
@@ -92,21 +92,26 @@ def public_url(url: str) -> Optional[str]:
     """Return a URL without user, password, query and fragment; a local one keeps only `file:` and a wheel's name.
 
     A path on this machine names its user, and would differ for every checkout. An `@` behind the host may be the end
-    of a password that holds a slash or the like, so such a URL is not kept at all.
+    of a password that holds a slash or the like, and a `%` before the path or a port that is no number the rest of
+    one, so such a URL is not kept at all.
     """
     scheme, colon, rest = url.partition("://")
+    scheme = scheme.lower()
     plain = scheme.replace("+", "").replace("-", "").isalnum() and url.isascii() and url.isprintable()
     if not colon or not plain:
         return None
     rest = rest.replace("?", "#")
     before = rest.partition("#")[0]
-    if scheme == "file":
+    if scheme.rpartition("+")[2] == "file":
         last = before.rpartition("/")[2]
         return "file:" + (last if last.endswith((".whl", ".tar.gz", ".zip")) else "")
     authority, slash, path = before.partition("/")
-    if "@" in rest[len(authority) :]:
+    host = authority.rpartition("@")[2]
+    port = host.rpartition("]")[2].partition(":")[2]
+    behind = rest[len(authority) :].replace("%40", "@")
+    if "%" in authority or "@" in behind or port.strip("0123456789"):
         return None
-    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+    return f"{scheme}://{host}{slash}{path}"
 
 
 def checkout_commit(folder: str) -> Optional[str]:

@@ -12,22 +12,25 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
 _SYSTEM_PREFIXES = ("/", "/usr")  # a system Python: only its site folders are the environment, not all of /usr
-_HOMES = ("/home/", "/Users/")
+_SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/nvidia/")
+_LOCAL = "/usr/local/"
 
 
 class PortablePaths:
-    """Rewrites paths of one process: `{prefix}/...` inside the environment, `{home}/...` below the user's folder."""
+    """Rewrites paths of one process: `{prefix}/...` inside the environment, as it is below a folder of the system.
+
+    Any other folder may name its user, or depend on HOME or the working folder: of it `{elsewhere}/NAME` is left.
+    """
 
     def __init__(self, host: Host, prefix: Optional[str] = None) -> None:
         """Prepare.
 
         Args:
-            host: gives HOME, the import path and the root.
+            host: gives the import path and the root.
             prefix: folder of the environment; `sys.prefix` when not given.
         """
         self._prefix = os.path.realpath(sys.prefix if prefix is None else prefix)
         self._root = host.root.rstrip("/")
-        self._home = host.environ.get("HOME", "").rstrip("/")
         self._real: Dict[str, str] = {}
         self._site: List[str] = [os.path.realpath(folder) for folder in host.path if folder]
 
@@ -56,9 +59,12 @@ class PortablePaths:
             return "{prefix}" + path[len(base) :]
         if self._root and path.startswith(self._root + "/"):
             path = path[len(self._root) :]
-        if self._home and path.startswith(self._home + "/"):
-            return "{home}" + path[len(self._home) :]
-        for homes in _HOMES:
-            if path.startswith(homes):
-                return "{home}/" + path[len(homes) :].partition("/")[2]
-        return path
+        return path if _is_system(path) else "{elsewhere}/" + path.rpartition("/")[2]
+
+
+def _is_system(path: str) -> bool:
+    """Return whether a path lies where packages of the system and NVIDIA's installers put files."""
+    if path.startswith(_LOCAL):
+        first = path[len(_LOCAL) :].partition("/")[0]
+        return first in ("lib", "lib64", "bin") or not first.replace("cuda", "", 1).strip("-.0123456789")
+    return path.startswith(_SYSTEM)
