@@ -94,7 +94,7 @@ def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_
     os.truncate(tmp_path / "x.lock", 3 * 2**30)
     limited = Command(["/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", *envlock.argv], tmp_path)
     done = limited("capture", "--check", "-o", "x.lock")
-    clause = "lockfile x.lock is 3072 MB, the most is 16 MB"
+    clause = "lockfile x.lock is 3072 MB, the most is 4 MB"
     assert (done.returncode, done.stderr) == (1, f"x.lock would change: it is not a valid lockfile ({clause})\n")
 
 
