@@ -12,7 +12,7 @@ import typer
 
 from envlock import __version__
 from envlock.cli import capture, diff, run, show, verify
-from envlock.cli.output import fail, lost, refused, say
+from envlock.cli.output import fail, lost, say, settle
 from envlock.runtime.errors import EnvlockError, UsageError
 
 BUG = 70
@@ -71,12 +71,10 @@ def _unexpected(error: Exception) -> int:
 
     A crash must never read as "does not match", which is Python's own exit code for it.
     """
-    if isinstance(error, OSError):
-        reason = None if sys.stdout is None else refused(sys.stdout)
-        if reason is not None:
-            fail(lost(reason))
-        if reason is not None or refused(sys.stderr) is not None:
-            return UsageError.exit_code
+    if isinstance(error, OSError) and traceback.extract_tb(error.__traceback__)[-1].name == "echo":
+        settle()
+        fail(lost(error))  # where it was stderr, this goes nowhere
+        return UsageError.exit_code
     say(traceback.format_exc())
     say(f"error: this is a bug in envlock {__version__}; please report it with the lines above\n")
     return BUG

@@ -28,14 +28,19 @@ def emit(data: str | bytes) -> None:
         raise lost(error) from None
 
 
-def refused(stream: TextIO) -> OSError | None:
-    """Return why a stream did not take what the parser printed (help, a complaint), which is then dropped; or None."""
+def settle() -> None:
+    """Drop what a stream did not take, or Python would try once more when it exits, and change the exit code."""
+    _settle(sys.stdout)
+    _settle(sys.stderr)
+
+
+def _settle(stream: TextIO | None) -> None:
+    if stream is None:
+        return
     try:
         stream.flush()
-    except OSError as error:
+    except OSError:
         _discard(stream)
-        return error
-    return None
 
 
 def lost(error: OSError) -> UsageError:

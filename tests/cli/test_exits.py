@@ -154,6 +154,7 @@ def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, 
 LOST = "error: cannot write to stdout: No space left on device\nhint: look where it leads to\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("command", "code", "stdout", "stderr"),
     [
@@ -174,11 +175,12 @@ LOST = "error: cannot write to stdout: No space left on device\nhint: look where
     ],
 )
 def test_a_broken_stream_changes_no_exit_code(
-    command: str, code: int, stdout: str, stderr: str, tmp_path: Path
+    command: str, code: int, stdout: str, stderr: str, unbuffered: str, tmp_path: Path
 ) -> None:
     (tmp_path / "x.lock").write_bytes(encode(document()))
     argv = ["/bin/sh", "-c", f"{sys.executable} -m envlock {command}"]
-    done = subprocess.run(argv, cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False)
+    environ = {**_plain(), "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, stdout, stderr)
 
 
