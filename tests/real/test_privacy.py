@@ -56,6 +56,7 @@ DIRECT_URLS: dict[str, dict[str, Any]] = {
     "an_editable": {"url": "file://PROJECT", "dir_info": {"editable": True}},
     "a_local_wheel": {"url": f"file:///home/{MARK}/dist/local-1.0-py3-none-any.whl", "archive_info": {}},
     "scp_like": {"url": f"git@{MARK}:{MARK}/repo.git", "vcs_info": {"vcs": MARK * 3, "commit_id": MARK}},
+    "a_local_repository": {"url": f"git+file:///home/{MARK}/repo", "vcs_info": {"vcs": "git", "commit_id": "b" * 40}},
     "malformed": {"url": [MARK]},
 }
 ENVIRON = [
@@ -71,8 +72,14 @@ ENVIRON = [
         "LD_LIBRARY_PATH",
         "NCCL_CONF_FILE",
         "CUDA_VISIBLE_DEVICES",
+        "CUBLAS_WORKSPACE_CONFIG",
+        "NCCL_ALGO",
     )
-] + [f"XLA_FLAGS=--xla_dump_to=/home/{MARK}/dump {MARK}", f"USER={MARK}", f"HOSTNAME={MARK}"]
+] + [
+    f"XLA_FLAGS=--xla_dump_to=/home/{MARK}/dump --xla_dump_hlo_module_re={MARK} {MARK}",
+    f"USER={MARK}",
+    f"HOSTNAME={MARK}",
+]
 
 
 def test_no_secret_enters_a_lock_a_report_or_a_message(haunted: Command) -> None:

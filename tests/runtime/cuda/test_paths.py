@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from envlock.runtime.cuda.paths import PortablePaths
@@ -34,3 +36,16 @@ SITE = "/usr/local/lib/python3.12/dist-packages"
 def test_written(prefix: str, path: str, written: str) -> None:
     host = Host(environ={"HOME": "/home/alice"}, path=["", SITE])
     assert PortablePaths(host, prefix).text(path) == written
+
+
+def test_neither_a_relative_path_nor_a_linked_home_names_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tmp_path / "alice/cuda_sdk_lib/bin/ptxas"
+    real.parent.mkdir(parents=True)
+    real.touch()
+    (tmp_path / "home").symlink_to(tmp_path / "alice")
+    monkeypatch.chdir(tmp_path / "alice")
+    paths = PortablePaths(Host(environ={"HOME": str(tmp_path / "home")}, path=["", SITE]), "/opt/venv")
+    for path in ("./cuda_sdk_lib/bin/ptxas", f"{tmp_path}/home/cuda_sdk_lib/bin/ptxas"):
+        assert paths.text(paths.canonical(path)) == "{elsewhere}/ptxas"
