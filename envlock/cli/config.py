@@ -17,7 +17,7 @@ else:
     import tomli as tomllib
 
 
-SIZE_LIMIT = 1024 * 1024  # bytes; the reader of TOML takes some hundred times as much memory
+SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _table(file: Path) -> Any:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
-            raise UsageError(f"cannot read {file}: it is larger than 1 MB", hint="is it the project's own?")
+            raise UsageError(f"cannot read {file}: it is larger than 128 KB", hint="is it the project's own?")
         document = tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:  # also a number of thousands of digits is a ValueError
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None

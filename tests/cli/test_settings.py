@@ -102,7 +102,7 @@ def test_a_project_of_its_own_does_not_renew_the_lock_above_it(project: str, whe
     [
         (b"a = " + b"[" * 5_000, "it is nested too deeply"),
         (b"[tool.envlock.policy." + b".".join([b"a"] * 3_000) + b"]\n", "it is nested too deeply"),
-        (b"#" * (2**20 + 1), "it is larger than 1 MB"),
+        (b"#" * (2**17 + 1), "it is larger than 128 KB"),
     ],
 )
 def test_a_file_that_is_too_much(data: bytes, problem: str, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_file_that_is_too_much(data: bytes, problem: str, tmp_path: Path) -> N
 
 
 def test_a_file_of_1_mb_is_read(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_bytes(PROJECT.encode().replace(b"\n", b"\r\n").ljust(2**20, b"#"))
+    (tmp_path / "pyproject.toml").write_bytes(PROJECT.encode().replace(b"\n", b"\r\n").ljust(2**17, b"#"))
     assert load(tmp_path).policy == "same-arch"
 
 
