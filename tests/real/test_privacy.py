@@ -72,6 +72,8 @@ ENVIRON = [
         "LD_LIBRARY_PATH",
         "NCCL_CONF_FILE",
         "CUDA_VISIBLE_DEVICES",
+        "KERAS_BACKEND",
+        "NCCL_ALGO",
         "CUBLAS_WORKSPACE_CONFIG",
         "NCCL_ALGO",
     )
