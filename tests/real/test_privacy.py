@@ -73,7 +73,6 @@ ENVIRON = [
         "NCCL_CONF_FILE",
         "CUDA_VISIBLE_DEVICES",
         "KERAS_BACKEND",
-        "NCCL_ALGO",
         "CUBLAS_WORKSPACE_CONFIG",
         "NCCL_ALGO",
     )
