@@ -43,6 +43,7 @@ ASSERT = "sys.path.append(sys.argv[1]); import envlock; assert envlock.assert_lo
 COLLECT = """
 sys.path.append(sys.argv[1])
 from envlock.runtime.collectors import cuda
+from envlock.runtime.cuda import section
 from envlock.runtime.host import Host
 host = Host()
 before, begin = cpu(), time.perf_counter()
