@@ -94,3 +94,17 @@ except ImportError as error:
     gained = [str(error)]
 """
     assert python(code) == ["envlock.capture needs pydantic: pip install tf-envlock"]
+
+
+def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
+    (tmp_path / "mine-1.0.dist-info").mkdir()
+    origin = '{"url": "file:///srv/mine", "dir_info": {"editable": true}}'
+    (tmp_path / "mine-1.0.dist-info" / "direct_url.json").write_text(origin, encoding="utf-8")
+    code = (
+        f"import sys; sys.path.append({str(tmp_path)!r})\n"
+        "from envlock.runtime.capture import snapshot\n"
+        "print(snapshot().facts['packages']['mine']['origin']['editable'], 're' in sys.modules)"
+    )
+    root = Path(facade.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert ("True False\n", "") == (done.stdout, done.stderr)

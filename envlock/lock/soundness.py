@@ -5,11 +5,12 @@ from __future__ import annotations
 from envlock.lock.models import Lockfile
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
+from envlock.runtime.gpu.failures import of_binding
 
 
 def warnings(lock: Lockfile) -> list[str]:
-    """Return what keeps the lock from ever verifying, and each visible GPU that TensorFlow has no machine code for."""
-    return _untold(lock) + _without_code(lock)
+    """Return what keeps the lock from ever verifying, what ails the binding, and each GPU without machine code."""
+    return _untold(lock) + _binding(lock) + _without_code(lock)
 
 
 def _untold(lock: Lockfile) -> list[str]:
@@ -22,6 +23,13 @@ def _untold(lock: Lockfile) -> list[str]:
         "`envlock verify` cannot say yes until it can, or the policy ignores it"
         for reason, names in paths.items()
     ]
+
+
+def _binding(lock: Lockfile) -> list[str]:
+    binding = lock.facts.gpu.binding if lock.facts.gpu is not None else None
+    if binding is None or binding.problem is None:
+        return []
+    return [of_binding(binding.problem, binding.version).reason]
 
 
 def _without_code(lock: Lockfile) -> list[str]:

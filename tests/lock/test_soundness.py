@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from envlock.lock.document import validate
-from envlock.lock.models import UnavailableFact
+from envlock.lock.models import BindingFacts, UnavailableFact
 from envlock.lock.soundness import warnings
+from envlock.runtime.gpu.failures import of_binding
 
 TARGETS = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]  # TensorFlow 2.18 to 2.21
 
@@ -79,3 +80,11 @@ def test_what_could_not_be_told_is_said_once_for_each_reason() -> None:
         "gpu.devices and 1 more could not be told: NVML says no; `envlock verify` cannot say yes until it can, or the "
         "policy ignores it"
     ]
+
+
+def test_a_binding_that_should_be_replaced_is_named() -> None:
+    found = lock("9.0")
+    gpu = found.facts.gpu.model_copy(update={"binding": BindingFacts(version="11.5.3", problem="shadowed")})
+    found = found.model_copy(update={"facts": found.facts.model_copy(update={"gpu": gpu})})
+    assert warnings(found) == [of_binding("shadowed", "11.5.3").reason]
+    assert "11.5.3" in warnings(found)[0]

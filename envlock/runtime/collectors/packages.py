@@ -143,9 +143,13 @@ def _ref(git: str, ref: str) -> Optional[str]:
 
 
 def _local_path(url: str) -> str:
-    from urllib.parse import unquote, urlsplit
+    """Return the path of a `file:` URL; `urllib` costs as much as the whole assertion, so only an escape needs it."""
+    path = "/" + url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
 
-    return unquote(urlsplit(url).path)
+    return unquote(path)
 
 
 def _hex(text: Any) -> Optional[str]:

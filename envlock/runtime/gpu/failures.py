@@ -265,5 +265,5 @@ def of_cuda_version(code: Any, *, wsl2: bool = False) -> Unavailable:
 
 
 def of_binding(problem: str, version: Optional[str]) -> Unavailable:
-    """Return the sentence and code of a binding that answers and should be replaced; for `doctor`."""
+    """Return the sentence and code of a binding that answers and should be replaced."""
     return Unavailable(BINDING[problem].format(version=version or "of unknown version"), f"binding-{problem}")
