@@ -55,16 +55,15 @@ def elf(
         headers += _segment(4, 4, at["notes"], len(notes), 4)
     head = b"\x7fELF\x02\x01\x01" + bytes(9)
     head += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, count, 64, 0, 0)
-    data = bytearray(end)
-    for place, part in (
-        (0, head + headers),
-        (at["dynamic"], b"".join(struct.pack("<QQ", *entry) for entry in entries)),
-        (at["hash"], sysv_hash),
-        (at["gnu_hash"], gnu_hash),
-        (at["symtab"], symtab),
-        (at["strtab"], bytes(strings.data)),
-        (at["notes"], notes),
-    ):
+    dynamic = b"".join(struct.pack("<QQ", *entry) for entry in entries)
+    parts = {"dynamic": dynamic, "hash": sysv_hash, "gnu_hash": gnu_hash, "symtab": symtab}
+    parts.update(strtab=bytes(strings.data), notes=notes)
+    return _lay_out(end, [(0, head + headers), *((at[name], part) for name, part in parts.items())])
+
+
+def _lay_out(size: int, parts: list[tuple[int, bytes]]) -> bytes:
+    data = bytearray(size)
+    for place, part in parts:
         data[place : place + len(part)] = part
     return bytes(data)
 

@@ -9,6 +9,7 @@ from envlock.runtime.cuda.library_facts import CudaFacts
 from envlock.runtime.cuda.ptxas import candidates, reads_cuda_home, refused
 from envlock.runtime.cuda.resolution import Replay, Resolved
 from envlock.runtime.cuda.versions import Headers
+from envlock.runtime.distributions import installed
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Loader
@@ -31,7 +32,7 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
         package: the tensorflow folder, of a CUDA build.
         build: its `build_info`.
     """
-    release = google_release(package)
+    release = google_release(host, package)
     headers = Headers()
     tree: Tree = {}
     try:
@@ -49,16 +50,12 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
     return tree
 
 
-def google_release(package: str) -> Optional[str]:
-    """Return major.minor of a TensorFlow whose dist-info bears a plain version; None for builds of others (`+nv`)."""
-    try:
-        names = os.listdir(os.path.dirname(package))
-    except OSError:
-        return None
-    for name in names:
-        project, _, version = name.partition("-")
-        if name.endswith(".dist-info") and project in ("tensorflow", "tensorflow_cpu", "tensorflow_gpu"):
-            version = version[: -len(".dist-info")]
+def google_release(host: Host, package: str) -> Optional[str]:
+    """Return major.minor of a TensorFlow whose metadata bears a plain version; None for builds of others (`+nv`)."""
+    known = installed(host)
+    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"):
+        if name in known and known[name].folder == os.path.dirname(package):
+            version = known[name].version
             return None if "+" in version else ".".join(version.split(".")[:2])
     return None
 
