@@ -30,7 +30,7 @@ CHILD = "envlock/runtime/gpu/child.py"
 OWNERS = {
     "typer": ("envlock/cli/",),
     "rich": ("envlock/reports/text.py",),
-    "pydantic": ("envlock/lock/models.py", "envlock/lock/document.py", "envlock/data/__init__.py"),
+    "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
     "tensorflow": (),
     "numpy": (),

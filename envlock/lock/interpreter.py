@@ -11,6 +11,7 @@ import json
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import envlock
 from envlock.runtime.capture import Snapshot
@@ -18,7 +19,7 @@ from envlock.runtime.errors import FactError, UsageError
 
 TIMEOUT = 60  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
-_PROGRAM = """
+_START = """
 import sys
 package, binding = sys.argv[1:]
 sys.argv[1:] = []
@@ -29,12 +30,17 @@ from importlib.util import module_from_spec, spec_from_file_location
 spec = spec_from_file_location("envlock", package + "/__init__.py", submodule_search_locations=[package])
 sys.modules["envlock"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["envlock"])
+"""
+_SNAPSHOT = """
 from envlock.runtime.capture import snapshot
 from envlock.runtime.gpu import probe
 probe.LAST_RESORT[:] = [binding] if binding else []
 found = snapshot()
+answer = [found.facts, found.unavailable]
+"""
+_ANSWER = """
 import json
-sys.stdout.buffer.write(json.dumps([found.facts, found.unavailable]).encode("ascii"))
+sys.stdout.buffer.write(json.dumps(answer).encode("ascii"))
 """
 
 
@@ -45,7 +51,20 @@ def snapshot_of(python: Path) -> Snapshot:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with facts.
     """
-    command = [str(python), "-c", _PROGRAM, str(Path(envlock.__file__).parent), _binding_folder()]
+    facts, unavailable = ask(python, _SNAPSHOT)
+    return Snapshot(facts, unavailable)
+
+
+def ask(python: Path, program: str) -> list[Any]:
+    """Return the list that `program` leaves in `answer` when the interpreter `python` runs it.
+
+    Nothing but `sys` and the runtime half is there for it to use.
+
+    Raises:
+        UsageError: there is no such interpreter, or it cannot be run.
+        FactError: it did not answer, or not with a list.
+    """
+    command = [str(python), "-c", _START + program + _ANSWER, str(Path(envlock.__file__).parent), _binding_folder()]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except OSError as error:
@@ -54,14 +73,14 @@ def snapshot_of(python: Path) -> Snapshot:
     except subprocess.TimeoutExpired:
         raise FactError(f"{python} did not answer within {TIMEOUT} seconds") from None
     try:
-        facts, unavailable = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except ValueError:
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise FactError(
             f"{python} gave no facts (exit code {done.returncode}): {last[:200]}",
             hint="envlock needs Python 3.8 or newer",
         ) from None
-    return Snapshot(facts, unavailable)
+    return list(answer)
 
 
 def _binding_folder() -> str:

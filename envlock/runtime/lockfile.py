@@ -30,7 +30,7 @@ UPGRADES: Dict[int, Upgrade] = {}
 """Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OPTIONAL = ("$schema",)
+OPTIONAL = ("$schema", "identity")
 SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 
 
@@ -138,6 +138,8 @@ def _problems(document: Document) -> Iterator[str]:
     for key in ("$schema", "created_by"):
         if not isinstance(document.get(key, ""), str):
             yield f"`{key}` must be a string and is {_kind(document[key])}"
+    if not isinstance(document.get("identity", {}), dict):
+        yield f"`identity` must be an object and is {_kind(document['identity'])}"
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.lock import models, schema
 from envlock.lock.document import dump, load, parse, validate
+from envlock.lock.facts import Facts
 from envlock.runtime.errors import LockfileError
 from tests.locks import document, encode
 
@@ -223,6 +224,6 @@ def test_a_section_of_the_models_is_a_section_of_the_reader() -> None:
     from envlock.runtime.collectors import COLLECTORS
     from envlock.runtime.lockfile import OPTIONAL, REQUIRED, SECTIONS
 
-    assert list(models.Facts.model_fields) == list(SECTIONS) == list(COLLECTORS)
+    assert list(Facts.model_fields) == list(SECTIONS) == list(COLLECTORS)
     aliases = {field.alias or name for name, field in models.Lockfile.model_fields.items()}
     assert aliases == set(REQUIRED) | set(OPTIONAL)

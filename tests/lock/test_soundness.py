@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from envlock.lock.document import validate
-from envlock.lock.models import BindingFacts, UnavailableFact
+from envlock.lock.facts import BindingFacts
+from envlock.lock.models import UnavailableFact
 from envlock.lock.soundness import warnings
 from envlock.runtime.gpu.failures import of_binding
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.models import GpuFacts
+from envlock.lock.facts import GpuFacts
 from envlock.runtime.capture import Snapshot, snapshot
 from envlock.runtime.collectors import gpu
 from envlock.runtime.gpu import probe

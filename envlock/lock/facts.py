@@ -1,0 +1,275 @@
+"""The models of `facts`: one section a class.
+
+Every fact may be absent (it is then in `unavailable`, or was not asked) and may be null (looked, there is none); a
+dump keeps the two apart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from envlock.lock.texts import (
+    Count,
+    DeviceIndex,
+    Hex,
+    PackageName,
+    PciId,
+    Strict,
+    Text,
+    VariableName,
+    Version,
+    WheelTag,
+    Word,
+)
+
+
+class PythonFacts(Strict):
+    """The interpreter."""
+
+    implementation: Word | None = None
+    version: Version | None = None
+    abi: Text | None = None
+    compiler: Text | None = None
+    prefix_kind: Literal["venv", "conda", "system"] | None = None
+
+
+class OriginFacts(Strict):
+    """Where a package came from that was not installed from an index."""
+
+    url: Text | None = None
+    editable: bool | None = None
+    vcs: Word | None = None
+    commit: Hex | None = None
+    sha256: Hex | None = None
+
+
+class PackageFacts(Strict):
+    """One installed distribution."""
+
+    version: Version | None = None
+    wheel_tags: list[WheelTag] | None = None
+    installer: Text | None = None
+    origin: OriginFacts | None = None
+
+
+class TensorflowFacts(Strict):
+    """The TensorFlow that `import tensorflow` would load."""
+
+    distributions: list[PackageName] | None = None
+    version: Version | None = None
+    nvidia_build: Word | None = None
+    cuda_build: bool | None = None
+    built_with_cuda: Version | None = None
+    built_with_cudnn: Version | None = None
+    compute_capabilities: list[Word] | None = None
+    compiled_against_cudnn: Version | None = None
+
+
+class CudaLibraryFacts(Strict):
+    """The file that TensorFlow's loader takes for one library, why that one, and what identifies its bytes."""
+
+    linkage: Literal["dlopen", "needed", "static", "absent", "program"] | None = None
+    soname: Text | None = None
+    file: Text | None = None
+    resolved_by: Text | None = None
+    version: Version | None = None
+    wheel_version: Version | None = None
+    build_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,128}$")] | None = None
+    record_sha256: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}=?$")] | None = None
+    size: Count | None = None
+    claimed_by: list[Text] | None = None
+    problem: Text | None = None
+    compat_cuda: Version | None = None
+    compat_drivers: list[Count] | None = None
+
+
+class CudaFacts(Strict):
+    """The CUDA libraries of this TensorFlow, by the names the runtime half gives them; a part of cuDNN is `cudnn_*`."""
+
+    cuda_driver: CudaLibraryFacts | None = None
+    cudart: CudaLibraryFacts | None = None
+    cublas: CudaLibraryFacts | None = None
+    cublasLt: CudaLibraryFacts | None = None  # noqa: N815 (NVIDIA's name)
+    cufft: CudaLibraryFacts | None = None
+    curand: CudaLibraryFacts | None = None
+    cusolver: CudaLibraryFacts | None = None
+    cusparse: CudaLibraryFacts | None = None
+    cudnn: CudaLibraryFacts | None = None
+    cudnn_ops_infer: CudaLibraryFacts | None = None
+    cudnn_cnn_infer: CudaLibraryFacts | None = None
+    cudnn_adv_infer: CudaLibraryFacts | None = None
+    cudnn_ops_train: CudaLibraryFacts | None = None
+    cudnn_cnn_train: CudaLibraryFacts | None = None
+    cudnn_adv_train: CudaLibraryFacts | None = None
+    cudnn_graph: CudaLibraryFacts | None = None
+    cudnn_ops: CudaLibraryFacts | None = None
+    cudnn_cnn: CudaLibraryFacts | None = None
+    cudnn_adv: CudaLibraryFacts | None = None
+    cudnn_heuristic: CudaLibraryFacts | None = None
+    cudnn_engines_precompiled: CudaLibraryFacts | None = None
+    cudnn_engines_runtime_compiled: CudaLibraryFacts | None = None
+    cudnn_engines_tensor_ir: CudaLibraryFacts | None = None
+    cudnn_ext: CudaLibraryFacts | None = None
+    nccl: CudaLibraryFacts | None = None
+    cupti: CudaLibraryFacts | None = None
+    tensorrt: CudaLibraryFacts | None = None
+    nvjitlink: CudaLibraryFacts | None = None
+    nvrtc: CudaLibraryFacts | None = None
+    ptxas: CudaLibraryFacts | None = None
+    other_cuda: list[PackageName] | None = None
+
+
+class KernelModuleFacts(Strict):
+    """The loaded NVIDIA kernel module."""
+
+    version: Version | None = None
+    flavour: Literal["open", "proprietary"] | None = None
+
+
+class NvmlFacts(Strict):
+    """The library that was asked: what it says it is, and what its file is called."""
+
+    version: Version | None = None
+    file_version: Version | None = None
+
+
+class BindingFacts(Strict):
+    """The Python binding of NVML that was used."""
+
+    distribution: Word | None = None
+    version: Version | None = None
+    problem: Word | None = None
+
+
+class VisibleFacts(Strict):
+    """What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER come to."""
+
+    count: Count | None = None
+    device_order: Word | None = None
+
+
+class MigFacts(Strict):
+    """A MIG device's slice of its GPU; memory in MiB."""
+
+    profile: Text | None = None
+    sm_count: Count | None = None
+    gpu_slices: Count | None = None
+    compute_slices: Count | None = None
+    memory_mib: Count | None = None
+
+
+class DeviceInfo(Strict):
+    """What is worth knowing of a GPU and changes no bits by itself."""
+
+    vbios: Text | None = None
+    persistence: bool | None = None
+    compute_mode: Text | None = None
+    power_limit_watts: Count | None = None
+
+
+class DeviceFacts(Strict):
+    """One GPU that CUDA shows: nothing in it identifies the card. Memory in MiB."""
+
+    name: Text | None = None
+    architecture: Text | None = None
+    compute_capability: Version | None = None
+    pci_device_id: PciId | None = None
+    pci_subsystem_id: PciId | None = None
+    cores: Count | None = None
+    sm_count: Count | None = None
+    memory_mib: Count | None = None
+    ecc: bool | None = None
+    mig: MigFacts | None = None
+    virtualization: Text | None = None
+    info: DeviceInfo | None = None
+
+
+class GpuFacts(Strict):
+    """Driver and GPUs; `devices` by the index that CUDA gives them."""
+
+    kernel_module: KernelModuleFacts | None = None
+    surroundings: list[Word] | None = None
+    driver_version: Version | None = None
+    cuda_driver_version: Version | None = None
+    nvml: NvmlFacts | None = None
+    binding: BindingFacts | None = None
+    visible: VisibleFacts | None = None
+    devices: dict[DeviceIndex, DeviceFacts] | None = None
+
+
+class KerasConfig(Strict):
+    """What keras.json and KERAS_BACKEND come to."""
+
+    backend: Word | None = None
+    epsilon: float | None = None
+    floatx: Word | None = None
+    image_data_format: Word | None = None
+    nnx_enabled: bool | None = None
+
+
+class KerasFacts(Strict):
+    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration."""
+
+    version: Version | None = None
+    legacy_version: Version | None = None
+    config: KerasConfig | None = None
+
+
+class BlasFacts(Strict):
+    """The BLAS that NumPy was built with and the files its wheel brings."""
+
+    name: Text | None = None
+    version: Text | None = None
+    configuration: Text | None = None
+    files: list[Text] | None = None
+
+
+class NumpyFacts(Strict):
+    """NumPy."""
+
+    version: Version | None = None
+    blas: BlasFacts | None = None
+
+
+class CpuFacts(Strict):
+    """The processor; `quota` in CPUs."""
+
+    vendor: Text | None = None
+    family: Text | None = None
+    model: Text | None = None
+    model_name: Text | None = None
+    flags: list[Word] | None = None
+    affinity_count: Count | None = None
+    quota: Annotated[float, Field(ge=0)] | None = None
+    intra_op_threads: Count | None = None
+    inter_op_threads: Count | None = None
+
+
+class SystemFacts(Strict):
+    """Operating system and C library."""
+
+    os: Text | None = None
+    os_version: Text | None = None
+    kernel: Word | None = None
+    kernel_release: Text | None = None
+    machine: Word | None = None
+    libc: Word | None = None
+    libc_version: Version | None = None
+    container: list[Text] | None = None
+
+
+class Facts(Strict):
+    """Everything that was found: a section that is absent was not asked for, a null one does not exist there."""
+
+    python: PythonFacts | None = None
+    packages: dict[PackageName, PackageFacts] | None = None
+    tensorflow: TensorflowFacts | None = None
+    cuda: CudaFacts | None = None
+    gpu: GpuFacts | None = None
+    keras: KerasFacts | None = None
+    numpy: NumpyFacts | None = None
+    cpu: CpuFacts | None = None
+    system: SystemFacts | None = None
+    environ: dict[VariableName, Text | None] | None = None
