@@ -1,0 +1,103 @@
+"""`envlock vendor`"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli import config as settings
+from envlock.cli.options import LockArgument, QuietOption, RequireAllOption, accept, read_document
+from envlock.cli.output import talk
+from envlock.identity.fetch import cache_folder, fetcher
+from envlock.identity.parallel import Moved
+from envlock.identity.proven import LeftOut, Proven, proven
+from envlock.identity.wheelhouse import Fetch, Had, strangers
+from envlock.identity.wheelhouse import vendor as fill
+from envlock.lock.document import validate
+from envlock.reports.progress import bar, on_terminal
+from envlock.runtime.errors import OutsideError, UsageError
+from envlock.runtime.report import clean
+
+
+def vendor(
+    lock: LockArgument = None,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to fill.")] = Path("wheelhouse"),
+    index_url: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask this index for what has no address, and no other. May be repeated.", show_default=False),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=32, help="How many downloads at once.")] = 4,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove the wheels that the lock does not name.")] = False,
+    require_all: RequireAllOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Download the wheels that a lockfile proves, so that installing needs no network.
+
+    Every file is checked against its sha256 before it gets its name. Run it again after an interruption: what is
+    there is kept, and a download that broke off goes on.
+
+    \b
+    Examples:
+      envlock vendor                                        fill ./wheelhouse
+      envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
+                                                            then: uv pip install --offline -r pylock.toml
+    """
+    name, document = read_document(lock, settings.load(Path.cwd()))
+    known, left_out = proven(validate(document, name), name)
+    accept(left_out, "vendored", require_all=require_all, quiet=quiet)
+    missing = _fill(known, output, fetcher(index_url or []), None if no_cache else cache_folder(), jobs, quiet)
+    _strangers(output, known, prune, quiet)
+    if missing:
+        talk("\n".join(f"  {each}" for each in missing))
+        raise OutsideError(
+            f"{len(missing)} of {len(known)} wheels are not in {output}, as listed above",
+            hint="run it again: the others are kept, and a download that broke off goes on",
+        )
+
+
+def _fill(
+    packages: list[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int, quiet: bool
+) -> list[LeftOut]:
+    """Fill the folder, say how it goes, and return what is missing."""
+    sizes = {package.name: package.wheel.size for package in packages}
+    done: Counter[str] = Counter()
+    how: Counter[str] = Counter()
+    missing = []
+    with bar("fetching wheels", sum(sizes.values()), quiet=quiet) as show:
+        for event in fill(packages, folder, fetch, cache=cache, jobs=jobs):
+            if isinstance(event, Moved):
+                done[event.task.name] = min(done[event.task.name] + event.size, sizes[event.task.name])
+            else:
+                package = event.package
+                done[package.name] = sizes[package.name]
+                if isinstance(event, Had):
+                    how[event.how] += 1
+                    if event.how == "fetched" and not on_terminal():
+                        talk(f"fetched {package.wheel.name}", quiet=quiet)
+                else:
+                    missing.append(LeftOut(package.name, package.version, event.reason))
+            show(done.total())
+    told = ", ".join(f"{how[word]} {words}" for word, words in _HOW.items() if how[word])
+    talk(f"{folder}: {how.total()} wheels{f' ({told})' if told else ''}", quiet=quiet)
+    return sorted(missing)
+
+
+_HOW = {"fetched": "fetched", "cached": "from the cache", "there": "there already"}
+
+
+def _strangers(folder: Path, packages: list[Proven], prune: bool, quiet: bool) -> None:
+    """Remove the wheels that are not the lock's, or say that there are some."""
+    others = strangers(folder, packages)
+    if others and not prune:
+        talk(f"{folder} holds {len(others)} wheels that are not in the lock; --prune removes them", quiet=quiet)
+    for file in others if prune else []:
+        talk(f"removing {clean(str(file))}", quiet=quiet)
+        try:
+            file.unlink()
+        except OSError as error:
+            raise UsageError(f"cannot remove {clean(str(file))}: {error.strerror}") from None
