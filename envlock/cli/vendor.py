@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +11,17 @@ from typing import Annotated
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import LockArgument, QuietOption, RequireAllOption, accept, read_document
+from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireAllOption, accept, read_document
 from envlock.cli.output import talk
-from envlock.identity.fetch import cache_folder, fetcher
+from envlock.cli.progress import bar
+from envlock.identity import cache
+from envlock.identity.fetch import fetcher
+from envlock.identity.online import online
 from envlock.identity.parallel import Moved
 from envlock.identity.proven import LeftOut, Proven, proven
-from envlock.identity.wheelhouse import Fetch, Had, strangers
+from envlock.identity.wheelhouse import Fetch, Missing, strangers
 from envlock.identity.wheelhouse import vendor as fill
 from envlock.lock.document import validate
-from envlock.reports.progress import bar, on_terminal
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean
 
@@ -26,10 +30,7 @@ def vendor(
     lock: LockArgument = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to fill.")] = Path("wheelhouse"),
-    index_url: Annotated[
-        list[str] | None,
-        typer.Option(help="Ask this index for what has no address, and no other. May be repeated.", show_default=False),
-    ] = None,
+    index_url: IndexOption = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=32, help="How many downloads at once.")] = 4,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Remove the wheels that the lock does not name.")] = False,
@@ -50,7 +51,9 @@ def vendor(
     name, document = read_document(lock, settings.load(Path.cwd()))
     known, left_out = proven(validate(document, name), name)
     accept(left_out, "vendored", require_all=require_all, quiet=quiet)
-    missing = _fill(known, output, fetcher(index_url or []), None if no_cache else cache_folder(), jobs, quiet)
+    kept = cache.folder(os.environ, Path.home())
+    fetch = fetcher(online(index_url or [], Path(sys.prefix), kept), by_address=not index_url)
+    missing = _fill(known, output, fetch, None if no_cache else kept / "wheels", jobs, quiet)
     _strangers(output, known, prune, quiet)
     if missing:
         talk("\n".join(f"  {each}" for each in missing))
@@ -64,24 +67,23 @@ def _fill(
     packages: list[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int, quiet: bool
 ) -> list[LeftOut]:
     """Fill the folder, say how it goes, and return what is missing."""
-    sizes = {package.name: package.wheel.size for package in packages}
-    done: Counter[str] = Counter()
+    left = {package.name: package.wheel.size for package in packages}
     how: Counter[str] = Counter()
     missing = []
-    with bar("fetching wheels", sum(sizes.values()), quiet=quiet) as show:
+    with bar("fetching wheels", sum(left.values()), quiet=quiet, in_bytes=True) as advance:
         for event in fill(packages, folder, fetch, cache=cache, jobs=jobs):
             if isinstance(event, Moved):
-                done[event.task.name] = min(done[event.task.name] + event.size, sizes[event.task.name])
-            else:
-                package = event.package
-                done[package.name] = sizes[package.name]
-                if isinstance(event, Had):
-                    how[event.how] += 1
-                    if event.how == "fetched" and not on_terminal():
-                        talk(f"fetched {package.wheel.name}", quiet=quiet)
-                else:
-                    missing.append(LeftOut(package.name, package.version, event.reason))
-            show(done.total())
+                left[event.task.name] -= event.size
+                advance(event.size)
+                continue
+            package = event.package
+            advance(left[package.name])  # what was there already, or does not come
+            if isinstance(event, Missing):
+                missing.append(LeftOut(package.name, package.version, event.reason))
+                continue
+            how[event.how] += 1
+            if event.how == "fetched" and not sys.stderr.isatty():
+                talk(f"fetched {package.wheel.name}", quiet=quiet)
     told = ", ".join(f"{how[word]} {words}" for word, words in _HOW.items() if how[word])
     talk(f"{folder}: {how.total()} wheels{f' ({told})' if told else ''}", quiet=quiet)
     return sorted(missing)
