@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache as cache_result
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +22,7 @@ from envlock.identity.fetch import fetcher
 from envlock.identity.online import online
 from envlock.identity.parallel import Moved
 from envlock.identity.proven import LeftOut, Proven, proven
-from envlock.identity.wheelhouse import Fetch, Missing, strangers
+from envlock.identity.wheelhouse import Had, Missing, strangers
 from envlock.identity.wheelhouse import vendor as fill
 from envlock.lock.document import validate
 from envlock.runtime.errors import OutsideError, UsageError
@@ -53,7 +56,8 @@ def vendor(
     accept(left_out, "vendored", require_all=require_all, quiet=quiet)
     kept = cache.folder(os.environ, Path.home())
     fetch = fetcher(online(index_url or [], Path(sys.prefix), kept), by_address=not index_url)
-    missing = _fill(known, output, fetch, None if no_cache else kept / "wheels", jobs, quiet)
+    events = fill(known, output, fetch, cache=None if no_cache else kept, jobs=jobs, on_wait=_waiter(output, quiet))
+    missing = _show(events, known, output, quiet)
     _strangers(output, known, prune, quiet)
     if missing:
         talk("\n".join(f"  {each}" for each in missing))
@@ -63,15 +67,20 @@ def vendor(
         )
 
 
-def _fill(
-    packages: list[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int, quiet: bool
+def _waiter(folder: Path, quiet: bool) -> Callable[[], None]:
+    """Return what says once that another one is at work."""
+    return cache_result(partial(talk, f"another envlock is filling {folder}: waiting for it", quiet=quiet))
+
+
+def _show(
+    events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], folder: Path, quiet: bool
 ) -> list[LeftOut]:
-    """Fill the folder, say how it goes, and return what is missing."""
+    """Say how it goes while the folder is filled, and return what is missing."""
     left = {package.name: package.wheel.size for package in packages}
     how: Counter[str] = Counter()
     missing = []
     with bar("fetching wheels", sum(left.values()), quiet=quiet, in_bytes=True) as advance:
-        for event in fill(packages, folder, fetch, cache=cache, jobs=jobs):
+        for event in events:
             if isinstance(event, Moved):
                 left[event.task.name] -= event.size
                 advance(event.size)

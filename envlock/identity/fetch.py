@@ -10,6 +10,7 @@ from envlock.identity.online import Online
 from envlock.identity.parallel import Advance
 from envlock.identity.proven import Proven
 from envlock.identity.wheelhouse import Fetch
+from envlock.lock.identity import WheelFile
 from envlock.runtime.errors import OutsideError
 
 
@@ -23,14 +24,22 @@ def fetcher(online: Online, *, by_address: bool) -> Fetch:
         wheel = package.wheel
         first: OutsideError | None = None
         for url in _addresses(online, package, by_address):
-            try:
-                download(online.client, url, target, sha256=wheel.sha256, size=wheel.size, on_bytes=advance)
+            fault = _attempt(online, url, wheel, target, advance)
+            if fault is None:
                 return
-            except OutsideError as error:
-                first = first or error
+            first = first or fault
         raise first or OutsideError("no index that was asked has a file of its name and hash")
 
     return fetch
+
+
+def _attempt(online: Online, url: str, wheel: WheelFile, target: Path, advance: Advance) -> OutsideError | None:
+    """Return what went wrong, if something did."""
+    try:
+        download(online.client, url, target, sha256=wheel.sha256, size=wheel.size, on_bytes=advance)
+    except OutsideError as error:
+        return error
+    return None
 
 
 def _addresses(online: Online, package: Proven, by_address: bool) -> Iterator[str]:

@@ -13,9 +13,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from envlock.identity import cache as caching
 from envlock.identity.parallel import Advance, Moved, run_all
 from envlock.identity.proven import Proven
 from envlock.lock.identity import WheelFile
@@ -43,18 +45,30 @@ class Missing(NamedTuple):
 
 
 def vendor(
-    packages: Sequence[Proven], folder: Path, fetch: Fetch, *, cache: Path | None, jobs: int
+    packages: Sequence[Proven],
+    folder: Path,
+    fetch: Fetch,
+    *,
+    cache: Path | None,
+    jobs: int,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Moved[Proven] | Had | Missing]:
     """Put the wheels of all packages into the folder, which is made, and yield how it goes.
 
-    A second one at work in the same folder waits for the first.
+    Args:
+        packages: whose wheels.
+        folder: where they are to be.
+        fetch: gets what is not there.
+        cache: the folder of envlock's cache; None to do without.
+        jobs: how many at once.
+        on_wait: called again and again while another one is at work in the same folder, which is waited for.
 
     Raises:
         UsageError: the folder cannot be made or read.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held(folder):
+        with held(folder, on_wait):
             for left in folder.glob(TEMPORARY.format("*")):
                 left.unlink()
             yield from _all(packages, folder, fetch, cache, jobs)
@@ -91,10 +105,9 @@ def _obtain(package: Proven, folder: Path, fetch: Fetch, cache: Path | None, adv
     if cache is None:
         fetch(package, target, advance)
         return "fetched"
-    place = cache / package.wheel.sha256
-    place.mkdir(parents=True, exist_ok=True)
-    with held(place, advance):
-        kept = place / package.wheel.name
+    kept = caching.wheel(cache, package.wheel.sha256, package.wheel.name)
+    caching.prepare(kept)
+    with held(kept.parent, partial(advance, 0)):
         how = "cached" if is_wheel(kept, package.wheel, advance) else "fetched"
         if how == "fetched":
             fetch(package, kept, advance)
@@ -151,7 +164,7 @@ def _copy(source: Path, target: Path, advance: Advance) -> None:
 
 
 @contextlib.contextmanager
-def held(folder: Path, advance: Advance = lambda size: None) -> Iterator[None]:
+def held(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Keep every other one who calls this, in this process or another, out of a folder.
 
     It is the folder itself that is locked, so that nothing is left behind. Where the file system knows no locks,
@@ -160,7 +173,7 @@ def held(folder: Path, advance: Advance = lambda size: None) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         while not _locked(handle):
-            advance(0)
+            on_wait()
             time.sleep(0.1)
         yield
     finally:
