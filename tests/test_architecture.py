@@ -36,6 +36,7 @@ OWNERS = {
     "numpy": (),
     "docker": (),
     "requests": ("envlock/web/",),
+    "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
     "urllib3": ("envlock/web/",),
     "jinja2": (),
 }
