@@ -34,9 +34,12 @@ class Online:
     cache: Path
 
     def files(self, name: str) -> list[IndexFile]:
-        """Return what all indexes offer under a normalised name; the same file is named once."""
+        """Return what all indexes offer under a normalised name; the same file is named once.
+
+        The one on the web, where there is one: a lock that names a folder of this machine is of no use elsewhere.
+        """
         found: dict[tuple[str, str | None], IndexFile] = {}
-        for each in self.indexes:
+        for each in sorted(self.indexes, key=lambda index: index.url.startswith("file:")):
             for file in index.files(self.client, each, name):
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
