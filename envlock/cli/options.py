@@ -46,6 +46,17 @@ PythonOption = Annotated[
         show_default=False,
     ),
 ]
+IndexOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index-url",
+        "-i",
+        envvar="ENVLOCK_INDEX_URL",
+        help="Ask this package index (may be repeated). Default: those of pip's and uv's settings.",
+        show_default=False,
+    ),
+]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no index: what can be told here only.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
 
