@@ -56,11 +56,11 @@ class IndexFile:
 
     name: str
     url: str
-    sha256: str | None
-    size: int | None
-    yanked: bool
-    metadata_sha256: str | None
-    index_url: str
+    sha256: str | None = None
+    size: int | None = None
+    yanked: bool = False
+    metadata_sha256: str | None = None
+    index_url: str = ""
 
 
 def files(client: Client, index: Index, project: str) -> list[IndexFile]:
