@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, UnsupportedRepoVersionError
 from pypi_simple.html_stream import parse_links_stream
 
@@ -56,11 +55,11 @@ class IndexFile:
 
     name: str
     url: str
-    sha256: str | None
-    size: int | None
-    yanked: bool
-    metadata_sha256: str | None
-    index_url: str
+    sha256: str | None = None
+    size: int | None = None
+    yanked: bool = False
+    metadata_sha256: str | None = None
+    index_url: str = ""
 
 
 def files(client: Client, index: Index, project: str) -> list[IndexFile]:
@@ -93,8 +92,6 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
             offered = list(_json(body, url, project) if start == b"{" else _html(body, url, project))
     except UnsupportedRepoVersionError:
         raise _no_page(url, "its version of the protocol is too new", "look for a newer envlock") from None
-    except InvalidVersion:
-        raise _no_page(url, "its version is none") from None
     return [file for each in offered if (file := _file(each, index)) is not None]
 
 
@@ -181,7 +178,8 @@ def _local(index: Index, project: str) -> list[IndexFile]:
             page = place if place.is_file() else place / "index.html"
             found = _page(_read(page), page.absolute().as_uri(), index, project)
         else:
-            found = [_on_disk(each, index) for each in sorted(place.iterdir()) if each.name.endswith(ARCHIVES)]
+            archives = (each for each in sorted(place.iterdir()) if each.name.endswith(ARCHIVES))
+            found = [_on_disk(each, index) for each in archives if each.is_file()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
