@@ -16,6 +16,8 @@ INFO = "info"  # differs, and the policy lets it through
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
 
+FILE_RULE = "file-"  # begins the rules of findings about files (`verify --deep`), whose path is a file's
+
 _MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
 
 
