@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from envlock.identity.hashing import workers
 
@@ -44,9 +44,7 @@ def compiled(path: str) -> Compiled | None:
     return Compiled(path, source, int(match["optimization"] or 0))
 
 
-def compare(
-    python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None
-) -> dict[str, str]:
+def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None) -> dict[str, str]:
     """Return path -> what is to be said of it, for those that are not `fine`; see bytecode_child.py for the words.
 
     A file that ends or stops the interpreter when it is loaded is `crashed`; `not-told` where that interpreter
@@ -94,19 +92,18 @@ def _ask(python: Path, files: list[Compiled], advance: Callable[[int], None]) ->
         except OSError:
             return False, []
     with child:
-        assert child.stdout is not None
         try:
-            ready, *words = [*_lines(child.stdout.fileno(), advance), ""]
+            ready, *words = [*_lines(child.stdout, advance), ""]
         finally:
             child.kill()  # it has ended, or says nothing any more
     return ready == "ready", words[:-1][: len(files)]
 
 
-def _lines(fd: int, advance: Callable[[int], None]) -> list[str]:
+def _lines(stream: IO[bytes] | None, advance: Callable[[int], None]) -> list[str]:
     """Return what is written until the end, or until nothing was for too long."""
     text = b""
-    while select.select([fd], [], [], SILENCE)[0]:
-        piece = os.read(fd, 65536)
+    while stream is not None and select.select([stream], [], [], SILENCE)[0]:
+        piece = os.read(stream.fileno(), 65536)
         if not piece:
             break
         text += piece

@@ -1,8 +1,9 @@
 """What runs in a child process of the environment's own interpreter: does each .pyc file hold its source's code?
 
 Started as `python -I -S -W ignore bytecode_child.py`, with one JSON list [pyc, source, optimization] a line on its
-standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only compiled and compared; but the
-bytes of a .pyc are not to be trusted, so what they do to the interpreter must happen in a process of its own.
+standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only compiled and
+compared; but the bytes of a .pyc are not to be trusted, so what they do to the interpreter must happen in a process of
+its own.
 
     fine          Python takes it, and it is the code of the source; or Python does not take it and compiles anew
     unchecked     Python takes it whatever the source says, by a flag in its header; today it is the code of the source
@@ -21,7 +22,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any
 
 MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
 HEADER = 16
@@ -58,7 +59,7 @@ def _answer(pyc: str, source: str, optimization: int) -> str:
         return "other-code"  # one of them is damaged
 
 
-def taken(held: bytes, text: bytes, mtime: float) -> Optional[str]:
+def taken(held: bytes, text: bytes, mtime: float) -> str | None:
     """Return `fine` or `unchecked` when Python takes these bytes for the source, None when it compiles anew.
 
     As importlib's `_classify_pyc`, `_validate_timestamp_pyc` and `_validate_hash_pyc` decide (PEP 552).

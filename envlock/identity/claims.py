@@ -93,10 +93,8 @@ def _real(folder: str, known: dict[str, str]) -> str:
     if folder in known:
         return known[folder]
     parent, _, name = folder.rpartition("/")
-    if parent in known and not os.path.islink(folder):
-        real = f"{known[parent]}/{name}"  # most folders: no need to ask for each of their ancestors
-    else:
-        real = os.path.realpath(folder)
+    is_plain = parent in known and not os.path.islink(folder)  # most are: no need to ask for each of their ancestors
+    real = f"{known[parent]}/{name}" if is_plain else os.path.realpath(folder)
     if os.path.isdir(real):
         known[folder] = real
     return real
@@ -146,11 +144,16 @@ def _readable(text: str) -> tuple[list[Row], str | None]:
     try:
         return rows(text), None
     except FactError:
-        good, bad = [], 0
-        for line in text.split("\n"):
-            try:
-                good += [row_of(fields) for fields in csv.reader([line.rstrip("\r")], strict=True) if fields]
-            except (csv.Error, ValueError):
-                bad += 1
-        what = f"{bad} of its lines are" if bad != 1 else "a line of it is"
-        return good, f"its RECORD is damaged: {what} not what the packaging specification says"
+        lines = [line.rstrip("\r") for line in text.split("\n")]
+        found = [_line(line) for line in lines if line]
+        bad = sum(row is None for row in found)
+        what = "a line of it is" if bad == 1 else f"{bad} of its lines are"
+        problem = f"its RECORD is damaged: {what} not what the packaging specification says"
+        return [row for row in found if row is not None], problem
+
+
+def _line(line: str) -> Row | None:
+    try:
+        return row_of(next(csv.reader([line], strict=True)))
+    except (csv.Error, ValueError, StopIteration):
+        return None

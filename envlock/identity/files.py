@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from envlock import data
 from envlock.identity import bytecode, modes
-from envlock.identity.around import around
+from envlock.identity.around import around, customized_elsewhere
 from envlock.identity.claims import Package
 from envlock.identity.file_findings import Fault, findings
 from envlock.identity.hashing import State, states
@@ -20,6 +21,7 @@ from envlock.lock.identity import PackageIdentity
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding
 
 Advance = Callable[[int], None]
+Watch = Callable[[str, int, bool], AbstractContextManager[Advance]]
 
 WORDS = {
     "unchecked": ("is run whatever the source says (an unchecked hash in its header); today the two agree", INFO),
@@ -29,6 +31,10 @@ WORDS = {
     "not-told": ("could not be compared: the interpreter gave no answer", UNKNOWN),
 }
 SCRIPTS = ("bin", "Scripts")
+
+
+def _unwatched(title: str, total: int, in_bytes: bool) -> AbstractContextManager[Advance]:
+    return nullcontext(lambda _: None)
 
 
 def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State], list[Fault]]:
@@ -47,9 +53,11 @@ def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State]
 def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[bytecode.Compiled]]:
     """Return what belongs to nobody, and the bytecode that is to be compared with its source."""
     managed = [(row.folder, row.by) for row in data.file_table().managed]
-    faults, compiled = [], []
+    faults, compiled = list(customized_elsewhere(survey)), []
     for site in survey.sites:
-        seen = look_around(survey.owned(site))
+        owned = survey.owned(site)
+        seen = look_around(owned)
+        faults += _open_folders(owned.folders)
         faults += around(survey, site, seen, by=managed_by(site, managed))
         compiled += [each for path in seen.bytecode if (each := bytecode.compiled(path)) is not None]
     return faults, compiled
@@ -78,9 +86,9 @@ def permissions(survey: Survey, found: list[State]) -> list[Fault]:
             Fault("permission", verdict.path, what, owners, expected, {"mode": f"{verdict.mode:04o}"}, severity)
         )
     info = {package.title: package.info for package in survey.packages}
-    for title in modes.writable_by_anyone(judged):
-        faults.append(Fault("permission", info[title], "most of its files may be written by anyone", (title,), severity=INFO))
-    return faults
+    what = "most of its files may be written by anyone"
+    open_to_all = modes.writable_by_anyone(judged)
+    return faults + [Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all]
 
 
 def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
@@ -112,20 +120,40 @@ def not_locked(survey: Survey, locked: Mapping[str, PackageIdentity]) -> Iterato
 
 
 def verify_files(
-    survey: Survey,
-    python: Path,
-    locked: Mapping[str, PackageIdentity],
-    *,
-    on_bytes: Advance = lambda _: None,
-    on_bytecode: Advance = lambda _: None,
+    survey: Survey, python: Path, locked: Mapping[str, PackageIdentity], watch: Watch = _unwatched
 ) -> list[Finding]:
-    """Return everything about the files that is not as recorded; `python` is the environment's interpreter."""
-    found, faults = look(survey, on_bytes)
+    """Return everything about the files that is not as recorded.
+
+    Args:
+        survey: what there is to look at.
+        python: the environment's interpreter.
+        locked: what a lock knows of the packages.
+        watch: takes a title, how much there is to do, and whether that is bytes; to show how far it is.
+    """
+    with watch("reading files", survey.size, True) as advance:
+        found, faults = look(survey, advance)
     elsewhere, compiled = stale_or_foreign(survey)
     faults += [*survey.faults, *elsewhere, *permissions(survey, found), *without_hash(survey, found)]
     faults += not_locked(survey, locked)
-    faults += compare_bytecode(python, compiled, faults, on_bytecode)
+    with watch("comparing bytecode", len(compiled), False) as advance:
+        faults += compare_bytecode(python, compiled, faults, advance)
     return findings(faults, survey.sites)
+
+
+def _open_folders(folders: set[str]) -> list[Fault]:
+    """Return the folders that anyone may write to; the one they lie in, where they all are so."""
+    found = sorted(folder for folder in folders if _mode(folder) & 0o1002 == 0o002)
+    if len(found) * 2 > len(folders):
+        what = "it and most folders below it may be written to by anyone"
+        return [Fault("permission", found[0], what, severity=INFO)]
+    return [Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone may add files to it") for path in found]
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
 
 
 def _of_a_replaced_version(fault: Fault, rivals: set[str]) -> bool:

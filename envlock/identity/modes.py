@@ -1,8 +1,9 @@
 """Which permissions are not as an installer leaves them. Pure.
 
 A RECORD holds no modes. But an installer gives all files of a package the same read and write bits (those that its
-umask leaves), and x, if at all, to everyone or to those who may read; so a file that differs from the rest of its package
-was changed since. Whether a *library or module* has x differs from wheel to wheel and means nothing: that is not judged.
+umask leaves), and x, if at all, to everyone or to those who may read; so a file that differs from the rest of its
+package was changed since. Whether a *library or module* has x differs from wheel to wheel and means nothing: that is
+not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ ENOUGH_ALIKE = 20  # files of a kind without x, so that one with x is odd: wheel
 class Judged(NamedTuple):
     """A file as far as its mode is concerned.
 
-    `program`: it is an ELF program or a script in a folder for programs; `script`: it begins with `#!`, or is a library.
+    Attributes:
+        program: "a program" or "a script" where it must be one that can be run.
+        may_run: whether x on it is nothing to wonder at: a script, a library, a program.
+        generated: whether an installer wrote it (an entry point), which gives it x and r for everyone.
     """
 
     path: str

@@ -95,11 +95,13 @@ def _rivals(found: list[Package]) -> Iterator[Fault]:
         if len(group) > 1:
             titles = tuple(package.title for package in group)
             names = " and ".join(os.path.basename(package.info) for package in group)
-            yield Fault("rivals", f"{folder}/{os.path.basename(group[0].info)}", f"{names} lie beside each other", titles)
+            yield Fault(
+                "rivals", f"{folder}/{os.path.basename(group[0].info)}", f"{names} lie beside each other", titles
+            )
 
 
 def _trees(package: Package) -> Iterator[str]:
-    """Yield what a package without a readable RECORD owns in all likelihood: what it names, or what is named like it."""
+    """Yield what a package without a readable RECORD owns in all likelihood: what it names, or is named like it."""
     if package.rows:
         return
     yield package.info
