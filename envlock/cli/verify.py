@@ -33,7 +33,7 @@ def verify(
         bool,
         typer.Option(
             "--deep",
-            help="Also hash every installed file, and ask TensorFlow, in a child process, which CUDA it gets (seconds).",
+            help="Also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.",
         ),
     ] = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)

@@ -23,25 +23,31 @@ MOST_CRASHES = 10  # of one child's share
 
 CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
 
-_NAME = re.compile(r"(?P<stem>.+)\.[^.]+?(?:\.opt-(?P<optimization>[12]))?\.pyc", re.DOTALL)
+_NAME = re.compile(
+    r"(?P<stem>.+)\.(?P<tag>(?!opt-)[a-z]+-?\d+[a-z]*(?:-pytest-[\w.]+?)?)(?:\.opt-(?P<optimization>\w+))?\.pyc",
+    re.DOTALL,
+)
+"""As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
 
 
 class Compiled(NamedTuple):
-    """A .pyc file, the source it should hold the code of, and how far that was optimized."""
+    """A .pyc file, the source it should hold the code of, for which Python it is, and how far that was optimized."""
 
     path: str
     source: str
+    tag: str
     optimization: int
 
 
 def compiled(path: str) -> Compiled | None:
-    """Return what a file in a `__pycache__` is compiled from; None where Python would never look at it."""
+    """Return what a file in a `__pycache__` is compiled from; None where its name says nothing of it."""
     folder, _, name = path.rpartition("/")
     match = _NAME.fullmatch(name)
     if match is None:
         return None
     source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
-    return Compiled(path, source, int(match["optimization"] or 0))
+    level = match["optimization"] or "0"
+    return Compiled(path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0)
 
 
 def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None) -> dict[str, str]:
@@ -83,7 +89,7 @@ def _share(
 
 def _ask(python: Path, files: list[Compiled], advance: Callable[[int], None]) -> tuple[bool, list[str]]:
     """Return whether a child was there, and its words, one a file, up to the file at which it ended."""
-    command = [str(python), "-I", "-S", "-W", "ignore", str(CHILD)]
+    command = [str(python), "-I", "-S", "-B", "-W", "ignore", str(CHILD)]
     with tempfile.TemporaryFile() as asked:
         asked.write("".join(json.dumps(each) + "\n" for each in files).encode("ascii"))
         asked.seek(0)

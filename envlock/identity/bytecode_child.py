@@ -1,14 +1,15 @@
 """What runs in a child process of the environment's own interpreter: does each .pyc file hold its source's code?
 
-Started as `python -I -S -W ignore bytecode_child.py`, with one JSON list [pyc, source, optimization] a line on its
-standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only compiled and
-compared; but the bytes of a .pyc are not to be trusted, so what they do to the interpreter must happen in a process of
-its own.
+Started as `python -I -S -B -W ignore bytecode_child.py`, with one JSON list [pyc, source, tag, optimization] a line
+on its standard input; it says `ready`, and answers each with one word a line. Nothing is imported or run, only
+compiled and compared; but the bytes of a .pyc are not to be trusted, so what they do to the interpreter must happen in
+a process of its own.
 
     fine          Python takes it, and it is the code of the source; or Python does not take it and compiles anew
     unchecked     Python takes it whatever the source says, by a flag in its header; today it is the code of the source
     other-code    Python takes it, and it is not the code of the source
     unreadable    one of the two files cannot be read
+    too-large     loading it took more memory than a file is given
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def main() -> None:
     _limit()
     os.write(1, b"ready\n")
     for line in sys.stdin.buffer:
-        pyc, source, optimization = json.loads(line)
-        os.write(1, (_answer(pyc, source, optimization) + "\n").encode("ascii"))
+        pyc, source, tag, optimization = json.loads(line)
+        word = _answer(pyc, source, optimization) if tag == sys.implementation.cache_tag else "fine"
+        os.write(1, (word + "\n").encode("ascii"))
 
 
 def _limit() -> None:
@@ -47,7 +49,8 @@ def _limit() -> None:
 
 def _answer(pyc: str, source: str, optimization: int) -> str:
     try:
-        held, text, mtime = _read(pyc)[0], *_read(source)
+        held, _ = _read(pyc)
+        text, mtime = _read(source)
     except (OSError, ValueError):
         return "unreadable"
     accepted = taken(held, text, mtime)
@@ -55,7 +58,9 @@ def _answer(pyc: str, source: str, optimization: int) -> str:
         return "fine"
     try:
         return accepted if is_code_of(held[HEADER:], text, source, optimization) else "other-code"
-    except (SyntaxError, ValueError, EOFError, TypeError, MemoryError, RecursionError, OverflowError):
+    except MemoryError:
+        return "too-large"
+    except (SyntaxError, ValueError, EOFError, TypeError, RecursionError):
         return "other-code"  # one of them is damaged
 
 
@@ -94,7 +99,7 @@ def _ends_there(body: bytes) -> bool:
     return False
 
 
-def _read(path: str) -> Any:
+def _read(path: str) -> tuple[bytes, float]:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         status = os.fstat(fd)

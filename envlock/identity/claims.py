@@ -114,6 +114,8 @@ def _package(folder: str, name: str) -> Package:
         return found
     if found.text is not None:
         found.rows, found.problem = _readable(found.text)
+        if not found.rows and found.problem is None:
+            found.problem = "its RECORD is empty"
     elif found.installer in INSTALLERS_WITH_RECORD:
         found.problem = f"it has no RECORD, though {found.installer} has installed it"
     return found

@@ -27,6 +27,7 @@ WORDS = {
     "unchecked": ("is run whatever the source says (an unchecked hash in its header); today the two agree", INFO),
     "other-code": ("holds other code than the source beside it", ERROR),
     "crashed": ("stops the interpreter when it is loaded", ERROR),
+    "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
     "unreadable": ("cannot be read", UNKNOWN),
     "not-told": ("could not be compared: the interpreter gave no answer", UNKNOWN),
 }

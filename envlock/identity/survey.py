@@ -26,6 +26,7 @@ class Survey:
         sites: those of it that only installers should write to.
         packages: every metadata folder.
         claims: absolute path -> the rows of every RECORD about it.
+        links: folder as a RECORD names it -> the folder that a link leads to; only where they differ.
         faults: what is wrong with the metadata itself.
     """
 
@@ -33,6 +34,7 @@ class Survey:
     sites: list[str]
     packages: list[Package]
     claims: dict[str, list[Claim]] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def wanted(self) -> Iterator[Wanted]:
@@ -50,7 +52,9 @@ class Survey:
     def owned(self, site: str) -> Owned:
         """Return what belongs to somebody in a folder of the import path."""
         trees = {path for package in self.packages if package.folder == site for path in _trees(package)}
-        return Owned(self.claims, folders_of(self.claims, site), trees)
+        links = {link: real for link, real in self.links.items() if link.startswith(site + "/")}
+        folders = {folder for start in (site, *links.values()) for folder in folders_of(self.claims, start)}
+        return Owned(self.claims, folders, trees | set(links))
 
 
 def survey(place: Environment) -> Survey:
@@ -68,6 +72,7 @@ def survey(place: Environment) -> Survey:
             else:
                 found.claims.setdefault(path, []).append(Claim(package.title, row.hash, row.size))
         found.faults += _outside(package, outside)
+    found.links = {link: real for link, real in where.real.items() if link != real}
     found.faults += _rivals(found.packages)
     return found
 
