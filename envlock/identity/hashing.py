@@ -1,7 +1,7 @@
 """The state of files on the disk: sort, size, mode and hash, of many at once. The one adapter to their bytes.
 
-Threads, not processes: hashlib lets go of the interpreter while it works, a thread costs one buffer, and on two cores
-both were about as fast (benchmarks/README.md). Each file is read once, the large ones first.
+Threads, not processes: hashlib lets go of the interpreter while it works, and a thread costs one buffer only. Each file
+is read once, the large ones first.
 """
 
 from __future__ import annotations

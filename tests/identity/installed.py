@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import hashlib
 import os
+import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,9 +24,10 @@ class Prefix:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.site = root / "lib" / "python3.11" / "site-packages"
-        self.site.mkdir(parents=True)
-        (root / "bin").mkdir()
+        self.site = root / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+        self.python = root / "bin" / "python"
+        self.site.mkdir(parents=True, exist_ok=True)
+        (root / "bin").mkdir(exist_ok=True)
 
     @property
     def place(self) -> Environment:

@@ -22,6 +22,7 @@ from envlock.identity.survey import survey
 from envlock.lock.identity import PackageIdentity
 from envlock.runtime.report import ABSENT, Finding
 from tests.identity.installed import CUBLAS, NUMPY, Prefix, row, usual
+from tests.machines import write as write_all
 from tests.trees import quick
 
 PYTHON = Path(sys.executable)
@@ -76,6 +77,11 @@ def write(path: Path, text: str = "x = 1\n") -> None:
     path.chmod(0o644)
 
 
+def remove(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink()
+
+
 def fifo(path: Path) -> None:
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -101,7 +107,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
         [("modified", "error", INIT, "other content of the same size")],
     ),
     "longer": (
-        lambda site: (site / INIT).write_text(f"{NUMPY[INIT]}\n"),
+        lambda site: (site / INIT).write_text(str(NUMPY[INIT]) + "\n"),
         [("modified", "error", INIT, f"longer: {SIZE + 1} bytes instead of {SIZE}")],
     ),
     "gone": (lambda site: (site / INIT).unlink(), [("missing", "error", INIT, "is not there")]),
@@ -137,7 +143,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
         [("foreign", "error", "mine.cpython-311-x86_64-linux-gnu.so", f"a file {NOBODY}")],
     ),
     "a foreign folder is named once": (
-        lambda site: [write(site / f"mine/{number}/x.py") for number in range(30)],
+        lambda site: write_all(site, {f"mine/{number}/x.py": "" for number in range(30)}),
         [("foreign", "error", "mine", f"a folder of 30 files {NOBODY}")],
     ),
     "a foreign link": (
@@ -180,7 +186,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
         [("startup", "error", "a.pth", "belongs to nobody, and does nothing now")],
     ),
     "virtualenv's": (
-        lambda site: (write(site / "_virtualenv.pth", "import _virtualenv"), write(site / "_virtualenv.py")),
+        lambda site: write_all(site, {"_virtualenv.pth": "import _virtualenv", "_virtualenv.py": ""}),
         [
             ("foreign", "info", "_virtualenv.py", "known"),
             ("startup", "info", "_virtualenv.pth", "runs `import _virtualenv`"),
@@ -241,7 +247,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
         [("record", "error", "numpy-1.26.4.dist-info", "it has no RECORD, though pip has installed it")],
     ),
     "no RECORD, of the system": (
-        lambda site: [(site / f"six-1.17.0.dist-info/{name}").unlink() for name in ("RECORD", "INSTALLER")],
+        lambda site: remove(site / "six-1.17.0.dist-info", "RECORD", "INSTALLER"),
         [("no-record", "info", "six-1.17.0.dist-info", "has no RECORD")],
     ),
 }
