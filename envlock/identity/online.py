@@ -25,6 +25,13 @@ class Whole(NamedTuple):
     record: str
 
 
+class Glance(NamedTuple):
+    """What was seen of a file by reading parts of it: its RECORD, and its size in bytes."""
+
+    record: str
+    size: int
+
+
 @dataclass(frozen=True)
 class Online:
     """Every index that is asked, and the folder in which whole wheels are kept by their hash."""
@@ -44,10 +51,10 @@ class Online:
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 
-    def record(self, file: IndexFile) -> str | None:
-        """Return the RECORD of a wheel; None where only the whole file is to be had."""
-        data = wheel_record(self.client, file)
-        return None if data is None else _text(data, file)
+    def glance(self, file: IndexFile) -> Glance | None:
+        """Return the RECORD of a wheel and its size; None where only the whole file is to be had."""
+        seen = wheel_record(self.client, file)
+        return None if seen is None else Glance(_text(seen.record, file), seen.size)
 
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
