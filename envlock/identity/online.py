@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.identity import cache, credentials, index, settings
-from envlock.identity.download import download
-from envlock.identity.index import IndexFile
+from envlock.identity.candidates import IndexFile
+from envlock.identity.download import Downloaded, download
 from envlock.identity.indexes import Index
 from envlock.identity.remote import record_of, wheel_record
 from envlock.runtime.errors import OutsideError
@@ -60,7 +60,7 @@ class Online:
         """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
         wanted = file.sha256 or f"unknown-{secrets.token_hex(8)}"
         target = cache.wheel(self.cache, wanted, file.name)
-        known = cache.sound(target, file.sha256, file.size)
+        known: cache.Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
         if known is None:
             cache.prepare(target)
             known = download(self.client, file.url, target, sha256=file.sha256, size=file.size)

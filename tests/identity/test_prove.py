@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from envlock.identity.index import IndexFile
+from envlock.identity.candidates import IndexFile
 from envlock.identity.online import Glance, Whole
 from envlock.identity.prove import Installed, installed, prove
 from envlock.identity.record import content, digest, rows

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.identity import remote as module
-from envlock.identity.index import IndexFile, files
+from envlock.identity.candidates import IndexFile
+from envlock.identity.index import files
 from envlock.identity.indexes import Index
 from envlock.identity.remote import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
 from envlock.runtime.errors import OutsideError
