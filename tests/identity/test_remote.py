@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.identity import remote as module
-from envlock.identity.index import IndexFile, files
+from envlock.identity.candidates import IndexFile
+from envlock.identity.index import files
 from envlock.identity.indexes import Index
 from envlock.identity.remote import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
 from envlock.runtime.errors import OutsideError
@@ -41,7 +42,7 @@ def _offered(client: Client, index: IndexServer) -> IndexFile:
 
 def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
-    assert wheel_record(client, file) == record_in(large)
+    assert wheel_record(client, file) == (record_in(large), large.stat().st_size)
     asked = index.asked("/files/")
     sent = remote_file(client, file.url)
     record_of(io.BufferedReader(sent))
@@ -56,7 +57,7 @@ def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, 
 def test_wheels_of_every_size(client: Client, index: IndexServer, size: int, trouble: str | None) -> None:
     wheel = make_wheel(index.folder, files={"data": _noise(size)})
     index.troubles |= {trouble} if trouble else set()
-    assert wheel_record(client, _offered(client, index)) == record_in(wheel)
+    assert wheel_record(client, _offered(client, index)) == (record_in(wheel), wheel.stat().st_size)
 
 
 @pytest.mark.parametrize("trouble", ["no ranges", "no suffix ranges"])
@@ -127,7 +128,8 @@ def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: Inde
 def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "a folder")
     file = files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
-    assert wheel_record(client, file) == record_of(wheel) == record_in(wheel)
+    assert wheel_record(client, file) == (record_of(wheel), wheel.stat().st_size)
+    assert record_of(wheel) == record_in(wheel)
     with wheel.open("rb") as stream:
         assert record_of(stream) == record_in(wheel)
 
