@@ -87,6 +87,7 @@ HARMLESS = (
     "no ranges",
     "no suffix ranges",
     "no validators",
+    "ignores conditions",
     "other range",
     "429",
 )
