@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -126,7 +125,7 @@ def test_a_wait_that_the_server_asks_for_is_kept() -> None:
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("after", ["86400", formatdate(time.time() + 86400, usegmt=True), "soon", "-1", ""])
+@pytest.mark.parametrize("after", ["86400", "Fri, 01 Jan 2100 00:00:00 GMT", "soon", "-1", ""])
 def test_no_server_makes_us_wait_for_long(after: str) -> None:
     busy = answer(b"", "429 Too Many Requests", Retry_After=after)
     with hostile(in_turn(busy, answer(b"now"))) as server:
