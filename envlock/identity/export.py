@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tomli_w
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.identity.proven import LeftOut, Proven, proven
 from envlock.lock.facts import Facts
@@ -162,6 +161,8 @@ def _requirement(package: Proven, house: Wheelhouse | None) -> str:
 
 def _more_indexes(kept: Sequence[Proven]) -> list[str]:
     """Return the indexes that installers do not ask by themselves; a quote would end there what they read."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here, since it takes a quarter of a second
+
     found = {package.wheel.index.rstrip("/") for package in kept if package.wheel.index is not None}
     return sorted(f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")})
 
