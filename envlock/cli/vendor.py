@@ -18,8 +18,6 @@ from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireA
 from envlock.cli.output import talk
 from envlock.cli.progress import bar
 from envlock.identity import cache
-from envlock.identity.fetch import fetcher
-from envlock.identity.online import online
 from envlock.identity.parallel import Moved
 from envlock.identity.proven import LeftOut, Proven, proven
 from envlock.identity.wheelhouse import Had, Missing, strangers
@@ -51,6 +49,9 @@ def vendor(
       envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
+    from envlock.identity.fetch import fetcher  # here: what talks to an index takes a quarter of a second to import
+    from envlock.identity.online import online
+
     name, document = read_document(lock, settings.load(Path.cwd()))
     known, left_out = proven(validate(document, name), name)
     accept(left_out, "vendored", require_all=require_all, quiet=quiet)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from envlock.identity import fetch as module
+from envlock.identity.candidates import IndexFile
 from envlock.identity.fetch import fetcher
-from envlock.identity.index import IndexFile
 from envlock.identity.online import Online
 from envlock.identity.proven import Proven
 from envlock.lock.identity import WheelFile
