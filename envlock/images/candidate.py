@@ -33,7 +33,9 @@ class Candidate:
         exact: the lock's very build of TensorFlow is in it, or can be installed on it.
         obstacles: why it cannot do what the lock does, if so.
         doubts: what may keep it from running on the lock's GPUs.
+        driver: how the lock's driver gets on with its CUDA.
         notes: what else is worth knowing.
+        lowest: compute capability of the lowest GPU that it is for.
         python_from: the image to take Python from, where the base image has none.
     """
 
@@ -44,7 +46,9 @@ class Candidate:
     exact: bool = False
     obstacles: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    driver: str | None = None
     notes: tuple[str, ...] = ()
+    lowest: str | None = None
     python_from: Reference | None = None
     newest: tuple[int, ...] = ()
 
@@ -77,14 +81,9 @@ def rank(candidate: Candidate, asked: Wanted) -> Rank:
 
 def reason(candidate: Candidate, asked: Wanted) -> str:
     """Return why it stands where it stands, in sentences."""
-    sentences = [
-        candidate.lead,
-        *_compared(candidate, asked),
-        *candidate.obstacles,
-        *candidate.doubts,
-        *candidate.notes,
-    ]
-    return " ".join(sentences)
+    driver = [candidate.driver] if candidate.driver else []
+    against = (*candidate.obstacles, *candidate.doubts)
+    return " ".join([candidate.lead, *_compared(candidate, asked), *against, *driver, *candidate.notes])
 
 
 def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
@@ -106,7 +105,7 @@ def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
             kinds["other"].append(f"{text}{expected} (the lock has {want}{close})")
     heads = {
         "same": "As in the lock",
-        "expected": "Expected as in the lock, by other images of that month",
+        "expected": "Expected as in the lock, though not told of this very image",
         "other": "Not as in the lock",
         "unknown": "Not known",
     }

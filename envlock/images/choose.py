@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from envlock.data.images import Tables, image_tables
 from envlock.images.candidate import Candidate, rank
+from envlock.images.drivers import judged
 from envlock.images.sources import SOURCES
 from envlock.images.wanted import Wanted, wanted
 from envlock.lock.facts import Facts
@@ -22,5 +25,10 @@ def choose(facts: Facts, *, platform: str | None = None, tables: Tables | None =
 
 def candidates(asked: Wanted, tables: Tables) -> list[Candidate]:
     """Return what all sources have for this, the best first."""
-    found = [candidate for source in SOURCES.values() for candidate in source(asked, tables)]
-    return sorted(found, key=lambda candidate: rank(candidate, asked), reverse=True)
+    return ranked((candidate for source in SOURCES.values() for candidate in source(asked, tables)), asked, tables)
+
+
+def ranked(found: Iterable[Candidate], asked: Wanted, tables: Tables) -> list[Candidate]:
+    """Return candidates held against the lock's driver and GPUs, the best first."""
+    told = [judged(candidate, asked, tables.cuda) for candidate in found]
+    return sorted(told, key=lambda candidate: rank(candidate, asked), reverse=True)

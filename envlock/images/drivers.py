@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from envlock.data.images import CudaImagesTable, DriverFloor
+from envlock.images.candidate import Candidate
 from envlock.images.versions import Value, minor, numbers
 from envlock.images.wanted import Wanted
+
+
+def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:
+    """Return the candidate with what is to be said of the lock's driver and GPUs under its CUDA."""
+    cuda = candidate.holds.get("cuda", Value())
+    doubt, driver = judge_driver(cuda, asked, table)
+    doubts = [*([doubt] if doubt else []), *judge_gpus(cuda, candidate.lowest, asked, table)]
+    return replace(candidate, doubts=tuple(doubts), driver=driver)
 
 
 def driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:

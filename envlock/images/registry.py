@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from urllib.parse import quote, urlencode, urlsplit
 
 from envlock.images import manifest
@@ -15,6 +16,7 @@ from envlock.images.logins import Login, login
 from envlock.images.manifest import ImageConfig
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client
 from envlock.web.faults import WebError, refused
 
@@ -58,7 +60,7 @@ class Registry:
 
     def __init__(self, client: Client, logins: Callable[[str], Login | None] = login) -> None:
         self._client = client
-        self._logins = logins
+        self._logins = cache(logins)
         self._origins: dict[str, str] = {}
         self._shown: dict[tuple[str, str], str] = {}
 
@@ -84,7 +86,7 @@ class Registry:
         config = manifest.config(manifest.parse(answer.body, "a config", reference))
         if config.platform != platform:
             raise RegistryError(
-                f"{reference} is an image for {config.platform[:40]}, and one for {platform} was asked for",
+                f"{reference} is an image for {clean(config.platform[:40])}, and one for {platform} was asked for",
                 hint="name its platform with --platform, or another image",
             )
         return Resolved(replace(reference, digest=top), platform, own, config)
@@ -197,9 +199,8 @@ class Registry:
                 "that still has it",
             )
         if answer.status in (401, 403):
-            with_login = (
-                "with the login from Docker's configuration" if self._logins(reference.registry) else "without a login"
-            )
+            known = self._logins(reference.registry)
+            with_login = "with the login from Docker's configuration" if known else "without a login"
             return RegistryError(
                 f"{reference.registry} does not let us read {reference.repository}: {answer.status} {with_login}",
                 hint=f"check the name; where it is private, log in with `docker login {reference.registry}`",

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
 from envlock.images.candidate import Candidate
-from envlock.images.drivers import judge_driver, judge_gpus
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.versions import Value, likeness, minor, numbers
@@ -45,7 +44,6 @@ def _candidate(row: CudaImage, system: BaseSystem, token: str, asked: Wanted, ta
     tag, python = slim.tag_of(donor, asked.python) if donor else (None, None)
     held = {**slim.installed(asked), "python": Value(python), "libc": Value(system.libc)}
     held |= {"cuda": Value(row.cuda), "cudnn": Value(_cudnn(row, token, asked), expected=True), "nccl": Value()}
-    doubt, note = judge_driver(held["cuda"], asked, tables.cuda)
     return Candidate(
         route="cuda",
         reference=Reference(DOCKER_HUB, REPOSITORY, f"{row.cuda}-{token}-runtime-{system.name}"),
@@ -53,8 +51,7 @@ def _candidate(row: CudaImage, system: BaseSystem, token: str, asked: Wanted, ta
         lead=f"CUDA {row.cuda} and cuDNN are in it; TensorFlow {asked.tensorflow} is installed from the lock's wheel.",
         exact=True,
         obstacles=() if donor else (f"No image has a Python for its glibc {system.libc}.",),
-        doubts=(*([doubt] if doubt else []), *judge_gpus(held["cuda"], None, asked, tables.cuda)),
-        notes=(*([note] if note else []), *_notes(row, tag, asked, tables)),
+        notes=tuple(_notes(row, tag, asked, tables)),
         python_from=Reference(DOCKER_HUB, slim.REPOSITORY, tag) if tag else None,
         newest=numbers(row.cuda),
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from envlock.data.images import NgcRelease, NgcTable, Tables
 from envlock.images.candidate import Candidate
-from envlock.images.drivers import judge_driver, judge_gpus
 from envlock.images.reference import Reference
 from envlock.images.versions import SAME, Value, likeness, minor, numbers
 from envlock.images.wanted import Wanted
@@ -100,7 +99,6 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
     lowest = held.pop("compute_capability").version
     held.pop("ubuntu")
     exact = _labelled(release, asked)
-    doubt, note = judge_driver(held["cuda"], asked, tables.cuda)
     late = numbers(release.release) >= numbers(FIRST_ARM64)
     foreign = asked.platform == "linux/arm64" and not late
     return Candidate(
@@ -110,8 +108,8 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
         lead=_lead(release, tensorflow, exact, asked),
         exact=exact,
         obstacles=(f"No image of it for arm64 is known ({FIRST_ARM64} is the first).",) if foreign else (),
-        doubts=(*([doubt] if doubt else []), *judge_gpus(held["cuda"], lowest, asked, tables.cuda)),
-        notes=(*([note] if note else []), *_notes(exact, asked, tables.ngc)),
+        notes=tuple(_notes(exact, asked, tables.ngc)),
+        lowest=lowest,
         newest=numbers(release.release),
     )
 
