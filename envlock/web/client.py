@@ -11,9 +11,10 @@ import os
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,6 +97,7 @@ class Client:
         ca: file or folder with the certificates to trust. Default: what PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE
             or SSL_CERT_FILE names, else the system's and those that requests brings.
         credentials: user and password for a URL, where there are any; those that stand in a URL come first.
+        last_resort: the same, for a URL that was refused (401) without them: one that takes long, such as a keyring.
         limits: how long, how often and how much.
 
     Raises:
@@ -107,10 +109,12 @@ class Client:
         *,
         ca: str | None = None,
         credentials: Credentials | None = None,
+        last_resort: Credentials | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._limits = limits or Limits()
-        self._credentials = credentials or (lambda url: None)
+        self._credentials = credentials or _nobody
+        self._last_resort = last_resort or _nobody
         self._ca = ca or next(filter(None, map(os.environ.get, CA_VARIABLES)), None)
         if self._ca is not None and not Path(self._ca).exists():
             raise UsageError(f"the certificates to trust are not at {clean(self._ca)}", hint=faults.TRUST)
@@ -122,10 +126,13 @@ class Client:
         self._session.mount("https://", adapter)
         self._session.mount("http://", adapter)
 
-    def get(self, url: str, *, headers: Mapping[str, str] | None = None, limit: int) -> Answer:
+    def get(
+        self, url: str, *, headers: Mapping[str, str] | None = None, limit: int, only: Container[int] | None = None
+    ) -> Answer:
         """Return the answer, also one that says no (404, 403); `limit` is the largest body in bytes.
 
-        A body that the server has compressed is unpacked, unless `headers` ask for another `Accept-Encoding`.
+        A body that the server has compressed is unpacked, unless `headers` ask for another `Accept-Encoding`. Where
+        `only` some statuses are of use, the body of an answer with another one is not read.
 
         Raises:
             WebError: there is no whole answer: not reached, not trusted, too slow, too large, broken off, or the
@@ -134,6 +141,9 @@ class Client:
         asked = {"Accept-Encoding": "gzip", **(headers or {})}
 
         def whole(response: requests.Response, patience: Patience) -> Answer:
+            if only is not None and response.status_code not in only:
+                response.close()
+                return Answer(response.status_code, _url(response), response.headers, b"")
             chunks = _chunks(response, patience, limit)
             packed = response.headers.get("Content-Encoding", "identity").lower()
             if asked["Accept-Encoding"] == "gzip" and packed in ("gzip", "x-gzip"):
@@ -194,13 +204,24 @@ class Client:
 
     def _follow(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
         """Return the answer at the end of the redirects."""
-        url, (user, password) = _without_credentials(url)
+        url, login = _without_credentials(url)
+        known = login if any(login) else self._credentials(url)
+        response = self._redirects(url, headers, known, patience)
+        if response.status_code == HTTPStatus.UNAUTHORIZED and known is None:
+            known = self._last_resort(url)
+            if known is not None:
+                response.close()
+                return self._redirects(url, headers, known, patience)
+        return response
+
+    def _redirects(
+        self, url: str, headers: Mapping[str, str], login: tuple[str, str] | None, patience: Patience
+    ) -> requests.Response:
         first = _origin(url)
-        known = (user, password) if user else self._credentials(url)
         for _ in range(self._limits.redirects + 1):
             own = dict(headers) if _origin(url) == first else _harmless(headers)
-            if known is not None and _origin(url) == first and "authorization" not in map(str.lower, own):
-                own["Authorization"] = "Basic " + base64.b64encode(":".join(known).encode()).decode("ascii")
+            if login is not None and _origin(url) == first and "authorization" not in map(str.lower, own):
+                own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
             response = self._send(url, own, patience)
             target = response.headers.get("Location")
             if response.status_code not in REDIRECTS or target is None:
@@ -208,8 +229,7 @@ class Client:
             response.close()
             url = _target(url, target)
         raise WebError(
-            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects",
-            hint=faults.ADDRESS,
+            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects", hint=faults.ADDRESS
         )
 
     def _send(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
@@ -261,6 +281,10 @@ class _Adapter(HTTPAdapter):
 def refusal(answer: Answer | Stream) -> WebError:
     """Return the error for an answer whose status is not the one that was needed."""
     return faults.refused(answer.url, answer.status)
+
+
+def _nobody(url: str) -> None:
+    """Know no credentials."""
 
 
 def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
