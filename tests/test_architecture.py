@@ -36,11 +36,15 @@ OWNERS = {
     "numpy": (),
     "docker": (),
     "requests": ("envlock/web/",),
-    "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/",),
     "jinja2": (),
 }
-PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
+PURE = [
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
+    *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
+]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
 
@@ -150,7 +154,7 @@ def test_all_commands_were_looked_at() -> None:
 
 
 def test_the_runtime_half_runs_on_python_3_8() -> None:
-    targets = ["envlock/runtime", "envlock/__init__.py"]
+    targets = ["envlock/runtime", "envlock/__init__.py", "envlock/identity/bytecode_child.py"]
     vermin = "import sys; from vermin.main import main; sys.exit(main())"
     argv = [sys.executable, "-c", vermin, "--no-tips", "-t=3.8-", *targets]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.identity import cache, credentials, index, settings
-from envlock.identity.download import download
-from envlock.identity.index import IndexFile
+from envlock.identity.candidates import IndexFile
+from envlock.identity.download import Downloaded, download
 from envlock.identity.indexes import Index
 from envlock.identity.remote import record_of, wheel_record
 from envlock.runtime.errors import OutsideError
@@ -23,6 +23,13 @@ class Whole(NamedTuple):
     sha256: str
     size: int
     record: str
+
+
+class Glance(NamedTuple):
+    """What was seen of a file by reading parts of it: its RECORD, and its size in bytes."""
+
+    record: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -44,16 +51,16 @@ class Online:
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 
-    def record(self, file: IndexFile) -> str | None:
-        """Return the RECORD of a wheel; None where only the whole file is to be had."""
-        data = wheel_record(self.client, file)
-        return None if data is None else _text(data, file)
+    def glance(self, file: IndexFile) -> Glance | None:
+        """Return the RECORD of a wheel and its size; None where only the whole file is to be had."""
+        seen = wheel_record(self.client, file)
+        return None if seen is None else Glance(_text(seen.record, file), seen.size)
 
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
         wanted = file.sha256 or f"unknown-{secrets.token_hex(8)}"
         target = cache.wheel(self.cache, wanted, file.name)
-        known = cache.sound(target, file.sha256, file.size)
+        known: cache.Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
         if known is None:
             cache.prepare(target)
             known = download(self.client, file.url, target, sha256=file.sha256, size=file.size)
@@ -69,7 +76,8 @@ def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
         UsageError: a setting names what is no index.
     """
     found = settings.load(urls, prefix=prefix)
-    return Online(Client(ca=found.ca, credentials=credentials.known(found.indexes)), found.indexes, folder)
+    known, keyring = credentials.known(found.indexes), credentials.keyring(found.indexes)
+    return Online(Client(ca=found.ca, credentials=known, last_resort=keyring), found.indexes, folder)
 
 
 def _text(record: bytes, file: IndexFile) -> str:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.identity import index as module
-from envlock.identity.index import IndexFile, files
+from envlock.identity.candidates import IndexFile
+from envlock.identity.index import files
 from envlock.identity.indexes import Index
 from envlock.web.client import Client
 from envlock.web.faults import PASSWORD, WebError

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.identity import remote as module
-from envlock.identity.index import IndexFile, files
+from envlock.identity.candidates import IndexFile
+from envlock.identity.index import files
 from envlock.identity.indexes import Index
 from envlock.identity.remote import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
 from envlock.runtime.errors import OutsideError
@@ -41,7 +42,7 @@ def _offered(client: Client, index: IndexServer) -> IndexFile:
 
 def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
-    assert wheel_record(client, file) == record_in(large)
+    assert wheel_record(client, file) == (record_in(large), large.stat().st_size)
     asked = index.asked("/files/")
     sent = remote_file(client, file.url)
     record_of(io.BufferedReader(sent))
@@ -56,7 +57,7 @@ def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, 
 def test_wheels_of_every_size(client: Client, index: IndexServer, size: int, trouble: str | None) -> None:
     wheel = make_wheel(index.folder, files={"data": _noise(size)})
     index.troubles |= {trouble} if trouble else set()
-    assert wheel_record(client, _offered(client, index)) == record_in(wheel)
+    assert wheel_record(client, _offered(client, index)) == (record_in(wheel), wheel.stat().st_size)
 
 
 @pytest.mark.parametrize("trouble", ["no ranges", "no suffix ranges"])
@@ -88,12 +89,12 @@ def test_a_server_in_trouble(client: Client, index: IndexServer, large: Path, tr
     assert caught.value.exit_code == 5
 
 
-def test_a_swapped_file_is_noticed_where_the_server_ignores_conditions(
+def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
     client: Client, index: IndexServer, large: Path
 ) -> None:
     file = _offered(client, index)
     remote = remote_file(client, file.url)
-    index.troubles |= {"swapped", "no validators"}
+    index.troubles |= {"swapped", "ignores conditions"}
     with pytest.raises(OutsideError) as caught:
         remote.read(10)
     assert caught.value.message == f"{file.url} changed while it was being read"
@@ -127,7 +128,8 @@ def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: Inde
 def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "a folder")
     file = files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
-    assert wheel_record(client, file) == record_of(wheel) == record_in(wheel)
+    assert wheel_record(client, file) == (record_of(wheel), wheel.stat().st_size)
+    assert record_of(wheel) == record_in(wheel)
     with wheel.open("rb") as stream:
         assert record_of(stream) == record_in(wheel)
 
@@ -207,6 +209,15 @@ def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
         data[at + 24 : at + 28] = (1000).to_bytes(4, "little")
 
     assert "is no sound wheel: " in _refused(_edited(path, lie))
+
+
+def test_a_record_that_is_shorter_than_it_says(tmp_path: Path) -> None:
+    def lie(data: bytearray) -> None:
+        at = data.rindex(b"PK\x01\x02")
+        data[at + 24 : at + 28] = (5000).to_bytes(4, "little")
+
+    why = "its RECORD has another length than its table of contents says"
+    assert _refused(_edited(make_wheel(tmp_path), lie)).endswith(why)
 
 
 def test_damage_in_the_record_is_noticed(tmp_path: Path) -> None:
