@@ -154,7 +154,7 @@ def test_all_commands_were_looked_at() -> None:
 
 
 def test_the_runtime_half_runs_on_python_3_8() -> None:
-    targets = ["envlock/runtime", "envlock/__init__.py"]
+    targets = ["envlock/runtime", "envlock/__init__.py", "envlock/identity/bytecode_child.py"]
     vermin = "import sys; from vermin.main import main; sys.exit(main())"
     argv = [sys.executable, "-c", vermin, "--no-tips", "-t=3.8-", *targets]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

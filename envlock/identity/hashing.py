@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-BUFFER = 128 * 1024  # bytes a thread: stays in a core's own cache
+BUFFER = 1 << 20  # bytes a thread: with fewer at once, threads wait for each other where processors are busy
 BATCH_BYTES, BATCH_FILES = 8 << 20, 128  # what a thread takes at once
 ODD_SIZE_LIMIT = 1 << 32  # bytes; a file that is larger and not of the recorded size is not read (it may be sparse)
 

@@ -16,8 +16,9 @@ INFO = "info"  # differs, and the policy lets it through
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
 
-INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
 FILE_RULE = "file-"  # begins the rules of findings about files (`verify --deep`), whose path is a file's
+
+INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
 
 _MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
 
