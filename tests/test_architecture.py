@@ -29,7 +29,7 @@ CHILD = "envlock/runtime/gpu/child.py"
 
 OWNERS = {
     "typer": ("envlock/cli/",),
-    "rich": ("envlock/reports/text.py",),
+    "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
     "tensorflow": (),
@@ -146,7 +146,7 @@ def test_a_command_parses_calls_prints_and_exits(name: str) -> None:
 
 
 def test_all_commands_were_looked_at() -> None:
-    assert {"capture", "diff", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
+    assert {"capture", "diff", "hashes", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
 
 
 def test_the_runtime_half_runs_on_python_3_8() -> None:

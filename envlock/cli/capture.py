@@ -20,28 +20,33 @@ from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT, read_file
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
+]
+NewPolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        envvar="ENVLOCK_POLICY",
+        help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
+        "else strict.",
+        show_default=False,
+    ),
+]
+HashesOption = Annotated[
+    bool, typer.Option("--hashes", help="Also find the exact wheel of every package, as `envlock hash` does.")
+]
+CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
+
 
 def capture(
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            envvar="ENVLOCK_POLICY",
-            help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
-            "else strict.",
-            show_default=False,
-        ),
-    ] = None,
+    output: OutputOption = None,
+    policy: NewPolicyOption = None,
     python: PythonOption = None,
-    hashes: Annotated[
-        bool, typer.Option("--hashes", help="Also find the exact wheel of every package, as `envlock hash` does.")
-    ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
+    hashes: HashesOption = False,
+    check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the live environment into a lockfile.
@@ -61,7 +66,8 @@ def capture(
     if output is not None and str(output) == "-":
         if check:
             raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
-        emit(dump(_with_hashes(take(*settings.policy(policy, config, None), live(python)), python, hashes, quiet)))
+        lock = take(*settings.policy(policy, config, None), live(python))
+        emit(dump(_with_hashes(lock, python, hashes, quiet)))
         return
     path = target(output, config)
     lock = carry_over(take(*settings.policy(policy, config, path), live(python)), path, python)

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from envlock.identity.download import CHUNK, Downloaded
+from envlock.identity.download import Downloaded
 from envlock.runtime.errors import UsageError
+
+CHUNK = 1024 * 1024  # bytes
 
 
 def folder(environ: Mapping[str, str], home: Path) -> Path:

@@ -22,15 +22,28 @@ from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 
+NO_RECORD = "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
+
 Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
 
 class Fetched(Protocol):
-    """A whole file that was read: hash, size in bytes, and the RECORD in these very bytes."""
+    """A whole file that was read."""
 
-    sha256: str
-    size: int
-    record: str
+    @property
+    def sha256(self) -> str:
+        """Of all its bytes."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+    @property
+    def record(self) -> str:
+        """The RECORD in these very bytes."""
+        ...
 
 
 class Index(Protocol):
@@ -69,7 +82,9 @@ def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -
     try:
         text = record_of(found) if found is not None else None
         if text is None:
-            reason = reason or "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
+            reason = (
+                reason or "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
+            )
         else:
             common = content(rows(text))
     except FactError as error:
@@ -152,17 +167,15 @@ def still_holds(each: Installed, earlier: PackageIdentity | None, *, whole: bool
     )
 
 
-def _one(
-    each: Installed, index: Index | None, earlier: PackageIdentity | None, trust_index: bool
-) -> PackageIdentity:
+def _one(each: Installed, index: Index | None, earlier: PackageIdentity | None, trust_index: bool) -> PackageIdentity:
     if earlier is not None and still_holds(each, earlier, whole=index is not None and not trust_index):
         return earlier
     if each.reason is not None or each.version is None or each.common is None:
-        return _unproven(each, each.reason or "it has no RECORD")
+        return _unproven(each, each.reason or NO_RECORD)
     if index is None:
         return _unproven(each, "no index was asked (--offline)")
     if each.origin == "url" and each.url is not None:
-        wheels = [IndexFile(name=each.url.rpartition("/")[2], url=each.url)]
+        wheels = [_at(each.url)]
     else:
         wheels, reason = choose(index.files(each.name), each.name, each.version, each.tags)
         if reason is not None:
@@ -174,6 +187,11 @@ def _one(
             return proven
         contradiction = contradiction or why
     return _unproven(each, f"the installed files are not those of {wheels[0].name}: {contradiction}")
+
+
+def _at(url: str) -> IndexFile:
+    """Return the file of a direct URL, of which nothing else is known."""
+    return IndexFile(url.rpartition("/")[2], url, None, None, yanked=False, metadata_sha256=None, index_url="")
 
 
 def _try(
@@ -211,31 +229,24 @@ def _difference(each: Installed, wheel: IndexFile, record: str) -> str | None:
 def _proven(
     each: Installed, wheel: IndexFile, proof: Literal["file", "record"], sha256: str, size: int
 ) -> PackageIdentity:
-    assert each.common is not None
-    return PackageIdentity(
-        version=each.version,
-        content=digest(each.common),
-        origin=each.origin,
-        proof=proof,
-        wheel=WheelFile(
-            name=wheel.name,
-            sha256=sha256,
-            size=size,
-            url=_web(wheel.url),
-            index=_web(wheel.index_url) if wheel.index_url else None,
-        ),
-        reason=None,
-    )
+    file = WheelFile(name=wheel.name, sha256=sha256, size=size, url=_web(wheel.url), index=_web(wheel.index_url))
+    return _identity(each, proof=proof, wheel=file)
 
 
 def _unproven(each: Installed, reason: str) -> PackageIdentity:
+    return _identity(each, reason=reason[:1000])
+
+
+def _identity(
+    each: Installed,
+    *,
+    proof: Literal["file", "record"] | None = None,
+    wheel: WheelFile | None = None,
+    reason: str | None = None,
+) -> PackageIdentity:
+    content = None if each.common is None else digest(each.common)
     return PackageIdentity(
-        version=each.version,
-        content=None if each.common is None else digest(each.common),
-        origin=each.origin,
-        proof=None,
-        wheel=None,
-        reason=reason[:1000],
+        version=each.version, content=content, origin=each.origin, proof=proof, wheel=wheel, reason=reason
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import pytest
 
@@ -63,16 +63,21 @@ class FakeIndex:
 def file(name: str, **changes: Any) -> IndexFile:
     """Return a file of the index."""
     url = f"https://user:secret@files.example/{name}?token=secret#sha256={HASH}"
-    known = {"name": name, "url": url, "sha256": HASH, "size": 9, "index_url": "https://user:secret@index.example/simple/"}
-    return IndexFile(**{**known, **changes})  # type: ignore[arg-type]
+    whole = IndexFile(name, url, HASH, 9, yanked=False, metadata_sha256=None, index_url=HOME)
+    return replace(whole, **changes)
 
 
-def proven(proof: str = "file", name: str = WHEEL) -> PackageIdentity:
+def proven(proof: Literal["file", "record"] = "file", name: str = WHEEL) -> PackageIdentity:
     """Return the identity that a proof comes to; neither credentials nor query are kept."""
     url = f"https://files.example/{name}"
     wheel = WheelFile(name=name, sha256=HASH, size=9, url=url, index=HOME)
     return PackageIdentity(
-        version="1.17.0", content=CONTENT, origin="index", proof=proof, wheel=wheel, reason=None  # type: ignore[arg-type]
+        version="1.17.0",
+        content=CONTENT,
+        origin="index",
+        proof=proof,
+        wheel=wheel,
+        reason=None,
     )
 
 

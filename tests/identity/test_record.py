@@ -50,7 +50,7 @@ def test_what_an_installer_adds_and_moves_makes_no_difference() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("greenlet/__init__.py,sha256=aaaa=", "greenlet/__init__.py,sha256=AAAA", "greenlet/__init__.py has another hash"),
+        ("__init__.py,sha256=aaaa=", "__init__.py,sha256=AAAA", "greenlet/__init__.py has another hash"),
         ("greenlet/_greenlet.so,sha256=bbbb,20\n", "", "greenlet/_greenlet.so is not installed"),
         ("extra.py,", "other.py,", "extra.py is not installed, and 1 more file differs"),
         ("extra.py,sha256=ffff,60\n", "extra.py,sha256=ffff,60\nmore.py,sha256=a,1\n", "more.py is not in the wheel"),
@@ -64,7 +64,9 @@ def test_another_file_is_named(old: str, new: str, sentence: str) -> None:
     assert digest(installed) != digest(content(rows(WHEEL)))
 
 
-@pytest.mark.parametrize("text", ["a,b\n", "a,sha256=b,x\n", ",sha256=b,1\n", "a,nohash,1\n", 'a,"b\n', "a\n", "a\0b,,\n"])
+@pytest.mark.parametrize(
+    "text", ["a,b\n", "a,sha256=b,x\n", ",sha256=b,1\n", "a,nohash,1\n", 'a,"b\n', "a\n", "a\0b,,\n"]
+)
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(FactError) as caught:
         rows(text)
