@@ -38,7 +38,7 @@ OWNERS = {
     "requests": ("envlock/web/",),
     "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
     "urllib3": ("envlock/web/",),
-    "jinja2": (),
+    "jinja2": ("envlock/containers/render.py",),
 }
 PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}

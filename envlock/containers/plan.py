@@ -34,13 +34,18 @@ _OLDEST_PYTHON = (0, 3, 8)
 
 @dataclass(frozen=True)
 class Base:
-    """An image to start from. `entrypoint`, `command` and `environ` are of its config; None where it was not read."""
+    """An image to start from, pinned.
+
+    `entrypoint`, `command` and `environ` are of its config; None where it was not read. `python_from` is the image to
+    take Python from, for a base that has none.
+    """
 
     reference: str
     route: Route
     entrypoint: tuple[str, ...] | None = None
     command: tuple[str, ...] | None = None
     environ: tuple[tuple[str, str], ...] | None = None
+    python_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class BuildPlan:
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     lock: bytes | None = None
+    deterministic: bool = False
     user: str = USER
     epoch: int = EPOCH
     labels: tuple[tuple[str, str], ...] = field(default=())
@@ -126,7 +132,7 @@ def base_plan(base: Base) -> BuildPlan:
 def plan(
     document: Mapping[str, Any],
     base: Base,
-    wheelhouse: Collection[str],
+    wheelhouse: Collection[str] | None,
     *,
     deterministic: bool = False,
     user: str = USER,
@@ -136,7 +142,7 @@ def plan(
     Args:
         document: a lock, as `Lockfile.to_document` gives it.
         base: what to start from.
-        wheelhouse: the names of the wheels that are at hand.
+        wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
         deterministic: set what the recipe of this TensorFlow wants, also where the lock has it unset. The image is
             then held to the lock with these variables set.
         user: whom the program runs as, in numbers.
@@ -150,7 +156,7 @@ def plan(
     row = recipes.recipe(recipe_table(), tensorflow=tensorflow, ngc=_ngc_release(base))
     wanted = dict(row.environ) if row else {}
     environ, notes = _environ(facts.get("environ") or {}, wanted, deterministic=deterministic)
-    wheels, skipped = _wheels(document, base.route, set(wheelhouse))
+    wheels, skipped = _wheels(document, base.route, None if wheelhouse is None else set(wheelhouse))
     if row is not None and row.patch is not None and row.patch not in {wheel.name for wheel in wheels}:
         notes.append(f"the lock has no {row.patch}, whose patch this TensorFlow needs to be deterministic")
     lock = _shipped(document, wanted if deterministic else {})
@@ -167,6 +173,7 @@ def plan(
         notes=tuple(notes),
         code=tuple(recipes.program(recipe_table(), row, tensorflow)) if row else (),
         lock=lock,
+        deterministic=deterministic,
         user=safe(user, "user", "--user"),
         labels=_labels(base, lock, policy),
     )
@@ -218,7 +225,7 @@ def _unset(base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]) ->
 
 
 def _wheels(
-    document: Mapping[str, Any], route: Route, wheelhouse: Collection[str]
+    document: Mapping[str, Any], route: Route, wheelhouse: Collection[str] | None
 ) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
     """Return the wheels to install, and why the other packages are not; both sorted by name."""
     packages = (document.get("identity") or {}).get("packages")
@@ -238,7 +245,7 @@ def _wheels(
         if reason is None and entry["wheel"] is None:
             reason = f"no wheel of it is known: {entry['reason']}"
             missing.append(name)
-        elif reason is None and entry["wheel"]["name"] not in wheelhouse:
+        elif reason is None and wheelhouse is not None and entry["wheel"]["name"] not in wheelhouse:
             reason = "its wheel is not in the wheelhouse"
             missing.append(name)
         if reason is not None:
@@ -272,7 +279,7 @@ def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
 
 def _shipped(document: Mapping[str, Any], amended: Mapping[str, str]) -> bytes:
     """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
-    kept = {key: value for key, value in document.items() if key != "image"}
+    kept = {key: value for key, value in document.items() if key not in ("base_image", "image")}
     if amended:
         facts = kept["facts"]
         kept["facts"] = {**facts, "environ": {**(facts.get("environ") or {}), **amended}}

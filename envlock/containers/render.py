@@ -46,7 +46,9 @@ def requirements(plan: BuildPlan) -> str:
 
 
 def _fields(plan: BuildPlan) -> dict[str, Any]:
-    step = ("python3", "-B", "/opt/envlock/step.py", str(plan.epoch), "/opt/envlock/install.py", plan.venv)
+    donor = plan.base.python_from
+    loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if donor else ()
+    step = (*loader, "python3", "-B", "/opt/envlock/step.py", str(plan.epoch), "/opt/envlock/install.py", plan.venv)
     return {
         "plan": plan,
         "route": plan.base.route,
@@ -59,6 +61,7 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "notes": [safe(note, "sentence", "environ") for note in plan.notes],
         "about_base": safe(_about_base(plan), "sentence", "base_image"),
         "reference": safe(plan.base.reference, "reference", "base_image.reference"),
+        "donor": donor and safe(donor, "reference", "base_image.python"),
         "install": exec_form(step, "envlock"),
         "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
         "about_environ": safe(_about_environ(plan), "sentence", "envlock"),

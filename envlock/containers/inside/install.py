@@ -22,6 +22,9 @@ VENV = "/opt/venv"
 PTH = "zzz_envlock.pth"
 """The last in its folder, so that the runtime half comes last on the path."""
 
+NEEDS = "/usr/local/lib/python-needs"
+NOTES = "/var/cache/ldconfig/aux-cache"
+
 OLDEST = (3, 8)
 """Of Python, for the runtime half."""
 
@@ -33,6 +36,7 @@ ASK = (
 
 def main(mode: str) -> int:
     """Install; return the exit code."""
+    link()
     before = protected()
     if mode != "none":
         wanted = requirements(mode)
@@ -41,12 +45,34 @@ def main(mode: str) -> int:
     pythons = interpreters()
     for python, folders in pythons:
         enter(python, folders)
-    if mode != "none" and os.path.isdir(VENV):
+    if os.path.isdir(VENV) and sys.version_info >= (3, 7):  # 3.6 has no bytecode without times
         subprocess.check_call(compiler(os.path.join(VENV, "bin", "python"), VENV, "checked-hash"))
     changed = sorted(name for name in set(before) | set(protected()) if before.get(name) != protected().get(name))
     if changed:
         fail("the base's own {} changed; NVIDIA's builds are never replaced".format(", ".join(changed)))
     return 0
+
+
+def link() -> None:
+    """Let the loader find the libraries that a Python from another image has brought, behind all of this one's own.
+
+    ldconfig's own notes hold inode numbers and times, so they are put back as they were.
+    """
+    if not os.path.isdir(NEEDS):
+        return
+    with open("/etc/ld.so.conf.d/zzz-envlock.conf", "w", encoding="ascii") as stream:
+        stream.write(NEEDS + "\n")
+    try:
+        with open(NOTES, "rb") as notes:
+            kept = notes.read()  # type: Optional[bytes]
+    except OSError:
+        kept = None
+    run(["ldconfig"])
+    if kept is not None:
+        with open(NOTES, "wb") as notes:
+            notes.write(kept)
+    elif os.path.exists(NOTES):
+        os.unlink(NOTES)
 
 
 def fail(sentence: str) -> None:
