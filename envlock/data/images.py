@@ -51,8 +51,8 @@ class NgcRelease(Stack):
         """What may stand after the plus sign in the version of its TensorFlow; PEP 440 takes nv22.1 for nv22.01."""
         if self.label is not None:
             return {self.label}
-        year, month = self.release.split(".")[:2]
-        return {f"nv{year}.{int(month)}", f"nv{year}.{month}"}
+        year, month, *patch = self.release.split(".")
+        return {".".join([f"nv{year}", number, *patch]) for number in (month, str(int(month)))}
 
 
 class Sibling(Stack):
@@ -83,14 +83,21 @@ class NgcTable(Row):
 
 
 class CudaImage(Row):
-    """The images of one CUDA version (cuda_images.toml explains the columns)."""
+    """An image with CUDA and cuDNN (cuda_images.toml explains the columns)."""
 
     cuda: Version
-    ubuntu: Annotated[list[Ubuntu], Field(min_length=1)]
-    cudnn_tokens: tuple[Annotated[str, Field(pattern=r"^cudnn\d*$")], ...] = ()
-    cudnn: tuple[Version, ...] = ()
+    ubuntu: Ubuntu
+    token: Annotated[str, Field(pattern=r"^cudnn\d*$")]
+    cudnn: Version
+    nccl: Version | None = None
+    arm64: bool = False
     end_of_life: bool = False
     source: Text
+
+    @property
+    def tag(self) -> str:
+        """Its tag in docker.io/nvidia/cuda."""
+        return f"{self.cuda}-{self.token}-runtime-ubuntu{self.ubuntu}"
 
 
 class DriverFloor(Row):
@@ -146,7 +153,7 @@ class PythonImagesTable(Row):
     system: list[BaseSystem]
 
 
-class TestedBuild(Row):
+class WheelBuild(Row):
     """A wheel of TensorFlow (tensorflow_builds.toml explains the columns)."""
 
     tensorflow: TensorflowVersion
@@ -172,7 +179,7 @@ class BuildsTable(Row):
     """tensorflow_builds.toml."""
 
     evidence: dict[str, Text]
-    build: list[TestedBuild]
+    build: list[WheelBuild]
     and_cuda: list[AndCuda]
 
 

@@ -10,8 +10,10 @@ class RegistryError(OutsideError):
 
     Attributes:
         ours: somebody else may get further, such as a container engine with logins and certificates of its own.
+        gone: it does not have this image, or not any more.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None, ours: bool = False) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, ours: bool = False, gone: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.ours = ours
+        self.gone = gone

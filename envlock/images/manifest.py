@@ -41,6 +41,21 @@ class ImageConfig:
     layers: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Found:
+    """An image as a registry has it now.
+
+    Attributes:
+        digest: of what the tag points at: an index, where it is there for several platforms.
+        manifest: of the one platform that was asked for.
+        config: what the image says of itself.
+    """
+
+    digest: str
+    manifest: str
+    config: ImageConfig
+
+
 def digest_of(data: bytes) -> str:
     """Return the digest of some bytes, as registries write it."""
     return "sha256:" + hashlib.sha256(data).hexdigest()

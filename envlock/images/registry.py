@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -13,7 +12,7 @@ from envlock.images import manifest
 from envlock.images.challenge import Challenge, challenges
 from envlock.images.errors import RegistryError
 from envlock.images.logins import Login, login
-from envlock.images.manifest import ImageConfig
+from envlock.images.manifest import Found
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
@@ -26,28 +25,6 @@ TOKEN_LIMIT = 1024 * 1024
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """An image as a registry has it now.
-
-    Attributes:
-        reference: as it was asked for, pinned to what the tag points at: an index, where it has several platforms.
-        platform: the one that was looked at.
-        manifest: the digest of that platform's own manifest; that of `reference` where there is no index.
-        config: what the image says of itself.
-    """
-
-    reference: Reference
-    platform: str
-    manifest: str
-    config: ImageConfig
-
-    @property
-    def digest(self) -> str:
-        """What the tag points at."""
-        return self.reference.digest or self.manifest
 
 
 class Registry:
@@ -64,7 +41,7 @@ class Registry:
         self._origins: dict[str, str] = {}
         self._shown: dict[tuple[str, str], str] = {}
 
-    def resolve(self, reference: Reference, platform: str) -> Resolved:
+    def find(self, reference: Reference, platform: str) -> Found:
         """Return what a tag, or a digest, stands for.
 
         Raises:
@@ -89,7 +66,7 @@ class Registry:
                 f"{reference} is an image for {clean(config.platform[:40])}, and one for {platform} was asked for",
                 hint="name its platform with --platform, or another image",
             )
-        return Resolved(replace(reference, digest=top), platform, own, config)
+        return Found(top, own, config)
 
     def _manifest(self, reference: Reference, name: str) -> tuple[str, dict[str, object]]:
         """Return digest and content of a manifest or an index."""
@@ -197,6 +174,7 @@ class Registry:
                 f"{reference.registry} has no {reference.repository}{sign}{what}",
                 hint="tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror "
                 "that still has it",
+                gone=True,
             )
         if answer.status in (401, 403):
             known = self._logins(reference.registry)

@@ -50,7 +50,7 @@ def likeness(asked: str | None, held: Value) -> Likeness:
         shared += 1
     whole = min(len(one), len(other))
     grade = SAME if shared == whole else NEAR if shared >= 2 else OTHER
-    return Likeness(grade, shared, -_distance(one, other))
+    return Likeness(grade, shared, 0 if grade == SAME else -_distance(one, other))
 
 
 def _distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:

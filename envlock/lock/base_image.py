@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from envlock.lock.texts import Strict, Text
+from envlock.lock.texts import Strict
 
 ImageName = Annotated[
     str,
@@ -17,6 +17,7 @@ ImageName = Annotated[
     ),
 ]
 ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
@@ -24,13 +25,13 @@ class PinnedImage(Strict):
     """An image of a registry, by its full name, as nvcr.io/nvidia/tensorflow.
 
     `digest` is what the tag pointed at: an index, where the image is there for several platforms. `manifest` is that
-    of the one platform. `tag` is for people, and null where a digest was named; tags move.
+    of the one platform, null where it was not told. `tag` is for people, and null where a digest was named; tags move.
     """
 
     name: ImageName
     tag: ImageTag | None
     digest: ImageDigest
-    manifest: ImageDigest
+    manifest: ImageDigest | None
 
 
 class BaseImage(PinnedImage):
@@ -42,7 +43,7 @@ class BaseImage(PinnedImage):
 
     platform: Literal["linux/amd64", "linux/arm64"]
     route: Literal["ngc", "cuda", "wheels"]
-    reason: Text
+    reason: Reason
     python: PinnedImage | None = None
 
     @model_validator(mode="after")

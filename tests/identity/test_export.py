@@ -64,7 +64,9 @@ def test_golden_files(to: str, file: str, vendored: bool) -> None:
 
 def test_what_is_left_out_is_told_with_its_reason() -> None:
     lock = _lock()
-    from_disk = "its wheel is known from a disk only, not from a web address; `envlock vendor` and --wheelhouse may have it"
+    from_disk = (
+        "its wheel is known from a disk only, not from a web address; `envlock vendor` and --wheelhouse may have it"
+    )
     never = [
         "editable 0.1: it is an editable install",
         "nvidia-own (version unknown): no index has it, only the hashes of its files are known",
@@ -127,9 +129,10 @@ VERSIONS = st.one_of(
 REASONS = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=40) | st.sampled_from(
     ["a\u2028zz==1 --hash=sha256:" + "0" * 64, "a\x85zz==1", "\u202emoc", '"""\\', "${HOME}", "# [[packages]] \\"]
 )
-URLS = st.from_regex(
-    r"https?://[A-Za-z0-9.:\[\]-]{1,8}(/[A-Za-z0-9._~!*'();:&=+,%/@-]{0,30})?", fullmatch=True
-) | st.none()
+URLS = (
+    st.from_regex(r"https?://[A-Za-z0-9.:\[\]-]{1,8}(/[A-Za-z0-9._~!*'();:&=+,%/@-]{0,30})?", fullmatch=True)
+    | st.none()
+)
 FILES = st.text(string.ascii_letters + string.digits + "_.+!-", max_size=20).map(lambda text: f"a{text}.whl")
 
 
@@ -154,7 +157,10 @@ def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(
     to: str, identities: dict[str, Any], vendored: bool, origins: bool
 ) -> None:
     packages = {
-        name: {"version": each["version"], "origin": {"url": each["wheel"]["url"]} if origins and each["wheel"] else None}
+        name: {
+            "version": each["version"],
+            "origin": {"url": each["wheel"]["url"]} if origins and each["wheel"] else None,
+        }
         for name, each in identities.items()
     }
     lock = lock_of(identities, packages=packages)
@@ -164,7 +170,9 @@ def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(
     expected = {each.name: (each.version, each.wheel.sha256) for each in known}
     left_out = {each.name for each in written.left_out}
     assert left_out.isdisjoint(_read(to, written.text))
-    found = {name: (version or expected[name][0], digest) for name, (version, digest) in _read(to, written.text).items()}
+    found = {
+        name: (version or expected[name][0], digest) for name, (version, digest) in _read(to, written.text).items()
+    }
     wanted = {name: value for name, value in expected.items() if name not in left_out}
     assert found == (wanted if to == "requirements" else {name: (_pep440(v), d) for name, (v, d) in wanted.items()})
     assert found.keys() | left_out == identities.keys()

@@ -25,35 +25,31 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
         return []
     build = slim.tested_build(asked.tensorflow, tables)
     version = asked.cuda or (build.cuda if build else None)
-    with_cudnn = [row for row in tables.cuda.image if row.cudnn_tokens]
-    if version is None or not with_cudnn:
+    if version is None:
         return []
-    closest = max(likeness(minor(version), Value(minor(row.cuda))) for row in with_cudnn)
-    fitting = [row for row in with_cudnn if likeness(minor(version), Value(minor(row.cuda))) == closest]
-    systems = {row.name: row for row in tables.python.system}
-    return [
-        _candidate(row, systems[f"ubuntu{ubuntu}"], token, asked, tables)
-        for row in fitting
-        for ubuntu in row.ubuntu
-        for token in row.cudnn_tokens
-    ]
+    closest = max(likeness(minor(version), Value(minor(row.cuda))) for row in tables.cuda.image)
+    fitting = [row for row in tables.cuda.image if likeness(minor(version), Value(minor(row.cuda))) == closest]
+    return [_candidate(row, asked, tables) for row in fitting]
 
 
-def _candidate(row: CudaImage, system: BaseSystem, token: str, asked: Wanted, tables: Tables) -> Candidate:
+def _candidate(row: CudaImage, asked: Wanted, tables: Tables) -> Candidate:
+    system = next(system for system in tables.python.system if system.name == f"ubuntu{row.ubuntu}")
     donor = _donor(system, asked, tables)
     tag, python = slim.tag_of(donor, asked.python) if donor else (None, None)
     held = {**slim.installed(asked), "python": Value(python), "libc": Value(system.libc)}
-    held |= {"cuda": Value(row.cuda), "cudnn": Value(_cudnn(row, token, asked), expected=True), "nccl": Value()}
+    held |= {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
+    obstacles = () if donor else (f"No image has a Python for its glibc {system.libc}.",)
+    foreign = asked.platform == "linux/arm64" and not row.arm64
     return Candidate(
         route="cuda",
-        reference=Reference(DOCKER_HUB, REPOSITORY, f"{row.cuda}-{token}-runtime-{system.name}"),
+        reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
         holds=held,
         lead=f"CUDA {row.cuda} and cuDNN are in it; TensorFlow {asked.tensorflow} is installed from the lock's wheel.",
         exact=True,
-        obstacles=() if donor else (f"No image has a Python for its glibc {system.libc}.",),
+        obstacles=(*obstacles, "It is not there for arm64.") if foreign else obstacles,
         notes=tuple(_notes(row, tag, asked, tables)),
         python_from=Reference(DOCKER_HUB, slim.REPOSITORY, tag) if tag else None,
-        newest=numbers(row.cuda),
+        newest=(not row.end_of_life, *numbers(row.cuda)),
     )
 
 
@@ -63,13 +59,6 @@ def _donor(system: BaseSystem, asked: Wanted, tables: Tables) -> SlimImages | No
     rows = [row for row in slim.nearest_pythons(asked.python, tables) if libc[row.suite] <= numbers(system.libc)]
     exact = [row for row in rows if slim.tag_of(row, asked.python)[1] != row.python]
     return max(exact or rows, key=lambda row: libc[row.suite], default=None)
-
-
-def _cudnn(row: CudaImage, token: str, asked: Wanted) -> str | None:
-    """Return the cuDNN behind this token: of several, the one most like the lock's."""
-    major = token.removeprefix("cudnn")
-    fitting = [version for version in row.cudnn if not major or version.split(".")[0] == major]
-    return max(fitting, key=lambda version: likeness(asked.cudnn, Value(version)), default=None)
 
 
 def _notes(row: CudaImage, tag: str | None, asked: Wanted, tables: Tables) -> Iterator[str]:

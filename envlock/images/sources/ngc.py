@@ -54,8 +54,10 @@ def contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
         found[field] = Value(own) if own is not None else Value(_common(others), expected=True)
     if found["ubuntu"].version is None:
         found["ubuntu"] = Value(_between(release, tables.ngc), expected=True)
-    systems = {row.name: row for row in tables.python.system}
-    system = systems.get(f"ubuntu{found['ubuntu'].version}")
+    system = next((row for row in tables.python.system if row.name == f"ubuntu{found['ubuntu'].version}"), None)
+    if system is None and found["python"].version is not None:
+        system = next((row for row in tables.python.system if row.python == found["python"].version), None)
+        found["ubuntu"] = Value(system.name.removeprefix("ubuntu") if system else None, expected=True)
     found["libc"] = Value(system.libc if system else None, expected=found["ubuntu"].expected)
     if found["python"].version is None and system is not None:
         found["python"] = Value(system.python, expected=True)
@@ -118,6 +120,8 @@ def _lead(release: NgcRelease, tensorflow: str | None, exact: bool, asked: Wante
     name = f"NVIDIA's release {release.release}"
     if exact and tensorflow is None:
         return f"{name} is the one of the lock's build {asked.label}, though no source tells its TensorFlow."
+    if exact and len(numbers((asked.label or "").removeprefix("nv"))) < 2:
+        return f"{name} is one of those with a build {asked.label} of TensorFlow {asked.tensorflow}, as the lock has."
     if exact:
         return f"{name} is the one of the lock's build {asked.label} of TensorFlow {asked.tensorflow}."
     unsure = HOW_SURE.get(release.confidence or "", "")

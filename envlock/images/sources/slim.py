@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.data.images import SlimImages, Tables, TestedBuild
+from envlock.data.images import SlimImages, Tables, WheelBuild
 from envlock.images.candidate import Candidate
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.versions import Value, likeness, minor, numbers
@@ -57,7 +57,7 @@ def installed(asked: Wanted) -> dict[str, Value]:
     return own
 
 
-def tested_build(tensorflow: str | None, tables: Tables) -> TestedBuild | None:
+def tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
     """Return the tested build of this minor version of TensorFlow, if it is known."""
     rows = [row for row in tables.builds.build if minor(row.tensorflow) == minor(tensorflow or "")]
     return rows[0] if rows else None
