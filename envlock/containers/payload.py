@@ -66,9 +66,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         for name in sorted(OWN):
             (draft / name).replace(folder / name)
     except OSError as error:
-        raise OutsideError(
-            f"cannot write the context to {folder}: {error.strerror}", hint="is the disk full?"
-        ) from None
+        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="is the disk full?") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -65,7 +65,10 @@ def lock(**changes: Any) -> dict[str, Any]:
     packages = {name: _identity(name, *wheel) for name, wheel in WHEELS.items()}
     packages["mine"] = {
         **_identity("mine", "1.0", "mine-1.0-py3-none-any.whl"),
-        **{"wheel": None, "proof": None, "reason": "it is an editable install", "origin": "editable"},
+        "wheel": None,
+        "proof": None,
+        "reason": "it is an editable install",
+        "origin": "editable",
     }
     pinned = {"name": "nvcr.io/nvidia/tensorflow", "tag": "25.02-tf2-py3", "digest": DIGEST, "manifest": DIGEST}
     image = {
