@@ -16,7 +16,7 @@ FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglo
 TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 
 ROOMS = [
-    *("runtime", "data", "lock", "identity", "images", "containers", "determinism", "numerics", "divergence"),
+    *("runtime", "data", "lock", "web", "identity", "images", "containers", "determinism", "numerics", "divergence"),
     *("reports", "api", "cli"),
 ]
 """A room may use the rooms before it, never one behind it."""
@@ -29,13 +29,15 @@ CHILD = "envlock/runtime/gpu/child.py"
 
 OWNERS = {
     "typer": ("envlock/cli/",),
-    "rich": ("envlock/reports/text.py",),
+    "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
     "tensorflow": (),
     "numpy": (),
     "docker": (),
-    "requests": (),
+    "requests": ("envlock/web/",),
+    "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "urllib3": ("envlock/web/",),
     "jinja2": (),
 }
 PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
@@ -144,7 +146,7 @@ def test_a_command_parses_calls_prints_and_exits(name: str) -> None:
 
 
 def test_all_commands_were_looked_at() -> None:
-    assert {"capture", "diff", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
+    assert {"capture", "diff", "hashes", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
 
 
 def test_the_runtime_half_runs_on_python_3_8() -> None:

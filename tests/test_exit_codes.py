@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from envlock import cli
-from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, UsageError
+from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, OutsideError, UsageError
 from envlock.runtime.report import Report
 
 README = Path(__file__).resolve().parents[1] / "README.md"
-CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4}
+CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4, OutsideError: 5}
 
 
 def test_every_error_has_its_own_code() -> None:

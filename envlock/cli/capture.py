@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from envlock.cli import config as settings
+from envlock.cli.hashing import carry_over, find, found
 from envlock.cli.options import PythonOption, QuietOption, live, target
 from envlock.cli.output import emit, talk
 from envlock.lock.capture import capture as take
@@ -19,25 +20,33 @@ from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT, read_file
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
+]
+NewPolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        envvar="ENVLOCK_POLICY",
+        help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
+        "else strict.",
+        show_default=False,
+    ),
+]
+HashesOption = Annotated[
+    bool, typer.Option("--hashes", help="Also find the exact wheel of every package, as `envlock hash` does.")
+]
+CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
+
 
 def capture(
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            envvar="ENVLOCK_POLICY",
-            help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
-            "else strict.",
-            show_default=False,
-        ),
-    ] = None,
+    output: OutputOption = None,
+    policy: NewPolicyOption = None,
     python: PythonOption = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")] = False,
+    hashes: HashesOption = False,
+    check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the live environment into a lockfile.
@@ -50,24 +59,30 @@ def capture(
       envlock capture                            write ./envlock.lock, or renew the nearest one
       envlock capture -o gpu.lock -p same-arch   another file, another policy
       envlock capture --python .venv/bin/python  of an environment that has no envlock
+      envlock capture --hashes                   with the sha256 of every package's wheel
       envlock capture --check                    in CI: exit 1 when the committed lock is out of date
     """
     config = settings.load(Path.cwd())
     if output is not None and str(output) == "-":
         if check:
             raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
-        emit(dump(take(*settings.policy(policy, config, None), live(python))))
+        lock = take(*settings.policy(policy, config, None), live(python))
+        emit(dump(_with_hashes(lock, python, hashes, quiet)))
         return
     path = target(output, config)
-    lock = take(*settings.policy(policy, config, path), live(python))
-    data = dump(lock)
+    lock = carry_over(take(*settings.policy(policy, config, path), live(python)), path, python)
+    lock = _with_hashes(lock, python, hashes, quiet)
     if check:
-        _check(path, data, quiet)
+        _check(path, dump(lock), quiet)
         return
-    write_atomically(path, data)
+    write_atomically(path, dump(lock))
     talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
-    for sentence in warnings(lock):
-        talk(f"warning: {sentence}", quiet=quiet)
+    for sentence in [f"warning: {each}" for each in warnings(lock)] + (list(found(lock)) if hashes else []):
+        talk(sentence, quiet=quiet)
+
+
+def _with_hashes(lock: Lockfile, python: Path | None, wanted: bool, quiet: bool) -> Lockfile:
+    return find(lock, python, quiet=quiet) if wanted else lock
 
 
 def _check(path: Path, data: bytes, quiet: bool) -> None:
@@ -106,6 +121,9 @@ def _summary(lock: Lockfile) -> str:
     parts = [f"{len(facts.packages or {})} packages"]
     if facts.tensorflow is not None:
         parts.insert(0, f"TensorFlow {facts.tensorflow.version or '(version unknown)'}")
+    if lock.identity is not None:
+        proven = sum(each.wheel is not None for each in lock.identity.packages.values())
+        parts[-1] += f" ({proven} with a proven wheel)"
     if lock.unavailable:
         number = len(lock.unavailable)
         parts.append(f"{number} {'fact' if number == 1 else 'facts'} could not be told (`envlock show` lists them)")

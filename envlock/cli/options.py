@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from envlock.cli.config import Config
+from envlock.cli.output import talk
+from envlock.identity.proven import LeftOut
 from envlock.lock.interpreter import snapshot_of
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
@@ -46,7 +48,21 @@ PythonOption = Annotated[
         show_default=False,
     ),
 ]
+IndexOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index-url",
+        "-i",
+        envvar="ENVLOCK_INDEX_URL",
+        help="Ask this package index (may be repeated). Default: those of pip's and uv's settings.",
+        show_default=False,
+    ),
+]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no index: what can be told here only.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+RequireAllOption = Annotated[
+    bool, typer.Option("--require-all", help="Exit 1, and write nothing, when a package is left out.")
+]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
 
 
@@ -69,6 +85,18 @@ def one_of(value: str, choices: list[str], what: str) -> str:
     if value not in choices:
         raise UsageError(f"there is no {what} `{value}`", hint=f"there are: {', '.join(choices)}")
     return value
+
+
+def accept(left_out: list[LeftOut], done: str, *, require_all: bool, quiet: bool) -> None:
+    """Say which packages are not `done` (exported, vendored) and why; exit 1 where all of them were asked for."""
+    if not left_out:
+        return
+    number = f"{len(left_out)} {'package is' if len(left_out) == 1 else 'packages are'}"
+    talk(f"{'error' if require_all else 'warning'}: {number} not {done}:", quiet=quiet and not require_all)
+    for each in left_out:
+        talk(f"  {each}", quiet=quiet and not require_all)
+    if require_all:
+        raise typer.Exit(1)
 
 
 def read_document(lock: str | None, config: Config) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ def rows(text: str) -> list[Row]:
         FactError: it is not what the specification says.
     """
     try:
-        return [_row(fields) for fields in csv.reader(text.splitlines()) if fields]
+        return [_row(fields) for fields in csv.reader(io.StringIO(text, newline=""), strict=True) if fields]
     except (csv.Error, ValueError):
         raise FactError("its RECORD is not what the packaging specification says") from None
 

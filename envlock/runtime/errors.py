@@ -4,6 +4,7 @@
     +-- UsageError           2    the command line or the configuration asks for something that is not there
     +-- LockfileError        3    the lockfile cannot be read, is invalid, or newer than this envlock
     +-- FactError            4    a fact that the policy needs could not be collected
+    +-- OutsideError         5    container engine, registry or package index: not there, refused, or the build failed
     +-- EnvironmentMismatch  1    the live environment is not the locked one (also a RuntimeError)
 
 The codes are listed in the README; `tests/test_exit_codes.py` compares.
@@ -46,6 +47,12 @@ class FactError(EnvlockError):
     """A fact that the policy needs could not be collected, so neither yes nor no can be said."""
 
     exit_code = 4
+
+
+class OutsideError(EnvlockError):
+    """A container engine, a registry or a package index is not there, refused, or failed."""
+
+    exit_code = 5
 
 
 class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)

@@ -1,0 +1,79 @@
+"""Where wheels that were read once are kept: by their sha256, so that a name never stands for other bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from envlock.runtime.errors import UsageError
+
+
+class Kept(NamedTuple):
+    """A file of the cache: hash and size in bytes, computed from all that is there."""
+
+    sha256: str
+    size: int
+
+
+CHUNK = 1024 * 1024  # bytes
+
+
+def folder(environ: Mapping[str, str], home: Path) -> Path:
+    """Return the folder of envlock's cache.
+
+    Source: https://specifications.freedesktop.org/basedir-spec/latest/ (a relative XDG_CACHE_HOME is to be ignored)
+    """
+    named = environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if named.startswith("/") else home / ".cache") / "envlock"
+
+
+def wheel(cache: Path, sha256: str, name: str) -> Path:
+    """Return where the wheel of this hash is, or would be."""
+    return cache / "wheels" / sha256 / name
+
+
+def prepare(target: Path) -> None:
+    """Make the folder of a file in the cache, for this user only.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        hint = "set XDG_CACHE_HOME to a folder of yours, or use --no-cache"
+        raise UsageError(f"cannot make {target.parent}: {error.strerror}", hint=hint) from None
+
+
+def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
+    """Return what is there, hashed anew, when it is the file it should be; what is not is removed."""
+    if sha256 is None:
+        return None
+    try:
+        found = _read(target)
+    except OSError:
+        return None
+    if found.sha256 == sha256 and size in (None, found.size):
+        return found
+    target.unlink(missing_ok=True)
+    return None
+
+
+def _read(file: Path) -> Kept:
+    digest, size = hashlib.sha256(), 0
+    with file.open("rb") as stream:
+        while block := stream.read(CHUNK):
+            digest.update(block)
+            size += len(block)
+    return Kept(digest.hexdigest(), size)
+
+
+def rename(cache: Path, target: Path, sha256: str) -> Path:
+    """Move a file whose hash was not known before to where it belongs, and return that place."""
+    place = wheel(cache, sha256, target.name)
+    prepare(place)
+    target.replace(place)
+    target.parent.rmdir()
+    return place

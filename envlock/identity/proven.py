@@ -1,0 +1,75 @@
+"""What a lock proves: for each package the exact wheel, or the reason why there is none. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion
+from packaging.version import Version as Pep440
+
+from envlock.lock.identity import WheelFile
+from envlock.lock.models import Lockfile
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
+
+
+class Proven(NamedTuple):
+    """A package and the wheel it was installed from; `origin` is its direct URL, None when it came from an index."""
+
+    name: str
+    version: str
+    wheel: WheelFile
+    origin: str | None
+
+
+class LeftOut(NamedTuple):
+    """A package that is not among what was asked for, and why."""
+
+    name: str
+    version: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line, whatever the texts hold."""
+        return clean(f"{self.name} {self.version or '(version unknown)'}: {self.reason}")
+
+
+def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
+    """Return the packages whose wheel the lock proves and the others, both by name; `shown` names the lock.
+
+    Raises:
+        UsageError: the lock has no identities, or those of other packages than it has now.
+    """
+    if lock.identity is None:
+        raise UsageError(
+            f"lockfile {shown} does not say which files its packages came from", hint="add it with `envlock hash`"
+        )
+    facts, identities = lock.facts.packages or {}, lock.identity.packages
+    known: list[Proven] = []
+    others: list[LeftOut] = []
+    for name in sorted(facts.keys() | identities.keys()):
+        if name not in facts or name not in identities or facts[name].version != identities[name].version:
+            raise UsageError(
+                f"lockfile {shown} says of another {name} than it has now which file it came from",
+                hint="renew it with `envlock hash`",
+            )
+        version, wheel, origin = facts[name].version, identities[name].wheel, facts[name].origin
+        reason = identities[name].reason if wheel is None else _misfit(name, version, wheel.name)
+        if reason is not None or wheel is None or version is None:
+            others.append(LeftOut(name, version, reason or "no wheel of it is known"))
+        else:
+            known.append(Proven(name, version, wheel, None if origin is None else origin.url))
+    return known, others
+
+
+def _misfit(name: str, version: str | None, file: str) -> str | None:
+    """Return why no installer would take a wheel of this name for that package, or None."""
+    if version is None:
+        return "its version could not be told"
+    try:
+        package, release, _, _ = parse_wheel_filename(file)
+        fits = (package, release) == (name, Pep440(version))
+    except (InvalidWheelFilename, InvalidVersion):
+        return f"installers take no version `{version}` or no file called `{file}`"
+    return None if fits else f"its wheel is called `{file}`, as of another package or version"

@@ -1,0 +1,1 @@
+"""The only HTTP of envlock: bounded in time, in bytes and in attempts."""

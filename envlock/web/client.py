@@ -1,0 +1,378 @@
+"""Ask an index or a registry: `get` for what fits into memory, `stream` for files.
+
+Whatever the other side does, an answer or a `WebError` comes within a bounded time, and neither holds a secret:
+credentials go to the origin they are for and to no other, and no message shows them or a query.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import time
+import zlib
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from envlock import __version__
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
+from envlock.web import faults
+from envlock.web.faults import WebError, shown
+from envlock.web.patience import CURRENT, POOLS, Patience
+
+Credentials = Callable[[str], "tuple[str, str] | None"]
+"""Takes a URL, returns user and password for it."""
+
+T = TypeVar("T")
+REDIRECTS = (301, 302, 303, 307, 308)
+CHUNK = 64 * 1024
+SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")
+CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long, how often and how much; seconds unless it says otherwise.
+
+    Attributes:
+        connect: until the connection stands.
+        silence: one wait for the next byte.
+        answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
+        body: a stream's body.
+        window, floor: in every so many seconds of waiting, at least `floor` bytes a second.
+        attempts: at most, the first included.
+        backoff: before the second attempt; doubled each time.
+        retry_after: the longest wait that a server may ask for.
+        redirects: at most.
+        largest: bytes of a stream.
+    """
+
+    connect: float = 10
+    silence: float = 20
+    answer: float = 90
+    body: float = 6 * 3600
+    window: float = 30
+    floor: int = 1000
+    attempts: int = 4
+    backoff: float = 0.5
+    retry_after: float = 20
+    redirects: int = 5
+    largest: int = 64 * 1024**3
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer: the status, where it came from in the end, its headers (in any case) and its bytes."""
+
+    status: int
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An answer whose bytes come one after the other; `chunks` raises `WebError` where they break off."""
+
+    status: int
+    url: str
+    headers: Mapping[str, str]
+    chunks: Iterator[bytes]
+
+
+class Client:
+    """Asks over HTTP; threads may share it.
+
+    Args:
+        ca: file or folder with the certificates to trust. Default: what PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE
+            or SSL_CERT_FILE names, else the system's and those that requests brings.
+        credentials: user and password for a URL, where there are any; those that stand in a URL come first.
+        last_resort: the same, for a URL that was refused (401) without them: one that takes long, such as a keyring.
+        limits: how long, how often and how much.
+
+    Raises:
+        UsageError: there is no such file with certificates.
+    """
+
+    def __init__(
+        self,
+        *,
+        ca: str | None = None,
+        credentials: Credentials | None = None,
+        last_resort: Credentials | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._credentials = credentials or _nobody
+        self._last_resort = last_resort or _nobody
+        self._ca = ca or next(filter(None, map(os.environ.get, CA_VARIABLES)), None)
+        if self._ca is not None and not Path(self._ca).exists():
+            raise UsageError(f"the certificates to trust are not at {clean(self._ca)}", hint=faults.TRUST)
+        self._session = _Session()
+        self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._session.headers = {"User-Agent": f"envlock/{__version__}"}
+        adapter = _Adapter(trust_system=self._ca is None)
+        self._session.mount("https://", adapter)
+        self._session.mount("http://", adapter)
+
+    def get(
+        self, url: str, *, headers: Mapping[str, str] | None = None, limit: int, only: Container[int] | None = None
+    ) -> Answer:
+        """Return the answer, also one that says no (404, 403); `limit` is the largest body in bytes.
+
+        A body that the server has compressed is unpacked, unless `headers` ask for another `Accept-Encoding`. Where
+        `only` some statuses are of use, the body of an answer with another one is not read.
+
+        Raises:
+            WebError: there is no whole answer: not reached, not trusted, too slow, too large, broken off, or the
+                server fails (429, 500, 502, 503, 504) every time.
+        """
+        asked = {"Accept-Encoding": "gzip", **(headers or {})}
+
+        def whole(response: requests.Response, patience: Patience) -> Answer:
+            if only is not None and response.status_code not in only:
+                response.close()
+                return Answer(response.status_code, _url(response), response.headers, b"")
+            chunks = _chunks(response, patience, limit)
+            packed = response.headers.get("Content-Encoding", "identity").lower()
+            if asked["Accept-Encoding"] == "gzip" and packed in ("gzip", "x-gzip"):
+                chunks = _unpacked(chunks, limit, _url(response))
+            elif asked["Accept-Encoding"] == "gzip" and packed != "identity":
+                raise faults.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not asked for")
+            return Answer(response.status_code, _url(response), response.headers, b"".join(chunks))
+
+        return self._attempts(url, asked, whole)
+
+    def stream(self, url: str, *, headers: Mapping[str, str] | None = None) -> AbstractContextManager[Stream]:
+        """Return a context manager that gives the answer as soon as its headers are there.
+
+        Its bytes are those that were sent: nothing is unpacked. What breaks off half way is not asked for again.
+
+        Raises:
+            WebError: as `get`, on entering; later, where the bytes break off, they come too slowly or too many.
+        """
+        return self._stream(url, {"Accept-Encoding": "identity", **(headers or {})})
+
+    @contextmanager
+    def _stream(self, url: str, headers: Mapping[str, str]) -> Iterator[Stream]:
+        response, patience = self._attempts(url, headers, lambda response, patience: (response, patience))
+        with closing(response):
+            patience.allow(self._limits.body)
+            chunks = _chunks(response, patience, self._limits.largest)
+            yield Stream(response.status_code, _url(response), response.headers, chunks)
+
+    def _attempts(self, url: str, headers: Mapping[str, str], read: Callable[[requests.Response, Patience], T]) -> T:
+        """Return what `read` makes of the first answer that is no passing failure."""
+        limits = self._limits
+        patience = Patience(seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor)
+        pause = limits.backoff
+        for attempt in range(1, limits.attempts + 1):
+            try:
+                return self._attempt(url, headers, patience, read)
+            except WebError as error:
+                wait = pause if error.wait is None else min(error.wait, limits.retry_after)
+                over = attempt == limits.attempts or time.monotonic() + wait >= patience.until
+                if over or not error.passing:
+                    raise
+            time.sleep(wait)
+            pause *= 2
+        raise AssertionError("unreachable")
+
+    def _attempt(
+        self, url: str, headers: Mapping[str, str], patience: Patience, read: Callable[[requests.Response, Patience], T]
+    ) -> T:
+        response = self._follow(url, headers, patience)
+        try:
+            if response.status_code in faults.AGAIN:
+                wait = faults.pause(response.headers.get("Retry-After"), time.time())
+                raise faults.refused(_url(response), response.status_code, wait)
+            return read(response, patience)
+        except BaseException:
+            response.close()
+            raise
+
+    def _follow(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
+        """Return the answer at the end of the redirects."""
+        url, login = _without_credentials(url)
+        known = login if any(login) else self._credentials(url)
+        response = self._redirects(url, headers, known, patience)
+        if response.status_code == HTTPStatus.UNAUTHORIZED and known is None:
+            known = self._last_resort(url)
+            if known is not None:
+                response.close()
+                return self._redirects(url, headers, known, patience)
+        return response
+
+    def _redirects(
+        self, url: str, headers: Mapping[str, str], login: tuple[str, str] | None, patience: Patience
+    ) -> requests.Response:
+        first = _origin(url)
+        for _ in range(self._limits.redirects + 1):
+            own = dict(headers) if _origin(url) == first else _harmless(headers)
+            if login is not None and _origin(url) == first and "authorization" not in map(str.lower, own):
+                own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
+            response = self._send(url, own, patience)
+            target = response.headers.get("Location")
+            if response.status_code not in REDIRECTS or target is None:
+                return response
+            response.close()
+            url = _target(url, target)
+        raise WebError(
+            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects", hint=faults.ADDRESS
+        )
+
+    def _send(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
+        patience.begin()
+        token = CURRENT.set(patience)
+        try:
+            left = patience.left()
+            return self._session.get(
+                url,
+                headers=headers,
+                stream=True,
+                allow_redirects=False,
+                timeout=(min(self._limits.connect, left), left),
+                verify=self._ca or True,
+            )
+        except faults.BROKEN as error:
+            raise faults.failure(url, error, patience.verdict) from None
+        finally:
+            CURRENT.reset(token)
+
+
+class _Session(requests.Session):
+    def get_redirect_target(self, response: requests.Response) -> None:
+        """Say that there is none: requests would read the whole body of a redirect, however long, to prepare it."""
+
+
+class _Adapter(HTTPAdapter):
+    """Connections that keep to our patience and trust what the system trusts."""
+
+    def __init__(self, *, trust_system: bool) -> None:
+        self._trust_system = trust_system
+        super().__init__(pool_connections=16, pool_maxsize=16)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **kwargs, **self._context())
+        self.poolmanager.pool_classes_by_scheme = POOLS
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **kwargs, **self._context())
+        if not proxy.lower().startswith("socks"):  # those bring connections of their own
+            manager.pool_classes_by_scheme = POOLS
+        return manager
+
+    def _context(self) -> dict[str, Any]:
+        """Return a context that trusts the system's certificates; requests adds its own."""
+        return {"ssl_context": ssl.create_default_context()} if self._trust_system else {}
+
+
+def refusal(answer: Answer | Stream) -> WebError:
+    """Return the error for an answer whose status is not the one that was needed."""
+    return faults.refused(answer.url, answer.status)
+
+
+def _nobody(url: str) -> None:
+    """Know no credentials."""
+
+
+def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _chunks(response: requests.Response, patience: Patience, limit: int) -> Iterator[bytes]:
+    """Yield the body as it was sent, and notice when it is not whole."""
+    url = _url(response)
+    length = response.headers.get("Content-Length", "")
+    wanted = int(length) if length.isdecimal() and "Transfer-Encoding" not in response.headers else None
+    if wanted is not None and wanted > limit:
+        raise faults.too_large(url, limit)
+    received = 0
+    try:
+        for chunk in response.raw.stream(CHUNK, decode_content=False):
+            received += len(chunk)
+            if received > limit:
+                raise faults.too_large(url, limit)
+            yield chunk
+    except faults.BROKEN as error:
+        response.close()
+        raise faults.failure(url, error, patience.verdict, received, wanted) from None
+    if wanted is not None and received != wanted:
+        raise faults.broken_off(url, received, wanted)
+
+
+def _unpacked(chunks: Iterator[bytes], limit: int, url: str) -> Iterator[bytes]:
+    packer = zlib.decompressobj(wbits=31)
+    size = 0
+    try:
+        for chunk in chunks:
+            part = packer.decompress(chunk, limit + 1 - size)
+            size += len(part)
+            if size > limit:
+                raise faults.too_large(url, limit)
+            yield part
+    except zlib.error:
+        raise faults.garbled(url, "its gzip data are damaged") from None
+    if not packer.eof:
+        raise faults.garbled(url, "its gzip data break off")
+
+
+def _url(response: requests.Response) -> str:
+    return response.url or ""
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or ""), parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
+    """Return the URL without user and password, and these."""
+    try:
+        parts = urlsplit(url)
+        _origin(url)  # a port that is no number
+    except ValueError:
+        raise faults.no_address(url) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise faults.no_address(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, fragment="")), (
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+    )
+
+
+def _target(url: str, location: str) -> str:
+    """Return where a redirect leads, without what it says of users.
+
+    Raises:
+        WebError: nowhere, or out of https.
+    """
+    try:
+        target, _ = _without_credentials(urljoin(url, location))
+    except (ValueError, WebError):
+        raise WebError(
+            f"{shown(url)} redirects to something that is no web address",
+            hint=faults.ADDRESS,
+        ) from None
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise WebError(
+            f"{shown(url)} redirects from https to {shown(target)}, which is not encrypted",
+            hint="it is not followed; ask whoever runs the server, or use another",
+        )
+    return target
+
+
+def _harmless(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in SECRET_HEADERS}

@@ -1,0 +1,164 @@
+"""What can go wrong between us and a server, as sentences without secrets."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import requests
+import urllib3
+
+from envlock.runtime.collectors.packages import public_url
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.report import clean
+
+BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
+"""What asking and reading can raise; ValueError: a header or a chunk's size that is none, a file that was closed."""
+
+AGAIN = (429, 500, 502, 503, 504)
+"""Statuses that may pass."""
+
+ADDRESS = "check the address of the index or registry"
+LATER = "try again later, or name another index or registry"
+NETWORK = "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
+PASSWORD = "give its user and password in ~/.netrc, in the keyring or in its URL"  # noqa: S105 (a hint, no password)
+TRUST = "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
+
+
+class WebError(OutsideError):
+    """A server did not answer, refused, or sent what is not an answer.
+
+    Attributes:
+        status: the status it sent, if it sent one.
+        passing: whether asking again may help.
+        wait: for how many seconds it wants to be left alone, where it says so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        status: int | None = None,
+        passing: bool = False,
+        wait: float | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.passing = passing
+        self.wait = wait
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be printed: without user, password, query and fragment."""
+    return clean(public_url(url) or "an address that cannot be shown")
+
+
+def refused(url: str, status: int, wait: float | None = None) -> WebError:
+    """Return the error for a status that is not what was asked for."""
+    known = status in HTTPStatus.__members__.values()
+    text = f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}"
+    passing = status in AGAIN
+    hint = PASSWORD if status in (401, 403) else LATER if passing else ADDRESS
+    return WebError(text, hint=hint, status=status, passing=passing, wait=wait)
+
+
+def no_address(url: str) -> WebError:
+    """Return the error for what is not the URL of a web page."""
+    return WebError(f"{shown(url)} is not a web address", hint="it begins with https:// and names a host")
+
+
+def too_large(url: str, limit: int) -> WebError:
+    """Return the error for an answer that does not end where the largest one would."""
+    return WebError(f"{shown(url)} sends more than {limit} bytes, which is too much for what it is", hint=ADDRESS)
+
+
+def garbled(url: str, why: str) -> WebError:
+    """Return the error for an answer that is none."""
+    return WebError(f"{shown(url)} sent what cannot be read: {why}", hint=ADDRESS)
+
+
+def broken_off(url: str, received: int, wanted: int | None) -> WebError:
+    """Return the error for a body that ended too early."""
+    total = "" if wanted is None else f" of {wanted}"
+    return WebError(f"{shown(url)} broke off after {received}{total} bytes", hint=LATER, passing=True)
+
+
+def failure(
+    url: str, error: Exception, verdict: str | None, received: int | None = None, wanted: int | None = None
+) -> WebError:
+    """Return the error for what went wrong with a connection.
+
+    Args:
+        url: what was asked.
+        error: what the libraries raised; nothing of its text is shown, which may hold the whole URL.
+        verdict: why patience ran out, if it did.
+        received, wanted: bytes of the body, once it had begun.
+    """
+    causes = list(_causes(error))
+    if verdict is not None:
+        return WebError(f"{shown(url)} is too slow: {verdict}", hint=LATER, passing=True)
+    if (trust := _no_trust(url, causes)) is not None and received is None:
+        return trust
+    if received is not None:
+        return broken_off(url, received, wanted)
+    if any(isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema) for cause in causes):
+        return no_address(url)
+    for kinds, why in _WHY:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
+    if any(isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError) for cause in causes):
+        return garbled(url, "it is no answer of a web server")
+    return WebError(f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True)
+
+
+_WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL), "the proxy does not let it through"),
+    ((socket.gaierror,), "its host has no address"),
+    ((ConnectionRefusedError,), "connection refused"),
+    ((requests.ConnectTimeout,), "no connection within the time"),
+    ((TimeoutError, requests.Timeout), "it does not answer"),
+    ((http.client.RemoteDisconnected,), "it closed the connection without an answer"),
+    ((ConnectionError, ssl.SSLEOFError), "the connection was cut"),
+)
+"""Exceptions from the most telling to the least, and what they mean."""
+
+
+def _no_trust(url: str, causes: list[BaseException]) -> WebError | None:
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = clean(str(getattr(cause, "verify_message", "") or "its certificate is not valid"))
+            return WebError(f"{shown(url)} is not trusted: {why}", hint=TRUST)
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            why = (cause.reason or "unknown").lower().replace("_", " ")
+            return WebError(f"{shown(url)} cannot be reached over TLS: {clean(why)}", hint=TRUST)
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those it was made from: the libraries wrap them in many ways."""
+    todo, seen = [error], set[int]()
+    while todo and len(seen) < 50:
+        one = todo.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        inner = [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
+        todo += [each for each in inner if isinstance(each, BaseException)]
+
+
+def pause(text: str | None, now: float) -> float | None:
+    """Return the seconds that a Retry-After header asks for; None where it asks for nothing that can be read."""
+    if text is None:
+        return None
+    if text.strip().isascii() and text.strip().isdigit():
+        return float(text[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
