@@ -25,7 +25,7 @@ from envlock.runtime.report import clean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.base import Chosen
-    from envlock.containers.build import Engine
+    from envlock.containers.engines import Engine
     from envlock.containers.plan import BuildPlan
 
 ENGINES = ("auto", "buildx", "docker")

@@ -14,10 +14,6 @@ import typer
 from envlock.cli.output import talk
 from envlock.cli.progress import bar
 from envlock.identity import cache
-from envlock.identity.environment import environment
-from envlock.identity.keep import everything_installed, kept, with_identity
-from envlock.identity.online import online
-from envlock.identity.prove import prove
 from envlock.lock.document import load
 from envlock.lock.models import Lockfile
 from envlock.reports import FORMATS
@@ -53,6 +49,12 @@ def find(
         OutsideError: an index failed, or contradicts itself.
         UsageError: there is no such interpreter, or no such index.
     """
+    # here and not above: what talks to an index takes a quarter of a second to import, and most commands need none
+    from envlock.identity.environment import environment
+    from envlock.identity.keep import everything_installed, with_identity
+    from envlock.identity.online import online
+    from envlock.identity.prove import prove
+
     place = environment(python)
     packages = everything_installed(lock, place)
     known = lock.identity.packages if lock.identity is not None else {}
@@ -70,6 +72,9 @@ def carry_over(lock: Lockfile, path: Path, python: Path | None) -> Lockfile:
         earlier = None
     if earlier is None:
         return lock
+    from envlock.identity.environment import environment
+    from envlock.identity.keep import everything_installed, kept, with_identity
+
     return with_identity(lock, kept(earlier, everything_installed(lock, environment(python))))
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from envlock.containers.base import Chosen
+from envlock.containers.engines import Built, Engine
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
-from envlock.containers.verification import Finished, Verdict, answer, differing, verify
+from envlock.containers.verification import Verdict, answer, differing, verify
 from envlock.lock.document import validate
 from envlock.lock.image import Image
 from envlock.lock.models import Lockfile
@@ -25,67 +26,6 @@ EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ac
 
 CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
 """What of an image's config says how it runs; the rest says when and by whom it was built."""
-
-
-class Built(Protocol):
-    """An image that a builder made."""
-
-    @property
-    def image_id(self) -> str:
-        """Digest of its config."""
-        ...
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """Digests of its layers, unpacked."""
-        ...
-
-    @property
-    def engine(self) -> str:
-        """Which builder."""
-        ...
-
-    @property
-    def engine_version(self) -> str:
-        """Of the builder."""
-        ...
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Its config."""
-        ...
-
-
-class Engine(Protocol):
-    """A container engine."""
-
-    def build(
-        self,
-        context: Path,
-        *,
-        tag: str | None,
-        labels: Mapping[str, str],
-        epoch: int,
-        platform: str | None,
-        network: str,
-        on_line: Callable[[str], None],
-        no_cache: bool,
-    ) -> Built:
-        """Build a context."""
-        ...
-
-    def run(
-        self,
-        image: str,
-        argv: list[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        entrypoint: list[str] | None = None,
-    ) -> Finished:
-        """Run a container to its end, and remove it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +49,7 @@ class Outcome:
 
 
 def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Callable[[str], None]) -> Outcome:
-    """Build an image and verify it inside.
+    """Build an image and verify it inside; it gets its name, if any, when it is the locked environment.
 
     Raises:
         LockfileError: something of the lock must not enter an image.
@@ -120,6 +60,8 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Call
     verdict = None
     if plan.verified and plan.lock is not None:
         verdict = verify(json.loads(plan.lock), partial(engine.run, built.image_id, gpus=wish.gpus))
+    if wish.tag is not None and (verdict is None or verdict.image.match):
+        engine.tag(built.image_id, wish.tag)
     return Outcome(built, verdict, _section(plan, chosen, built))
 
 
@@ -156,8 +98,6 @@ def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Cal
         write_context(plan, wish.wheelhouse, context)
         return engine.build(
             context,
-            tag=wish.tag,
-            labels={},
             epoch=plan.epoch,
             platform=chosen.kept.platform,
             network=wish.network,

@@ -5,33 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from envlock.containers.engines import Finished
 from envlock.data.containers import image_table
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.policy import matches
 from envlock.runtime.report import INFO, Report, clean
 from envlock.runtime.verify import judge
-
-
-class Finished(Protocol):
-    """A container that ran."""
-
-    @property
-    def exit_code(self) -> int:
-        """Of its program."""
-        ...
-
-    @property
-    def stdout(self) -> str:
-        """What it printed."""
-        ...
-
-    @property
-    def stderr(self) -> str:
-        """What it said."""
-        ...
 
 
 Run = Callable[[list[str]], Finished]

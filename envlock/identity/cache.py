@@ -5,9 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from envlock.identity.download import Downloaded
 from envlock.runtime.errors import UsageError
+
+
+class Kept(NamedTuple):
+    """A file of the cache: hash and size in bytes, computed from all that is there."""
+
+    sha256: str
+    size: int
+
 
 CHUNK = 1024 * 1024  # bytes
 
@@ -39,7 +47,7 @@ def prepare(target: Path) -> None:
         raise UsageError(f"cannot make {target.parent}: {error.strerror}", hint=hint) from None
 
 
-def sound(target: Path, sha256: str | None, size: int | None) -> Downloaded | None:
+def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     """Return what is there, hashed anew, when it is the file it should be; what is not is removed."""
     if sha256 is None:
         return None
@@ -53,13 +61,13 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Downloaded | No
     return None
 
 
-def _read(file: Path) -> Downloaded:
+def _read(file: Path) -> Kept:
     digest, size = hashlib.sha256(), 0
     with file.open("rb") as stream:
         while block := stream.read(CHUNK):
             digest.update(block)
             size += len(block)
-    return Downloaded(digest.hexdigest(), size)
+    return Kept(digest.hexdigest(), size)
 
 
 def rename(cache: Path, target: Path, sha256: str) -> Path:

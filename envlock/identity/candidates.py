@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from packaging.tags import Tag, parse_tag
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from envlock.identity.index import IndexFile
+
+@dataclass(frozen=True)
+class IndexFile:
+    """A file that an index offers, as the index describes it: nothing of this is verified.
+
+    Attributes:
+        name: of the file.
+        url: where it is; without user and password, but perhaps with a query that holds a signature.
+        sha256, size: None where the index does not tell.
+        yanked: its maintainers ask not to use it.
+        metadata_sha256: of the METADATA file that lies beside it (`.metadata`), if the index tells.
+        index_url: of the index.
+    """
+
+    name: str
+    url: str
+    sha256: str | None = None
+    size: int | None = None
+    yanked: bool = False
+    metadata_sha256: str | None = None
+    index_url: str = ""
 
 
 class Choice(NamedTuple):

@@ -11,17 +11,16 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, UnsupportedRepoVersionError
 from pypi_simple.html_stream import parse_links_stream
 
+from envlock.identity.candidates import IndexFile
 from envlock.identity.indexes import Index
 from envlock.runtime.report import clean
 from envlock.web.client import Client, refusal
@@ -39,28 +38,6 @@ ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".egg", ".
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARSING = threading.Lock()  # `catch_warnings` is not for threads; parsing would not be faster in two of them anyway
-
-
-@dataclass(frozen=True)
-class IndexFile:
-    """A file that an index offers, as the index describes it: nothing of this is verified.
-
-    Attributes:
-        name: of the file.
-        url: where it is; without user and password, but perhaps with a query that holds a signature.
-        sha256, size: None where the index does not tell.
-        yanked: its maintainers ask not to use it.
-        metadata_sha256: of the METADATA file that lies beside it (`.metadata`), if the index tells.
-        index_url: of the index.
-    """
-
-    name: str
-    url: str
-    sha256: str | None
-    size: int | None
-    yanked: bool
-    metadata_sha256: str | None
-    index_url: str
 
 
 def files(client: Client, index: Index, project: str) -> list[IndexFile]:
@@ -93,8 +70,6 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
             offered = list(_json(body, url, project) if start == b"{" else _html(body, url, project))
     except UnsupportedRepoVersionError:
         raise _no_page(url, "its version of the protocol is too new", "look for a newer envlock") from None
-    except InvalidVersion:
-        raise _no_page(url, "its version is none") from None
     return [file for each in offered if (file := _file(each, index)) is not None]
 
 
@@ -181,7 +156,8 @@ def _local(index: Index, project: str) -> list[IndexFile]:
             page = place if place.is_file() else place / "index.html"
             found = _page(_read(page), page.absolute().as_uri(), index, project)
         else:
-            found = [_on_disk(each, index) for each in sorted(place.iterdir()) if each.name.endswith(ARCHIVES)]
+            archives = (each for each in sorted(place.iterdir()) if each.name.endswith(ARCHIVES))
+            found = [_on_disk(each, index) for each in archives if each.is_file()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from envlock.identity import cache, credentials, index, settings
-from envlock.identity.download import download
-from envlock.identity.index import IndexFile
+from envlock.identity.candidates import IndexFile
+from envlock.identity.download import Downloaded, download
 from envlock.identity.indexes import Index
 from envlock.identity.remote import record_of, wheel_record
 from envlock.runtime.errors import OutsideError
@@ -25,6 +25,13 @@ class Whole(NamedTuple):
     record: str
 
 
+class Glance(NamedTuple):
+    """What was seen of a file by reading parts of it: its RECORD, and its size in bytes."""
+
+    record: str
+    size: int
+
+
 @dataclass(frozen=True)
 class Online:
     """Every index that is asked, and the folder in which whole wheels are kept by their hash."""
@@ -34,23 +41,26 @@ class Online:
     cache: Path
 
     def files(self, name: str) -> list[IndexFile]:
-        """Return what all indexes offer under a normalised name; the same file is named once."""
+        """Return what all indexes offer under a normalised name; the same file is named once.
+
+        The one on the web, where there is one: a lock that names a folder of this machine is of no use elsewhere.
+        """
         found: dict[tuple[str, str | None], IndexFile] = {}
-        for each in self.indexes:
+        for each in sorted(self.indexes, key=lambda index: index.url.startswith("file:")):
             for file in index.files(self.client, each, name):
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 
-    def record(self, file: IndexFile) -> str | None:
-        """Return the RECORD of a wheel; None where only the whole file is to be had."""
-        data = wheel_record(self.client, file)
-        return None if data is None else _text(data, file)
+    def glance(self, file: IndexFile) -> Glance | None:
+        """Return the RECORD of a wheel and its size; None where only the whole file is to be had."""
+        seen = wheel_record(self.client, file)
+        return None if seen is None else Glance(_text(seen.record, file), seen.size)
 
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
         wanted = file.sha256 or f"unknown-{secrets.token_hex(8)}"
         target = cache.wheel(self.cache, wanted, file.name)
-        known = cache.sound(target, file.sha256, file.size)
+        known: cache.Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
         if known is None:
             cache.prepare(target)
             known = download(self.client, file.url, target, sha256=file.sha256, size=file.size)

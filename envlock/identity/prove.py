@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import Distribution
 from typing import Any, Literal, NamedTuple, Protocol
 
-from envlock.identity.candidates import choose
+from envlock.identity.candidates import IndexFile, choose
 from envlock.identity.environment import record_of
-from envlock.identity.index import IndexFile
 from envlock.identity.record import content, difference, digest, rows
 from envlock.lock.identity import Identity, PackageIdentity, WheelFile
 from envlock.runtime.collectors.packages import public_url
@@ -27,12 +26,12 @@ NO_RECORD = "it has no RECORD, so it was not installed from a wheel (by the syst
 Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
 
-class Fetched(Protocol):
-    """A whole file that was read."""
+class Seen(Protocol):
+    """What reading parts of a wheel told."""
 
     @property
-    def sha256(self) -> str:
-        """Of all its bytes."""
+    def record(self) -> str:
+        """Its RECORD."""
         ...
 
     @property
@@ -40,9 +39,13 @@ class Fetched(Protocol):
         """In bytes."""
         ...
 
+
+class Whole(Seen, Protocol):
+    """What reading all of a wheel told; the RECORD is in these very bytes."""
+
     @property
-    def record(self) -> str:
-        """The RECORD in these very bytes."""
+    def sha256(self) -> str:
+        """Of all its bytes."""
         ...
 
 
@@ -53,11 +56,11 @@ class Index(Protocol):
         """Return what all indexes offer under a normalised name."""
         ...
 
-    def record(self, file: IndexFile) -> str | None:
-        """Return the RECORD of a remote wheel without reading all of it, or None where that cannot be done."""
+    def glance(self, file: IndexFile) -> Seen | None:
+        """Return the RECORD of a wheel without reading all of it, or None where that cannot be done."""
         ...
 
-    def fetch(self, file: IndexFile) -> Fetched:
+    def fetch(self, file: IndexFile) -> Whole:
         """Read a whole file."""
         ...
 
@@ -198,13 +201,13 @@ def _try(
     each: Installed, wheel: IndexFile, index: Index, trust_index: bool
 ) -> tuple[PackageIdentity | None, str | None]:
     """Return the identity that this wheel proves, or why it is not the one."""
-    early = index.record(wheel)
+    early = index.glance(wheel)
     if early is not None:
-        why = _difference(each, wheel, early)
+        why = _difference(each, wheel, early.record)
         if why is not None:
             return None, why
-        if trust_index and wheel.sha256 is not None and wheel.size is not None:
-            return _proven(each, wheel, "record", wheel.sha256, wheel.size), None
+        if trust_index and wheel.sha256 is not None:
+            return _proven(each, wheel, "record", wheel.sha256, early.size), None
     whole = index.fetch(wheel)
     why = _difference(each, wheel, whole.record)
     if why is None:

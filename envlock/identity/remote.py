@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from envlock.identity.index import IndexFile, local_path
+from envlock.identity.candidates import IndexFile
+from envlock.identity.index import local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, refusal
@@ -170,15 +171,23 @@ def remote_file(client: Client, url: str) -> BlockFile:
     return file
 
 
-def wheel_record(client: Client, file: IndexFile) -> bytes | None:
-    """Return the RECORD of a wheel on an index; None where the server sends only whole files.
+class Glimpse(NamedTuple):
+    """What was seen of a wheel without reading all of it: its RECORD, and its size in bytes."""
+
+    record: bytes
+    size: int
+
+
+def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
+    """Return the RECORD and the size of a wheel on an index; None where the server sends only whole files.
 
     Raises:
         BadWheel: what it sends is no sound wheel.
         WebError: it cannot be reached, refuses, or sends something else than it was asked for.
     """
     if file.url.startswith("file:"):
-        return record_of(local_path(file.url))
+        path = local_path(file.url)
+        return Glimpse(record_of(path), path.stat().st_size)
     try:
         remote = remote_file(client, file.url)
     except NoRanges:
@@ -187,7 +196,7 @@ def wheel_record(client: Client, file: IndexFile) -> bytes | None:
         raise BadWheel(
             f"{clean(file.name)} has {remote.size} bytes, and its index says {file.size}", hint="use another index"
         )
-    return _record(remote)
+    return Glimpse(_record(remote), remote.size)
 
 
 def record_of(wheel: Path | BinaryIO) -> bytes:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from envlock.identity.index import IndexFile
+from envlock.identity.candidates import IndexFile
+from envlock.identity.online import Glance, Whole
 from envlock.identity.prove import Installed, installed, prove
 from envlock.identity.record import content, digest, rows
 from envlock.lock.identity import PackageIdentity, WheelFile
@@ -24,15 +25,6 @@ CONTENT = digest(COMMON)
 SIX = Installed("six", "1.17.0", ("py2-none-any", "py3-none-any"), "index", None, COMMON, None)
 WHEEL = "six-1.17.0-py2.py3-none-any.whl"
 HASH = hashlib.sha256(b"the wheel").hexdigest()
-
-
-@dataclass
-class Read:
-    """What fetching a whole file gives."""
-
-    sha256: str
-    size: int
-    record: str
 
 
 @dataclass
@@ -51,13 +43,13 @@ class FakeIndex:
             raise self.error
         return [file(each) for each in self.records]
 
-    def record(self, file: IndexFile) -> str | None:
+    def glance(self, file: IndexFile) -> Glance | None:
         self.asked.append(f"RECORD of {file.name}")
-        return self.records[file.name] if self.ranges else None
+        return Glance(self.records[file.name], 9) if self.ranges else None
 
-    def fetch(self, file: IndexFile) -> Read:
+    def fetch(self, file: IndexFile) -> Whole:
         self.asked.append(f"all of {file.name}")
-        return Read(HASH, 9, self.whole.get(file.name, self.records[file.name]))
+        return Whole(HASH, 9, self.whole.get(file.name, self.records[file.name]))
 
 
 def file(name: str, **changes: Any) -> IndexFile:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 Reply = Callable[["Request", socket.socket], None]
-CONNECTIONS = 200  # a test that makes more is wrong
+CONNECTIONS = 2000  # a test that makes more is wrong
 SECONDS = 20
 
 

@@ -204,6 +204,26 @@ def test_credentials_stay_within_their_origin() -> None:
     assert sent == ["Basic dXNAZXI6cMOkc3M="] * 2
 
 
+def _private(request: Request, sock: socket.socket) -> None:
+    known = request.headers.get("authorization") == "Basic dXNlcjpzM2NyZXQ="
+    sock.sendall(answer(b"in") if known else answer(b"", "401 Unauthorized"))
+
+
+def test_the_last_resort_is_asked_when_refused() -> None:
+    asked: list[str] = []
+
+    def keyring(url: str) -> tuple[str, str]:
+        asked.append(url)
+        return "user", "s3cret"
+
+    with hostile(_private) as server:
+        assert Client(last_resort=keyring, limits=QUICK).get(server.url("/a"), limit=KB).body == b"in"
+        refused = Client(credentials=lambda url: ("user", "old"), last_resort=keyring, limits=QUICK)
+        assert refused.get(server.url("/b"), limit=KB).status == 401
+        assert Client(last_resort=lambda url: None, limits=QUICK).get(server.url("/c"), limit=KB).status == 401
+    assert asked == [server.url("/a")]
+
+
 def test_a_redirect_gives_no_credentials() -> None:
     with hostile(always(answer(b"in"))) as other:
         target = other.url().replace("://", "://user:s3cret@")

@@ -26,8 +26,7 @@ PACKAGES = ["docker-registry/bookworm"]
 USER, KEY = "$oauthtoken", "the-only-key"
 """As for nvcr.io, the user's name is this word and the key is what counts. With them everything is allowed."""
 
-HOSTS = ("nvcr.io", "registry-1.docker.io", "auth.docker.io", "docker.io", "authn.nvidia.com")
-TOKENS_HOST = "authn.nvidia.com"
+HOSTS = ("nvcr.io", "registry-1.docker.io", "docker.io")
 PUBLIC = re.compile(r"nvidia/|library/")
 """What anybody may pull: repositories whose name begins so."""
 
@@ -35,15 +34,18 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
 
 
-def configuration(folder: Path, address: str) -> str:
-    """Return docker-registry's configuration; its files lie in `folder`."""
+def configuration(folder: Path, address: str, tokens_address: str) -> str:
+    """Return docker-registry's configuration; its files lie in `folder`.
+
+    The token server has no name: with BuildKit it is the client that asks it, outside the engine's name space.
+    """
     return f"""\
 version: 0.1
 log: {{level: warn}}
 storage: {{filesystem: {{rootdirectory: {folder}/data}}, delete: {{enabled: true}}}}
 http: {{addr: "{address}:443", secret: bed, tls: {{certificate: {folder}/server.crt, key: {folder}/server.key}}}}
 auth:
-  token: {{realm: "https://{TOKENS_HOST}/token", service: bed, issuer: bed, rootcertbundle: {folder}/ca.crt}}
+  token: {{realm: "https://{tokens_address}/token", service: bed, issuer: bed, rootcertbundle: {folder}/ca.crt}}
 """
 
 

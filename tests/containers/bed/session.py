@@ -183,7 +183,7 @@ def _registry(place: Path, programs: Path) -> dict[str, str]:
     address, tokens_address = prefix, prefix.replace("127.77", "127.78")
     home = place / "registry"
     certificates.write(home, registry.HOSTS, [address, tokens_address])
-    (home / "config.yml").write_text(registry.configuration(home, address))
+    (home / "config.yml").write_text(registry.configuration(home, address, tokens_address))
     serve = [f"{programs}/usr/bin/docker-registry", "serve", f"{home}/config.yml"]
     pids = [engine.spawn(serve, home / "registry.log", {"OTEL_TRACES_EXPORTER": "none"}).pid]
     tokens = [sys.executable, "-m", "tests.containers.bed.registry", str(home), tokens_address]
@@ -195,8 +195,7 @@ def _registry(place: Path, programs: Path) -> dict[str, str]:
     (etc / "docker/certs.d/nvcr.io/ca.crt").write_bytes(trusted)
     system = Path("/etc/ssl/certs/ca-certificates.crt")
     (place / "bundle.crt").write_bytes((system.read_bytes() if system.exists() else b"") + trusted)
-    names = [(tokens_address if host == registry.TOKENS_HOST else address, host) for host in registry.HOSTS]
-    hosts = Path("/etc/hosts").read_text() + "".join(f"{where} {host}\n" for where, host in names)
+    hosts = Path("/etc/hosts").read_text() + "".join(f"{address} {host}\n" for host in registry.HOSTS)
     (etc / "hosts").write_text(hosts)
     return {"address": address, "tokens_address": tokens_address}
 

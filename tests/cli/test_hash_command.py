@@ -1,0 +1,156 @@
+"""`envlock hash` and `capture --hashes` on a small real environment and an index of our own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.identity.server import IndexServer, index_server
+from tests.identity.wheels import make_wheel
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[IndexServer]:
+    """Return a running index with the wheel of `thing`, and nothing of `other`."""
+    make_wheel(tmp_path / "index")
+    with index_server(tmp_path / "index") as server:
+        yield server
+
+
+@pytest.fixture
+def python(index: IndexServer, tmp_path: Path) -> Path:
+    """Return the interpreter of an environment in which `thing` and `other` are installed."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3.*/site-packages"))
+    for wheel in (next(index.folder.iterdir()), make_wheel(tmp_path / "elsewhere", "other")):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+        next(site.glob(f"{wheel.name.split('-')[0]}*.dist-info")).joinpath("INSTALLER").write_text("pip\n")
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def asking(index: IndexServer, tmp_path: Path) -> dict[str, str]:
+    """Return the variables with which only our index is asked, and the cache is our own."""
+    return {"ENVLOCK_INDEX_URL": index.url, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_CONFIG_FILE": "/dev/null"}
+
+
+@pytest.fixture
+def captured(envlock: Command, python: Path) -> Path:
+    """Return the lock of the environment, without hashes."""
+    assert envlock("capture", "--python", str(python)).returncode == 0
+    return envlock.folder / "envlock.lock"
+
+
+def packages(lock: Path) -> dict[str, Any]:
+    """Return what a lock says of the wheels."""
+    found: dict[str, Any] = json.loads(lock.read_bytes())["identity"]["packages"]
+    return found
+
+
+OTHER = "other 1.0: other is on no index that was asked; only the hashes of its files are known"
+
+
+def test_hash_writes_what_is_proven_and_says_why_the_rest_is_not(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    done = envlock("hash", "--python", str(python), environ=asking)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"1 of 2 packages have a proven wheel\n  {OTHER}\n"
+    thing = packages(captured)["thing"]
+    assert (thing["proof"], thing["wheel"]["url"]) == ("file", index.file_url("thing-1.0-py3-none-any.whl"))
+    assert envlock("verify", "--python", str(python)).returncode == 0
+    assert envlock("show", "-f", "json").stdout == captured.read_text()
+
+
+def test_hashing_twice_writes_the_same_bytes(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str]
+) -> None:
+    for _ in range(2):
+        assert envlock("hash", "-q", "--python", str(python), environ=asking).stderr == ""
+    first = captured.read_bytes()
+    assert envlock("capture", "--check", "--python", str(python)).stderr == f"{captured} is up to date\n"
+    again = envlock("hash", "-", "-q", "--python", str(python), environ=asking, stdin=first)
+    assert again.stdout.encode() == first
+
+
+def test_capture_with_hashes_is_both_in_one(envlock: Command, python: Path, asking: dict[str, str]) -> None:
+    done = envlock("capture", "--hashes", "--python", str(python), environ=asking)
+    wrote = "wrote envlock.lock: 2 packages (1 with a proven wheel), policy strict"
+    assert (done.returncode, done.stderr) == (0, f"{wrote}\n1 of 2 packages have a proven wheel\n  {OTHER}\n")
+
+
+def test_a_new_capture_keeps_what_is_still_true(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str]
+) -> None:
+    envlock("hash", "--python", str(python), environ=asking)
+    before = captured.read_bytes()
+    assert envlock("capture", "--python", str(python)).returncode == 0
+    assert captured.read_bytes() == before
+    record = next(python.parents[1].rglob("thing-1.0.dist-info/RECORD"))
+    record.write_text(record.read_text().replace("thing.py,sha256=", "thing.py,sha256=x"))
+    assert envlock("capture", "--python", str(python)).returncode == 0
+    assert set(packages(captured)) == {"other"}
+
+
+def test_other_packages_than_the_locked_ones_are_refused(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    before = captured.read_bytes()
+    folder = next(python.parents[1].rglob("thing-1.0.dist-info"))
+    folder.rename(folder.with_name("thing-2.0.dist-info"))
+    done = envlock("hash", "--python", str(python), environ=asking)
+    assert done.returncode == 1
+    assert "  x packages.thing.version is 2.0 live, the lock has 1.0\n" in done.stderr
+    assert done.stderr.endswith("nothing was written: the lock is of other packages (`envlock capture` renews it)\n")
+    assert (captured.read_bytes(), index.requests) == (before, [])
+
+
+def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    before = captured.read_bytes()
+    index.troubles.add("wrong hash")
+    done = envlock("hash", "--python", str(python), environ=asking)
+    url = index.file_url("thing-1.0-py3-none-any.whl")
+    assert done.returncode == 5
+    assert done.stderr.startswith(f"error: thing: {url} is not the file that was meant: its sha256 is ")
+    assert done.stderr.endswith("\nhint: nothing of it is kept; take it from another index\n")
+    assert captured.read_bytes() == before
+
+
+def test_offline_asks_nobody(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
+) -> None:
+    done = envlock("hash", "--offline", "--python", str(python), environ=asking)
+    reason = "no index was asked (--offline)"
+    expected = f"0 of 2 packages have a proven wheel\n  other 1.0: {reason}\n  thing 1.0: {reason}\n"
+    assert (done.returncode, done.stderr, index.requests) == (0, expected, [])
+    assert packages(captured)["thing"]["content"] is not None
+
+
+def test_trust_index_leaves_the_wheel_where_it_is(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], tmp_path: Path
+) -> None:
+    done = envlock("hash", "--trust-index", "--python", str(python), environ=asking)
+    words = "1 of 2 packages have a proven wheel (1 by the index's word for the hash)"
+    assert done.stderr == f"{words}\n  {OTHER}\n"
+    assert packages(captured)["thing"]["proof"] == "record"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_no_cache_keeps_no_wheel(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str], tmp_path: Path
+) -> None:
+    assert envlock("hash", "--no-cache", "--python", str(python), environ=asking).returncode == 0
+    assert packages(captured)["thing"]["proof"] == "file"
+    assert not (tmp_path / "cache").exists()

@@ -1,0 +1,229 @@
+"""`envlock vendor` as a shell sees it, against a server on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.identity.file_server import breaking, files, part
+from tests.identity.identified import doubt, lock_document, proof, wheel
+from tests.locks import encode
+from tests.web.hostile import Hostile, Request, always, answer
+
+SIZE = 400_000
+CONTENT = {f"{name}-1.0-py3-none-any.whl": os.urandom(SIZE) for name in ("aa", "bb")}
+AA, BB = CONTENT
+PATHS = {f"/files/{name}": content for name, content in CONTENT.items()}
+AGAIN = "hint: run it again: the others are kept, and a download that broke off goes on\n"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Return variables under which no setting of this machine counts."""
+    nobody = {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "PIP_NO_INDEX": "1"}
+    return {**nobody, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+
+
+def _lock(folder: Path, server: Hostile, changes: Mapping[str, Any] | None = None, **more: Any) -> None:
+    """Write a lock of `aa` and `bb`, and of what else is given."""
+    known = {
+        name[:2]: proof("1.0", wheel(name, content, **{"url": server.url(f"/files/{name}"), **(changes or {})}))
+        for name, content in CONTENT.items()
+    }
+    (folder / "envlock.lock").write_bytes(encode(lock_document({**known, **more})))
+
+
+def _house(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (folder / "wheelhouse").iterdir()}
+
+
+def test_it_fetches_what_is_proven_and_says_what_is_not(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    with files(PATHS) as server:
+        _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install\u2028oops"))
+        first = envlock("vendor", environ=environ)
+        second = envlock("vendor", environ=environ)
+        other = envlock("vendor", "-o", "deep/other", environ=environ)
+        silent = envlock("vendor", "-q", "--no-cache", "-o", "third", environ=environ)
+    left_out = "warning: 1 package is not vendored:\n  mine 0.1: it is an editable install\\u2028oops\n"
+    assert (first.returncode, first.stdout) == (0, "")
+    lines = first.stderr.removeprefix(left_out).splitlines()
+    assert sorted(lines[:2]) == [f"fetched {AA}", f"fetched {BB}"]
+    assert lines[2:] == ["wheelhouse: 2 wheels (2 fetched)"]
+    assert (second.returncode, second.stderr) == (0, f"{left_out}wheelhouse: 2 wheels (2 there already)\n")
+    assert (other.returncode, other.stderr) == (0, f"{left_out}deep/other: 2 wheels (2 from the cache)\n")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    assert _house(tmp_path) == CONTENT
+    assert sorted(request.path for request in server.requests) == sorted([*PATHS, *PATHS])
+
+
+def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    with files(PATHS) as server:
+        _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install"))
+        done = envlock("vendor", "--require-all", "-q", environ=environ)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: 1 package is not vendored:\n  mine 0.1: it is an editable install\n"
+    assert (server.requests, (tmp_path / "wheelhouse").exists()) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "reason"),
+    [
+        ("gone", always(answer(b"", "404 Not Found")), "{url} answered 404 (Not Found)"),
+        ("other", always(answer(b"x" * SIZE)), "{url} is not the file that was meant: its sha256 is "),
+        ("long", always(answer(b"x" * (SIZE + 1))), "{url} is not the file that was meant: it is larger than"),
+        ("short", always(answer(b"x" * (SIZE - 1))), "{url} is not the file that was meant: it has 399999 bytes"),
+    ],
+)
+def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
+    name: str, reply: Any, reason: str, envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    with files(PATHS, {f"/files/{AA}": reply}) as server:
+        _lock(tmp_path, server)
+        done = envlock("vendor", "-q", environ=environ)
+        url = server.url(f"/files/{AA}")
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
+    assert lines[0].startswith(f"  aa 1.0: {reason.format(url=url)}")
+    assert lines[1:] == ["error: 1 of 2 wheels are not in wheelhouse, as listed above", AGAIN.rstrip("\n")]
+    assert _house(tmp_path) == {BB: CONTENT[BB]}
+    assert [file.name for file in (tmp_path / "cache").rglob("*.whl")] == [BB]
+
+
+def test_a_download_that_breaks_off_goes_on(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    """In one run where the server recovers, in the next run where it does not."""
+    path = f"/files/{AA}"
+    with files(PATHS, {path: breaking(CONTENT[AA], 4_000)}) as server:
+        _lock(tmp_path, server)
+        broken = envlock("vendor", "-q", environ=environ)
+        asked = [request.headers.get("range") for request in server.requests if request.path == path]
+        port = server.port
+    assert (broken.returncode, _house(tmp_path)) == (5, {BB: CONTENT[BB]})
+    came = 4_000 * len(asked)
+    assert asked == [None, *(f"bytes={4_000 * count}-" for count in range(1, len(asked)))]
+    assert 4_000 < came < SIZE
+
+    ranges: list[str | None] = []
+
+    def sound(request: Request, sock: socket.socket) -> None:
+        ranges.append(request.headers.get("range"))
+        sock.sendall(part(CONTENT[AA], request))
+
+    with files(PATHS, {path: sound}) as server:
+        text = (tmp_path / "envlock.lock").read_text(encoding="utf-8").replace(f":{port}/", f":{server.port}/")
+        (tmp_path / "envlock.lock").write_text(text, encoding="utf-8")
+        done = envlock("vendor", environ=environ)
+    assert (done.returncode, _house(tmp_path)) == (0, CONTENT)
+    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 there already)\n"
+    assert len(ranges) == 1
+
+
+def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """From a folder of the settings where the lock has no address, and where its address is dead."""
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / AA).write_bytes(CONTENT[AA])
+    (links / BB).write_bytes(b"another file of that name")
+    environ = {**environ, "PIP_FIND_LINKS": str(links)}
+    with files({}) as server:
+        _lock(tmp_path, server, {"url": None, "index": None})
+        nowhere = envlock("vendor", "-q", environ=environ)
+        shutil_house = _house(tmp_path)
+        (links / BB).write_bytes(CONTENT[BB])
+        _lock(tmp_path, server)
+        found = envlock("vendor", environ=environ)
+    assert (nowhere.returncode, shutil_house) == (5, {AA: CONTENT[AA]})
+    assert nowhere.stderr.startswith("  bb 1.0: ")
+    assert "is not the file that was meant: it has 25 bytes, not 400000\n" in nowhere.stderr
+    assert (found.returncode, _house(tmp_path)) == (0, CONTENT)
+
+
+def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    with files({}) as server:
+        _lock(tmp_path, server, {"url": None, "index": None})
+        done = envlock("vendor", environ=environ)
+    reason = "no index that was asked has a file of its name and hash"
+    assert done.returncode == 5
+    assert done.stderr == (
+        f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"
+        f"error: 2 of 2 wheels are not in wheelhouse, as listed above\n{AGAIN}"
+    )
+
+
+def test_an_index_that_is_named_is_asked_in_place_of_the_locks_address(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    def page(name: str) -> bytes:
+        return answer(f'<!DOCTYPE html><a href="/files/{name}">{name}</a>'.encode(), Content_Type="text/html")
+
+    pages = {f"/simple/{name[:2]}/": always(page(name)) for name in CONTENT}
+    with files({}) as old, files(PATHS, pages) as server:
+        _lock(tmp_path, old)
+        done = envlock("vendor", "-q", "--index-url", server.url("/simple"), environ=environ)
+    assert (done.returncode, done.stderr, old.requests) == (0, "", [])
+    assert _house(tmp_path) == CONTENT
+
+
+def test_prune_removes_other_wheels_and_nothing_else(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    (tmp_path / "wheelhouse").mkdir()
+    for name in ("zz-1.0-py3-none-any.whl", "notes.txt"):
+        (tmp_path / "wheelhouse" / name).write_bytes(b"old")
+    with files(PATHS) as server:
+        _lock(tmp_path, server)
+        kept = envlock("vendor", environ=environ)
+        pruned = envlock("vendor", "--prune", environ=environ)
+    assert kept.stderr.endswith("wheelhouse holds 1 wheels that are not in the lock; --prune removes them\n")
+    assert pruned.stderr == ("wheelhouse: 2 wheels (2 there already)\nremoving wheelhouse/zz-1.0-py3-none-any.whl\n")
+    assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt"]
+
+
+def test_an_interrupt_is_exit_130_at_once_and_the_next_run_goes_on(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    finished = threading.Event()
+
+    def slow(request: Request, sock: socket.socket) -> None:
+        sock.sendall(part(CONTENT[AA], request)[:200_000])
+        finished.wait(10)
+
+    with files(PATHS, {f"/files/{AA}": slow}) as server:
+        _lock(tmp_path, server)
+        plain = {"PATH": os.environ["PATH"], "PYTHONSAFEPATH": "1", **environ}
+        process = subprocess.Popen([*envlock.argv, "vendor"], cwd=tmp_path, env=plain, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"fetched {BB}\n".encode()
+        time.sleep(0.3)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        took = time.monotonic() - started
+        finished.set()
+    assert (process.returncode, err) == (130, b"")
+    assert took < 5
+    assert _house(tmp_path) == {BB: CONTENT[BB]}
+    parts = [file for file in (tmp_path / "cache").rglob("*.part") if file.is_file()]
+    assert [0 < file.stat().st_size < SIZE for file in parts] == [True]
+
+
+def test_a_folder_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    (tmp_path / "wheelhouse").write_bytes(b"a file")
+    with files(PATHS) as server:
+        _lock(tmp_path, server)
+        done = envlock("vendor", environ=environ)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: cannot fill folder wheelhouse: File exists\nhint: name another one with -o\n",
+    )
