@@ -155,7 +155,7 @@ def plan(
     tensorflow = _text(facts.get("tensorflow"), "version")
     row = recipes.recipe(recipe_table(), tensorflow=tensorflow, ngc=_ngc_release(base))
     wanted = dict(row.environ) if row else {}
-    environ, notes = _environ(facts.get("environ") or {}, wanted, deterministic=deterministic)
+    environ, notes = _environ(facts.get("environ") or {}, wanted, dict(base.environ or ()), deterministic=deterministic)
     wheels, skipped = _wheels(document, base.route, None if wheelhouse is None else set(wheelhouse))
     if row is not None and row.patch is not None and row.patch not in {wheel.name for wheel in wheels}:
         notes.append(f"the lock has no {row.patch}, whose patch this TensorFlow needs to be deterministic")
@@ -192,7 +192,7 @@ def _ngc_release(base: Base) -> str | None:
 
 
 def _environ(
-    locked: Mapping[str, Any], wanted: Mapping[str, str], *, deterministic: bool
+    locked: Mapping[str, Any], wanted: Mapping[str, str], has: Mapping[str, str], *, deterministic: bool
 ) -> tuple[dict[str, str], list[str]]:
     """Return the variables to set, and what is worth a word about those that are not."""
     found: dict[str, str] = {}
@@ -206,6 +206,8 @@ def _environ(
                 f"`facts.environ.{name}` cannot go into an image: no capture records such a value of {name}",
                 hint="restore the lockfile from version control, or make it again with `envlock capture`",
             )
+        if record(has.get(name), rows[name]) == value:
+            continue  # the base has it so
         if "sha256:" in value or value in ("uuid", "mig-uuid"):
             notes.append(f"{name} is known by its hash only and is not set; give it when the container starts")
         else:

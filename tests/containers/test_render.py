@@ -11,13 +11,15 @@ import jinja2
 import pytest
 
 from envlock.containers import render
-from envlock.containers.plan import BuildPlan
+from envlock.containers.plan import Base, BuildPlan, base_plan
 from envlock.containers.quoting import safe
 from envlock.runtime.errors import LockfileError
 from tests.containers.plans import BASES, lock, planned, without
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+
+PUBLIC_25_02 = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
 
 NOT_PORTABLE = re.compile(
     r"^#\s*(syntax|escape|check)\s*=|<<|--mount|--link|--chmod|--checksum|RUN --network", re.MULTILINE
@@ -62,14 +64,8 @@ def test_what_is_not_portable_is_recognised() -> None:
 
 
 def test_the_committed_base_is_what_the_renderer_gives() -> None:
-    from tools.generate import base_dockerfile
-
-    text = (ROOT / "Dockerfile.base").read_text(encoding="utf-8")
-    assert text == base_dockerfile()
-    assert (
-        "\nFROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@"
-        "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5\n"
-    ) in text
+    base = Base(f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{PUBLIC_25_02}", "ngc")
+    assert (ROOT / "Dockerfile.base").read_text(encoding="utf-8") == render.dockerfile(base_plan(base))
 
 
 def test_the_context_is_two_files_and_what_keeps_others_out() -> None:
