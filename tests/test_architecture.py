@@ -34,10 +34,10 @@ OWNERS = {
     "pynvml": (CHILD,),
     "tensorflow": (),
     "numpy": (),
-    "docker": (),
+    "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
-    "urllib3": ("envlock/web/",),
+    "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": (),
 }
 PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
