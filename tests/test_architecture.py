@@ -34,11 +34,11 @@ OWNERS = {
     "pynvml": (CHILD,),
     "tensorflow": (),
     "numpy": (),
-    "docker": (),
+    "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
     "tomli_w": ("envlock/identity/export.py",),
-    "urllib3": ("envlock/web/",),
+    "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
 }
 PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]

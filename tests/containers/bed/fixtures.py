@@ -58,6 +58,13 @@ def start_engine(bed: session.Bed) -> Iterator[StartEngine]:
 
     Version "20" is Docker 20.10. The other arguments are those of `bed.engine.start`. It knows the bed's registry.
     """
+    with starting(bed) as start:
+        yield start
+
+
+@contextlib.contextmanager
+def starting(bed: session.Bed) -> Iterator[StartEngine]:
+    """Yield what starts engines, and stop them at the end."""
     with contextlib.ExitStack() as running:
 
         def start(version: str = "26", *, gpus: bool = False, disk: str | None = None) -> Engine:
