@@ -116,10 +116,9 @@ def _tried(find: Callable[[Reference], Pinned], reference: Reference) -> Pinned 
 
 
 def _without(candidate: Candidate, error: RegistryError) -> Candidate:
-    sentence = f"{error.message[:1].upper()}{error.message[1:]}."
     if error.gone:
-        return replace(candidate, obstacles=(*candidate.obstacles, sentence))
-    return replace(candidate, notes=(*candidate.notes, sentence))
+        return replace(candidate, obstacles=(*candidate.obstacles, f"It is not there: {error.message}."))
+    return replace(candidate, notes=(*candidate.notes, f"It could not be asked for: {error.message}."))
 
 
 def base_image(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None = None) -> BaseImage:

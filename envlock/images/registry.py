@@ -16,12 +16,13 @@ from envlock.images.manifest import Found
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
-from envlock.web.client import Answer, Client
+from envlock.web.client import Answer, Client, Limits
 from envlock.web.faults import WebError, refused
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
 TOKEN_LIMIT = 1024 * 1024
+PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
@@ -100,26 +101,12 @@ class Registry:
         return self._client.get(url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit)
 
     def _origin(self, registry: str) -> str:
-        """Return the address of a registry: https, but for one on this machine that speaks only http."""
+        """Return the address of a registry: https, but for one on this machine that speaks plain http."""
         if registry not in self._origins:
             host = "registry-1.docker.io" if registry == DOCKER_HUB else registry
-            self._origins[registry] = f"https://{host}"
-            if _LOOPBACK.fullmatch(registry) and not self._speaks_tls(host):
-                self._origins[registry] = f"http://{host}"
+            plain = _LOOPBACK.fullmatch(registry) is not None and _speaks_plainly(host)
+            self._origins[registry] = f"{'http' if plain else 'https'}://{host}"
         return self._origins[registry]
-
-    def _speaks_tls(self, host: str) -> bool:
-        try:
-            self._client.get(f"https://{host}/v2/", limit=TOKEN_LIMIT)
-        except WebError as error:
-            return error.passing or not self._speaks_plainly(host)
-        return True
-
-    def _speaks_plainly(self, host: str) -> bool:
-        try:
-            return self._client.get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (200, 401)
-        except WebError:
-            return False
 
     def _authorize(self, reference: Reference, answer: Answer) -> bool:
         """Take what the registry wants to be shown; return whether there is something new to show."""
@@ -186,6 +173,14 @@ class Registry:
             )
         error = refused(answer.url, answer.status)
         return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
+
+
+def _speaks_plainly(host: str) -> bool:
+    """Whether it answers http as a registry does; asked once and briefly, as one with TLS may not answer at all."""
+    try:
+        return Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (200, 401)
+    except WebError:
+        return False
 
 
 def _basic(known: Login) -> str:

@@ -77,7 +77,7 @@ def test_names_with_dockers_defaults(text: str, full: str) -> None:
             "a" * 256,
             "x.y/" + "a/" * 130 + "a",
             "a" * 10_000,
-            "１/a",
+            "\uff11/a",
             "a:\u0661",
             "user@host.org/a",
             "user:pw@host.org/a",
@@ -141,7 +141,8 @@ def test_what_is_no_mirror_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_mirror(text)
     assert str(caught.value) == (
-        f"`{text}` is no mirror\nhint: write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr"
+        f"`{text}` is no mirror\n"
+        "hint: write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr"
     )
 
 
@@ -149,7 +150,8 @@ def test_a_mirror_that_makes_no_name_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         mirrored(NVIDIAS, [parse_mirror("nvcr.io/nvidia/tensorflow=harbor.example")])
     assert str(caught.value) == (
-        "the mirror nvcr.io/nvidia/tensorflow=harbor.example makes no name of an image out of nvcr.io/nvidia/tensorflow\n"
+        "the mirror nvcr.io/nvidia/tensorflow=harbor.example makes no name of an image out of "
+        "nvcr.io/nvidia/tensorflow\n"
         "hint: name a registry and the repository in it"
     )
 
