@@ -126,8 +126,9 @@ def base_dockerfile() -> str:
     """Return the Dockerfile of an image for teams to build on: the newest of NVIDIA's whose digest is known."""
     table = image_tables().ngc
     tags = [tag for release in reversed(table.release) for tag in release.tags]
-    row = min((row for row in table.digest if row.tag in tags and not row.earlier), key=lambda row: tags.index(row.tag))
-    return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{row.tag}@{row.digest}", "ngc")))
+    digests = {row.tag: row.digest for row in table.digest if not row.earlier}
+    tag = next(tag for tag in tags if tag in digests)
+    return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{tag}@{digests[tag]}", "ngc")))
 
 
 def help_text(command: str) -> str:

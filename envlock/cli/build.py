@@ -6,7 +6,6 @@ What the other commands do not need (templates, tables, HTTP, an engine's librar
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.base import Chosen
     from envlock.containers.engines import Engine
+    from envlock.containers.engines.order import Say
     from envlock.containers.plan import BuildPlan
 
 ENGINES = ("auto", "buildx", "docker")
@@ -46,33 +46,46 @@ class Order:
     quiet: bool
 
 
+BaseOption = Annotated[str, typer.Option(help="auto, ngc, cuda, wheels, or the name of an image.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write Dockerfile and context there; build nothing.", show_default=False),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the Dockerfile; ask nobody, write nothing.")]
+TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name for the image.", show_default=False)]
+EngineOption = Annotated[str, typer.Option(help="auto, buildx or docker.")]
+WheelhouseOption = Annotated[Path, typer.Option(help="Where `envlock vendor` has put the wheels.")]
+PlatformOption = Annotated[
+    str | None, typer.Option(help="linux/amd64 or linux/arm64. Default: the lock's own.", show_default=False)
+]
+MirrorOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Where to take images from instead: nvcr.io=harbor.example/nvcr. Repeatable."),
+]
+DeterministicOption = Annotated[
+    bool, typer.Option("--deterministic", help="Set what makes this TensorFlow deterministic where the lock has not.")
+]
+NetworkOption = Annotated[str, typer.Option(help="Of the build: none, host or default.")]
+CheckOption = Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image is another one.")]
+GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step anew.")]
+
+
 def build(
     lock: LockArgument = None,
-    base: Annotated[str, typer.Option(help="auto, ngc, cuda, wheels, or the name of an image.")] = "auto",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write Dockerfile and context there; build nothing.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the Dockerfile; ask nobody, write nothing.")
-    ] = False,
-    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Name for the image.", show_default=False)] = None,
-    engine: Annotated[str, typer.Option(help="auto, buildx or docker.")] = "auto",
-    wheelhouse: Annotated[Path, typer.Option(help="Where `envlock vendor` has put the wheels.")] = Path("wheelhouse"),
-    platform: Annotated[
-        str | None, typer.Option(help="linux/amd64 or linux/arm64. Default: the lock's own.", show_default=False)
-    ] = None,
-    mirror: Annotated[
-        list[str] | None,
-        typer.Option(help="Where to take images from instead: nvcr.io=harbor.example/nvcr. Repeatable."),
-    ] = None,
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="Set what makes this TensorFlow deterministic where the lock has not."),
-    ] = False,
-    network: Annotated[str, typer.Option(help="Of the build: none, host or default.")] = "none",
-    check: Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image is another one.")] = False,
-    gpus: Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every step anew.")] = False,
+    base: BaseOption = "auto",
+    output: OutputOption = None,
+    dry_run: DryRunOption = False,
+    tag: TagOption = None,
+    engine: EngineOption = "auto",
+    wheelhouse: WheelhouseOption = Path("wheelhouse"),
+    platform: PlatformOption = None,
+    mirror: MirrorOption = None,
+    deterministic: DeterministicOption = False,
+    network: NetworkOption = "none",
+    check: CheckOption = False,
+    gpus: GpusOption = False,
+    no_cache: NoCacheOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -199,10 +212,15 @@ def _warn(order: Order, chosen: Chosen, made: BuildPlan | None = None) -> None:
         talk(f"warning: {text}", quiet=order.quiet)
 
 
-def _progress(order: Order) -> Callable[[str], None]:
+def _progress(order: Order) -> Say:
     """Return what shows a line of the builder's: on a terminal only."""
     shown = sys.stderr is not None and sys.stderr.isatty() and not order.quiet
-    return (lambda line: say(f"{clean(line)}\n")) if shown else (lambda _: None)
+
+    def show(line: str) -> None:
+        if shown:
+            say(f"{clean(line)}\n")
+
+    return show
 
 
 def _engine(name: str) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from envlock.containers.base import Chosen
 from envlock.containers.engines import Built, Engine
+from envlock.containers.engines.order import Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify
@@ -48,7 +49,7 @@ class Outcome:
     section: Image
 
 
-def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Callable[[str], None]) -> Outcome:
+def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
     """Build an image and verify it inside; it gets its name, if any, when it is the locked environment.
 
     Raises:
@@ -65,9 +66,7 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Call
     return Outcome(built, verdict, _section(plan, chosen, built))
 
 
-def check(
-    plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Callable[[str], None], old: Image
-) -> tuple[Image, list[str]]:
+def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image) -> tuple[Image, list[str]]:
     """Build again and return what was built, and how it differs from what the lock has.
 
     Raises:
@@ -92,7 +91,7 @@ def recorded(document: Mapping[str, Any], chosen: Chosen, section: Image) -> Loc
     return validate({**document, **added}, "to be written")
 
 
-def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Callable[[str], None]) -> Built:
+def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
     with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
         context = Path(folder)
         write_context(plan, wish.wheelhouse, context)

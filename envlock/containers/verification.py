@@ -15,7 +15,6 @@ from envlock.runtime.policy import matches
 from envlock.runtime.report import INFO, Report, clean
 from envlock.runtime.verify import judge
 
-
 Run = Callable[[list[str]], Finished]
 """Runs the image's entrypoint with these arguments."""
 

@@ -46,7 +46,7 @@ def strings(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def put(held: dict[str, Any], path: tuple[Any, ...], value: str) -> dict[str, Any]:
     """Return a copy with another string, or another name, there."""
-    return _put(held, path, value)
+    return dict(_put(held, path, value))
 
 
 def _put(node: Any, path: tuple[Any, ...], value: str) -> Any:
