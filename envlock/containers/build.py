@@ -81,7 +81,8 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
         lines.append("variables, entrypoint, command, folder, user or labels are others")
     if _full(old.layers) != _full(new.layers):
         lines.append("the layers are others")
-        lines += _files(plan, engine, old.id, new.id)
+        files = _files(plan, engine, old.id, new.id)
+        lines += files or ["no file is another one: the builder stamps times of its own"]
     return new, lines
 
 

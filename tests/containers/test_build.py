@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envlock.lock.document import load
+from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.stocked import captured, demo_wheel, identity
 from tests.locks import encode
@@ -244,3 +247,127 @@ def test_the_build_fails_when_a_package_of_nvidias_changes(ngc: Project, bed: Be
     done = bed.engine.docker("build", "--network=none", ngc.folder / "context", check=False)
     assert done.returncode != 0
     assert "envlock: the base's own tensorflow changed; NVIDIA's builds are never replaced" in done.stderr
+
+
+def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
+    bed: Bed, tmp_path: Path, stock: Path, ngc_lock: dict[str, Any]
+) -> None:
+    text = (ROOT / "Dockerfile.base").read_text(encoding="utf-8")
+    public = next(line.split()[1] for line in text.splitlines() if line.startswith("FROM"))
+    (tmp_path / "Dockerfile.base").write_text(text.replace(public, bed.ngc), encoding="utf-8")
+    file = tmp_path / "Dockerfile.base"
+    assert bed.engine.docker("build", "-q", "--network=none", "-f", file, "-t", "base:1", ROOT).stdout.startswith(
+        "sha256:"
+    )
+    run = ["run", "--rm", "--network=none"]
+    bare = bed.engine.docker(*run, "base:1", "true", check=False)
+    assert bare.returncode == 3
+    assert "lockfile not found: /opt/envlock/envlock.lock" in bare.stderr
+    found = json.loads(bed.engine.docker(*run, "base:1", "--facts").stdout)
+    lock = {**ngc_lock, "facts": found[0], "unavailable": found[1]}
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    (tmp_path / "Dockerfile").write_text("FROM base:1\nCOPY envlock.lock /opt/envlock/envlock.lock\n", encoding="utf-8")
+    ours = bed.engine.docker("build", "-q", "--network=none", tmp_path).stdout.strip()
+    assert bed.engine.docker(*run, ours, "echo", "started").stdout == "started\n"
+    refused(bed, ours, "-e", "TF_DETERMINISTIC_OPS=0")
+
+
+DONOR = """\
+FROM {python}
+COPY ldd /usr/bin/ldd
+RUN cp -a /usr/lib/python3.11/. /usr/local/lib/python3.11/ && rm /usr/local/bin/python \\
+    && cp /usr/bin/python3.11 /usr/local/bin/python3 && rm -rf /usr/bin/python3* /usr/lib/python3*
+"""
+PYTHONLESS = """\
+FROM {python}
+COPY ldconfig /sbin/ldconfig
+RUN rm -rf /usr/bin/python3* /usr/lib/python3* /usr/local/lib/python3* /usr/local/bin/python /usr/share/python-wheels \\
+    && rm -f /usr/lib/x86_64-linux-gnu/libffi.so.8* /usr/lib/x86_64-linux-gnu/libsqlite3.so.0* \\
+    && mkdir -p /etc/ld.so.conf.d && echo 'include /etc/ld.so.conf.d/*.conf' > /etc/ld.so.conf
+"""
+LDD = '#!/bin/sh\nfor file; do LD_TRACE_LOADED_OBJECTS=1 /lib64/ld-linux-x86-64.so.2 "$file"; done\n'
+
+
+def published(bed: Bed, folder: Path, dockerfile: str, repository: str) -> str:
+    """Build an image, flatten it, put it into the registry; return its digest."""
+    folder.mkdir()
+    (folder / "ldd").write_text(LDD, encoding="utf-8")
+    (folder / "ldd").chmod(0o755)
+    shutil.copy2(shutil.which("ldconfig", path="/sbin:/usr/sbin") or "", folder / "ldconfig")
+    (folder / "Dockerfile").write_text(dockerfile.format(python=bed.python), encoding="utf-8")
+    built = bed.engine.docker("build", "-q", "--network=none", folder).stdout.strip()
+    container = bed.engine.docker("create", "--network=none", built).stdout.strip()
+    bed.engine.docker("export", "-o", folder / "layer.tar", container)
+    bed.engine.docker("rm", container)
+    digest = hashlib.sha256((folder / "layer.tar").read_bytes()).hexdigest()
+    made = Image((Layer(folder / "layer.tar", f"sha256:{digest}"),), command=("/bin/sh",))
+    return bed.registry.push(repository, "1", made)
+
+
+def test_a_python_from_another_image(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
+    donor = published(bed, tmp_path / "donor", DONOR, "nvidia/render-python")
+    bare = published(bed, tmp_path / "bare", PYTHONLESS, "nvidia/render-cuda")
+    base = {
+        "name": "nvcr.io/nvidia/render-cuda",
+        "tag": "1",
+        "digest": bare,
+        "manifest": None,
+        "route": "cuda",
+        "platform": "linux/amd64",
+        "reason": "A test.",
+        "python": {"name": "nvcr.io/nvidia/render-python", "tag": "1", "digest": donor, "manifest": None},
+    }
+    images = []
+    for place, engine in [("a", "buildx"), ("b", "buildx"), ("c", "docker")]:
+        made = project(bed, tmp_path / place, {**plain_lock, "base_image": base}, stock)
+        done = made("build", "--engine", engine, "--no-cache")
+        assert done.returncode == 0, done.stderr
+        assert "it matches under policy strict" in done.stderr
+        images.append(made.image)
+    code = "import ctypes, sqlite3, ssl, beta; print(beta.__version__)"
+    ran = bed.engine.docker("run", "--rm", "--network=none", images[0]["id"], "python", "-c", code)
+    assert ran.stdout == "2.5\n"
+    assert images[0]["id"] == images[1]["id"]
+    other = [left == right for left, right in zip(images[0]["layers"], images[2]["layers"], strict=True)]
+    assert other == [True, False, True, True]  # the SDK's builder stamps the folder that it copies into
+    done = made("build", "--check", "--engine", "docker")
+    assert (done.returncode, done.stderr.splitlines()[2:]) == (
+        1,
+        ["  no file is another one: the builder stamps times of its own"],
+    )
+
+
+STEP = """
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu"), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+tf.keras.utils.set_random_seed(1)
+losses = model.fit(tf.random.normal((32, 8)), tf.random.normal((32, 1)), epochs=1, verbose=0).history["loss"]
+import envlock
+print(tf.__version__, losses[0] > 0, envlock.assert_locked().match)
+"""
+
+
+@pytest.mark.slow
+def test_a_real_tensorflow_trains_in_its_image(bed: Bed, tmp_path: Path) -> None:
+    """The wheels come from the package index, the image from nobody's network."""
+    wheels = tmp_path / "wheels"
+    download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(wheels), "--only-binary=:all:"]
+    target = ["--python-version", "3.11", "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64"]
+    subprocess.run([*download, *target, "tensorflow-cpu==2.18.1"], check=True, timeout=600)
+    lock = captured(bed, bed.python, wheels, system=False)
+    assert lock["facts"]["tensorflow"]["version"] == "2.18.1"
+    made = project(bed, tmp_path / "real", lock, wheels)
+    started = time.monotonic()
+    done = made("build", "--base", bed.python, "--tag", "test/real:1", timeout=1200)
+    seconds = time.monotonic() - started
+    assert done.returncode == 0, done.stderr
+    assert "test/real:1 was verified inside: it matches under policy strict\n" in done.stderr
+    started = time.monotonic()
+    ran = bed.engine.docker("run", "--rm", "--network=none", "test/real:1", "python", "-c", STEP)
+    assert ran.stdout == "2.18.1 True True\n"
+    size = int(bed.engine.docker("image", "inspect", "-f", "{{.Size}}", "test/real:1").stdout)
+    print(
+        f"image {size / 1e9:.2f} GB, built in {seconds:.0f} s, import and a step in {time.monotonic() - started:.0f} s"
+    )
+    bed.engine.docker("rmi", "-f", made.image["id"])
