@@ -14,7 +14,7 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
 
 KINDS = {
-    "reference": re.compile(r"[a-z0-9][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII),
+    "reference": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII),
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
     "number": re.compile(r"[0-9]{1,12}", re.ASCII),
