@@ -17,7 +17,7 @@ from envlock.runtime.tables import FOLDER, table
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml"))
 
-AUTHORING = {"cuda_images", "files", "ngc_tensorflow", "python_images", "tensorflow_builds"}
+AUTHORING = {"cuda_images", "files", "image", "ngc_tensorflow", "python_images", "recipes", "tensorflow_builds"}
 """Tables that nothing of the runtime half reads, so they have no JSON."""
 
 LET_THROUGH = {
