@@ -207,19 +207,14 @@ def end(pid: int, folder: Path) -> None:
 
 
 def _end_orphans(folder: Path) -> None:
-    """End what a daemon that was killed left: the keepers of its containers, and what ran in these."""
-    parents: dict[int, list[int]] = {}
-    keepers = []
+    """End what a daemon that was killed left: the keepers of its containers, and what runs in these."""
     for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            pid, parent = int(place.name), int((place / "stat").read_text().rpartition(")")[2].split()[1])
-            parents.setdefault(parent, []).append(pid)
-            if _is_ours(pid, folder) and (place / "exe").readlink().name.startswith("containerd"):
-                keepers.append(pid)
-    for pid in keepers:
-        for doomed in [pid, *parents.get(pid, [])]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(doomed, signal.SIGKILL)
+        pid = int(place.name)
+        with contextlib.suppress(OSError):
+            keeper = _is_ours(pid, folder) and (place / "exe").readlink().name.startswith(("containerd", "runc"))
+            mounts = (line.split() for line in (place / "mountinfo").read_text().splitlines())
+            if keeper or any(words[4] == "/" and f"={folder}/data/" in words[-1] for words in mounts):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _is_ours(pid: int, folder: Path) -> bool:
