@@ -36,11 +36,16 @@ OWNERS = {
     "numpy": (),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
-    "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": (),
 }
-PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
+PURE = [
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
+    *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
+    *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
 

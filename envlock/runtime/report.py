@@ -16,6 +16,8 @@ INFO = "info"  # differs, and the policy lets it through
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
 
+INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
+
 _MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
 
 
@@ -140,8 +142,10 @@ class Report:
         if info:
             yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
         for group in _alike(info):
-            for finding in group:
+            for finding in group[:INFO_SHOWN]:
                 yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)}"
+            if len(group) > INFO_SHOWN:
+                yield INFO, f"  {_MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
             yield "note", f"      why: {group[0].why}"
 
     def to_text(self) -> str:
