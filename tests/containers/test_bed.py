@@ -10,7 +10,7 @@ import pytest
 
 from tests.containers.bed import session
 from tests.containers.bed.debian import BedError, mirror
-from tests.containers.bed.fixtures import StartEngine
+from tests.containers.bed.fixtures import StartEngine, absent
 from tests.machines import write
 
 RELEASE = 'PRETTY_NAME="Debian"\nID=debian\nVERSION_CODENAME=bookworm\n'
@@ -68,6 +68,25 @@ def test_another_system_is_told(tmp_path: Path) -> None:
     with pytest.raises(BedError) as raised:
         mirror(write(tmp_path, {"os-release": "ID=ubuntu\nVERSION_CODENAME=noble\n"}))
     assert str(raised.value) == "the engines are made of Debian's packages, and this machine is ubuntu"
+
+
+def test_a_bed_that_cannot_be_had_fails_in_ci_and_is_skipped_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(BedError) as raised, session.shared():
+        pass
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception) as failed:
+        absent(raised.value)
+    assert str(failed.value) == "no test bed: a container engine of one's own needs root"
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        absent(raised.value)
+    assert str(skipped.value) == str(failed.value)
+
+
+def test_what_uses_the_bed_is_marked(request: pytest.FixtureRequest) -> None:
+    others = [item for item in request.session.items if "bed" in getattr(item, "fixturenames", ())]
+    assert [item.name for item in others if item.get_closest_marker("engine") is None] == []
 
 
 @pytest.mark.engine

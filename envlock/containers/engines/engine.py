@@ -18,10 +18,9 @@ from envlock.containers.engines.order import Builder, Order, Say
 from envlock.containers.engines.output import Trail, pulled
 from envlock.runtime.errors import UsageError
 
-_NAME = re.compile(
-    r"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-    r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
-)
+_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::\d+)?|[A-Za-z0-9-]+:\d+"
+_NAME = re.compile(rf"(?:(?:{_HOST})/)?{_WORD}(?:/{_WORD})*(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?")
 _PATIENCE = 10.0
 """Seconds within which the daemon drops the container of a build that was broken off."""
 

@@ -56,7 +56,7 @@ FAILURES = [
         _SEE_DAEMON,
     ),
     Failure(
-        r"(?i)code = Unavailable|Connection broken|error reading from server: EOF|Remote end closed connection"
+        r"(?i)code = Unavailable|Connection broken|error reading from server|Remote end closed connection"
         r"|RemoteDisconnected|Connection aborted|code = Canceled",
         "the container engine went away in the middle",
         "see whether it runs again (`docker version`), and begin anew",

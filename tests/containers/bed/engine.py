@@ -28,9 +28,6 @@ START_SECONDS = 60
 NVIDIA_HOOK = "#!/bin/sh\ncat >/dev/null\n"
 """Stands for NVIDIA's container toolkit: with a program of that name on its PATH the daemon accepts `--gpus`."""
 
-_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
-"""What this process started; another one may end it."""
-
 
 @dataclass(frozen=True)
 class Engine:
@@ -91,6 +88,7 @@ class Engine:
             if containers:
                 self.docker("rm", "-f", *containers, check=False)
         end(self.pid, self.folder)
+        _end_orphans(self.folder)
         remove(self.folder)
 
 
@@ -141,18 +139,18 @@ def start(
         (folder / "bin/nvidia-container-runtime-hook").write_text(NVIDIA_HOOK)
         (folder / "bin/nvidia-container-runtime-hook").chmod(0o755)
     path = f"{folder}/bin:{root}/usr/sbin:{root}/usr/bin:{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    process = spawn(
+    pid = spawn(
         [*_private(folder, etc, disk), *_daemon(folder, root)],
         folder / "daemon.log",
         {"PATH": path, **(trust or {})},
     )
-    engine = Engine(folder, root, process.pid, trust or {})
+    engine = Engine(folder, root, pid, trust or {})
     limit = time.monotonic() + START_SECONDS
-    while time.monotonic() < limit and process.poll() is None:
+    while time.monotonic() < limit and os.waitpid(pid, os.WNOHANG) == (0, 0):
         if engine.docker("version", check=False).returncode == 0:
             return engine
         time.sleep(0.05)
-    end(process.pid, folder)
+    end(pid, folder)
     log = (folder / "daemon.log").read_text(errors="replace").splitlines()[-12:]
     remove(folder)
     raise BedError("\n".join(["the Docker daemon did not start:", *log]))
@@ -180,10 +178,8 @@ def _daemon(folder: Path, root: Path) -> list[str]:
     ]
 
 
-def spawn(
-    command: Sequence[str], log: Path, environ: Mapping[str, str], cwd: Path | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, which the interrupt key does not reach."""
+def spawn(command: Sequence[str], log: Path, environ: Mapping[str, str], cwd: Path | None = None) -> int:
+    """Start a process in a session of its own, which the interrupt key does not reach; return its number."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
             command,
@@ -194,8 +190,8 @@ def spawn(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    _CHILDREN[process.pid] = process
-    return process
+    process.returncode = 0  # not waited for by this object: another process may be the one to end it
+    return process.pid
 
 
 def end(pid: int, folder: Path) -> None:
@@ -205,15 +201,20 @@ def end(pid: int, folder: Path) -> None:
         if _is_ours(pid, folder):
             os.kill(pid, number)
         while _is_ours(pid, folder) and time.monotonic() < limit:
-            _reap(pid)
             time.sleep(0.02)
-    _reap(pid)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # it may be on its way out, without a command line by now
 
 
-def _reap(pid: int) -> None:
-    """Take note that a process has ended, if this process is the one that started it."""
-    if pid in _CHILDREN and _CHILDREN[pid].poll() is not None:
-        del _CHILDREN[pid]
+def _end_orphans(folder: Path) -> None:
+    """End what a daemon that was killed left: the keepers of its containers, and what runs in these."""
+    for place in Path("/proc").glob("[0-9]*"):
+        pid = int(place.name)
+        with contextlib.suppress(OSError):
+            keeper = _is_ours(pid, folder) and (place / "exe").readlink().name.startswith(("containerd", "runc"))
+            mounts = (line.split() for line in (place / "mountinfo").read_text().splitlines())
+            if keeper or any(words[4] == "/" and f"={folder}/data/" in words[-1] for words in mounts):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _is_ours(pid: int, folder: Path) -> bool:

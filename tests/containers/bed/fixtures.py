@@ -15,7 +15,15 @@ from tests.containers.bed.engine import Engine, unpacked
 from tests.containers.bed.engine import start as start_daemon
 
 
-def _absent(reason: BedError) -> NoReturn:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the bed, so that `make fast` leaves it out although its author forgot to."""
+    for item in items:
+        if "bed" in getattr(item, "fixturenames", ()):
+            item.add_marker("engine")
+
+
+def absent(reason: BedError) -> NoReturn:
     """A bed that cannot be had is a failure in CI, a loud skip elsewhere."""
     if os.environ.get("CI"):
         pytest.fail(f"no test bed: {reason}")
@@ -29,7 +37,7 @@ def bed() -> Iterator[session.Bed]:
         try:
             found = stack.enter_context(session.shared())
         except BedError as reason:
-            _absent(reason)
+            absent(reason)
         yield found
 
 
@@ -73,7 +81,7 @@ def starting(bed: session.Bed) -> Iterator[StartEngine]:
                 etc = bed.engine.folder / "etc"
                 engine = start_daemon(root, etc=etc, trust=bed.engine.trust, gpus=gpus, disk=disk)
             except BedError as reason:
-                _absent(reason)
+                absent(reason)
             running.callback(engine.stop)
             return engine
 

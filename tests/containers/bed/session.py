@@ -185,9 +185,9 @@ def _registry(place: Path, programs: Path) -> dict[str, str]:
     certificates.write(home, registry.HOSTS, [address, tokens_address])
     (home / "config.yml").write_text(registry.configuration(home, address, tokens_address))
     serve = [f"{programs}/usr/bin/docker-registry", "serve", f"{home}/config.yml"]
-    pids = [engine.spawn(serve, home / "registry.log", {"OTEL_TRACES_EXPORTER": "none"}).pid]
+    pids = [engine.spawn(serve, home / "registry.log", {"OTEL_TRACES_EXPORTER": "none"})]
     tokens = [sys.executable, "-m", "tests.containers.bed.registry", str(home), tokens_address]
-    pids.append(engine.spawn(tokens, home / "tokens.log", {}, cwd=ROOT).pid)
+    pids.append(engine.spawn(tokens, home / "tokens.log", {}, cwd=ROOT))
     (place / "pids").write_text(" ".join(map(str, pids)))
     etc = place / "etc"
     trusted = (home / "ca.crt").read_bytes()

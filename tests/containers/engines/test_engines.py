@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import json
 import os
@@ -24,6 +25,9 @@ from tests.containers.bed.session import Bed
 EPOCH = 315532800
 NO_DIGEST = "sha256:" + "0" * 64
 Logs = Callable[[], list[str]]
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Docker's SDK leaves sockets of connections that failed, or were broken off, to the garbage collector."""
+
 both = pytest.mark.parametrize("name", ENGINES)
 real = pytest.mark.engine
 
@@ -90,6 +94,13 @@ def one_engine(bed: Bed) -> Iterator[daemons.Engine]:
 def alone(one_engine: daemons.Engine, monkeypatch: pytest.MonkeyPatch) -> daemons.Engine:
     """Return an engine on which nothing is and happens but what this test does: what stays behind can be seen."""
     return use(one_engine, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _garbage_is_collected_here() -> Iterator[None]:
+    """Keep what the SDK leaves from being found in a test that minds."""
+    yield
+    gc.collect()
 
 
 @real

@@ -103,6 +103,12 @@ TEXTS = {
         AWAY,
         ANEW,
     ),
+    "daemon killed, BuildKit, a moment later": (
+        "ERROR: failed to solve: Unavailable: error reading from server: read unix @->/tmp/el.s257cpfo/docker.sock: "
+        "read: connection reset by peer",
+        AWAY,
+        ANEW,
+    ),
     "daemon killed, classic": (
         "('Connection broken: IncompleteRead(0 bytes read)', IncompleteRead(0 bytes read))",
         AWAY,
