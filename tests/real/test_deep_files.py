@@ -124,7 +124,9 @@ def test_an_untouched_environment_of_uv(mode: str, tmp_path: Path) -> None:
     subprocess.run([str(tool / "bin/uv"), "venv", "-q", "-p", sys.executable, str(target)], check=True, env=environ)
     install = [str(tool / "bin/uv"), "pip", "install", "-q", "-p", str(python), "--link-mode", mode, *PACKAGES]
     subprocess.run(install, check=True, env=environ)
-    subprocess.run([str(python), "-c", "import numpy, requests"], check=True)  # leaves bytecode that no RECORD lists
+    writes = {name: value for name, value in environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    imports = [str(python), "-c", "import numpy, requests"]
+    subprocess.run(imports, check=True, env=writes)  # leaves bytecode that no RECORD lists
     seen = survey(environment(python))
     assert list(Path(seen.sites[0]).rglob("*.pyc"))
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
