@@ -36,7 +36,11 @@ OWNERS = {
     "numpy": (),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
-    "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "pypi_simple": (
+        "envlock/identity/export.py",
+        "envlock/identity/indexes/page.py",
+        "envlock/identity/indexes/places.py",
+    ),
     "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
@@ -154,6 +158,7 @@ def test_all_commands_were_looked_at() -> None:
     assert {"build", "capture", "diff", "hashes", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
 
 
+BYTECODE_CHILD = "envlock/identity/files/bytecode_child.py"
 INSIDE = "envlock/containers/inside"
 """Programs that run inside an image, by themselves."""
 
@@ -170,7 +175,12 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
     [
         (
             "3.8",
-            ["envlock/runtime", "envlock/__init__.py", f"{INSIDE}/entrypoint.py", "envlock/identity/bytecode_child.py"],
+            [
+                "envlock/runtime",
+                "envlock/__init__.py",
+                f"{INSIDE}/entrypoint.py",
+                "envlock/identity/files/bytecode_child.py",
+            ],
         ),
         ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),
     ],

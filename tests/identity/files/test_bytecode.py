@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.identity import bytecode
-from envlock.identity.bytecode import CHILD, Compiled, compare, compiled
+from envlock.identity.files import bytecode
+from envlock.identity.files.bytecode import CHILD, Compiled, compare, compiled
 from tests.trees import quick
 
 PYTHON = Path(sys.executable)

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from envlock.identity.candidates import IndexFile
-from envlock.identity.index import local_path
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.page import local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, refusal

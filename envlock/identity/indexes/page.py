@@ -20,8 +20,8 @@ from packaging.utils import canonicalize_name
 from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, UnsupportedRepoVersionError
 from pypi_simple.html_stream import parse_links_stream
 
-from envlock.identity.candidates import IndexFile
-from envlock.identity.indexes import Index
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.places import Index
 from envlock.runtime.report import clean
 from envlock.web.client import Client, refusal
 from envlock.web.faults import WebError, shown

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from envlock.identity import online as online_module
-from envlock.identity.indexes import Index
-from envlock.identity.online import Online
+from envlock.identity.indexes import online as online_module
+from envlock.identity.indexes.online import Online
+from envlock.identity.indexes.places import Index
 from envlock.identity.prove import Installed, prove
 from envlock.identity.record import content, rows
 from envlock.lock.identity import PackageIdentity

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from envlock.identity import part as part_module
-from envlock.identity.download import Downloaded, WrongFileError, download
-from envlock.identity.part import part_of
+from envlock.identity.indexes import part as part_module
+from envlock.identity.indexes.download import Downloaded, WrongFileError, download
+from envlock.identity.indexes.part import part_of
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web.client import Client
 from tests.identity.server import IndexServer
@@ -294,7 +294,7 @@ def test_a_part_that_another_one_finishes_in_between(
 PROCESS = """
 import sys
 from pathlib import Path
-from envlock.identity.download import download
+from envlock.identity.indexes.download import download
 from envlock.web.client import Client
 print(download(Client(), sys.argv[1], Path(sys.argv[2]), sha256=sys.argv[3], size=None).sha256)
 """

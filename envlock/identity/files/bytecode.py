@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from envlock.identity.hashing import workers
+from envlock.identity.files.state import workers
 
 CHILD = Path(__file__).with_name("bytecode_child.py")
 MOST_CHILDREN = 8  # each takes some 70 MB for the largest sources met

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.identity import remote as module
-from envlock.identity.candidates import IndexFile
-from envlock.identity.index import files
-from envlock.identity.indexes import Index
-from envlock.identity.remote import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
+from envlock.identity.indexes import remote as module
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.page import files
+from envlock.identity.indexes.places import Index
+from envlock.identity.indexes.remote import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
 from tests.identity.server import IndexServer

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
-from envlock.identity import files
 from envlock.identity.environment import Environment
+from envlock.identity.files import verification as files
+from envlock.identity.files.survey import survey
 from envlock.identity.record import content, digest, rows
-from envlock.identity.survey import survey
 from envlock.lock.identity import PackageIdentity
 from envlock.runtime.report import ABSENT, Finding
 from tests.identity.installed import CUBLAS, NUMPY, Prefix, row, usual

@@ -5,9 +5,9 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode
 from typing import Any
 
-from envlock.identity.claims import Claim
-from envlock.identity.file_findings import Fault
-from envlock.identity.hashing import State, known
+from envlock.identity.files.claims import Claim
+from envlock.identity.files.findings import Fault
+from envlock.identity.files.state import State, known
 
 MISSING, UNREADABLE = "missing", "unreadable"
 UNSIGNED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")

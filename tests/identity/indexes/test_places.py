@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from envlock.identity.indexes import ConfigFile, Index, Settings, settings
-from envlock.identity.settings import load, pip_files, uv_files
+from envlock.identity.indexes.places import ConfigFile, Index, Settings, settings
+from envlock.identity.indexes.settings import load, pip_files, uv_files
 from envlock.runtime.errors import UsageError
 
 HERE = Path("/project")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from envlock import data
-from envlock.identity.bytecode import compiled
-from envlock.identity.file_findings import Fault
-from envlock.identity.startup import PTH_LIMIT, Pth, customizes, fits, read_pth
-from envlock.identity.strangers import COUNT_LIMIT, Around, Stranger
-from envlock.identity.survey import Survey
+from envlock.identity.files.bytecode import compiled
+from envlock.identity.files.findings import Fault
+from envlock.identity.files.startup import PTH_LIMIT, Pth, customizes, fits, read_pth
+from envlock.identity.files.strangers import COUNT_LIMIT, Around, Stranger
+from envlock.identity.files.survey import Survey
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import ERROR, INFO
 

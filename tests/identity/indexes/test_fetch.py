@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from envlock.identity import fetch as module
-from envlock.identity.candidates import IndexFile
-from envlock.identity.fetch import fetcher
-from envlock.identity.online import Online
+from envlock.identity.indexes import fetch as module
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.fetch import fetcher
+from envlock.identity.indexes.online import Online
 from envlock.identity.proven import Proven
 from envlock.lock.identity import WheelFile
 from envlock.runtime.errors import OutsideError

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
-from envlock.identity.startup import customizes, fits, read_pth
+from envlock.identity.files.startup import customizes, fits, read_pth
 from tests.trees import quick
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from envlock.identity.indexes import ConfigFile, Settings, settings
+from envlock.identity.indexes.places import ConfigFile, Settings, settings
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from envlock.identity.claims import Claim, Package, packages, places, resolve
 from envlock.identity.environment import Environment
-from envlock.identity.file_findings import Fault
-from envlock.identity.hashing import Wanted, expected_size, known
-from envlock.identity.strangers import Owned, folders_of, sites
+from envlock.identity.files.claims import Claim, Package, packages, places, resolve
+from envlock.identity.files.findings import Fault
+from envlock.identity.files.state import Wanted, expected_size, known
+from envlock.identity.files.strangers import Owned, folders_of, sites
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import INFO
 

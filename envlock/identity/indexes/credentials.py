@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from envlock.identity.indexes import Index
+from envlock.identity.indexes.places import Index
 from envlock.web.client import Credentials
 
 SECONDS = 10

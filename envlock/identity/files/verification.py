@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from envlock import data
-from envlock.identity import bytecode, modes
-from envlock.identity.around import around, customized_elsewhere
-from envlock.identity.claims import Package
-from envlock.identity.file_findings import Fault, findings
-from envlock.identity.hashing import State, states
-from envlock.identity.judging import has_no_hash, judge
+from envlock.identity.files import bytecode, modes
+from envlock.identity.files.around import around, customized_elsewhere
+from envlock.identity.files.claims import Package
+from envlock.identity.files.findings import Fault, findings
+from envlock.identity.files.judging import has_no_hash, judge
+from envlock.identity.files.state import State, states
+from envlock.identity.files.strangers import look_around, managed_by
+from envlock.identity.files.survey import Survey
 from envlock.identity.record import content, digest
-from envlock.identity.strangers import look_around, managed_by
-from envlock.identity.survey import Survey
 from envlock.lock.identity import PackageIdentity
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding
 

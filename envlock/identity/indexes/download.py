@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from envlock.identity.index import local_path
-from envlock.identity.part import CHUNK, Part, part_of
-from envlock.identity.remote import RANGE
+from envlock.identity.indexes.page import local_path
+from envlock.identity.indexes.part import CHUNK, Part, part_of
+from envlock.identity.indexes.remote import RANGE
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 from envlock.web.client import Client, Stream, refusal

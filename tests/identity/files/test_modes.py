@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.identity.modes import Judged, judge, writable_by_anyone
+from envlock.identity.files.modes import Judged, judge, writable_by_anyone
 from tests.trees import quick
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from envlock.identity.download import download
-from envlock.identity.online import Online
+from envlock.identity.indexes.download import download
+from envlock.identity.indexes.online import Online
 from envlock.identity.parallel import Advance
 from envlock.identity.proven import Proven
 from envlock.identity.wheelhouse import Fetch

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.identity import cache, credentials, index, settings
-from envlock.identity.candidates import IndexFile
-from envlock.identity.download import Downloaded, download
-from envlock.identity.indexes import Index
-from envlock.identity.remote import record_of, wheel_record
+from envlock.identity import cache
+from envlock.identity.indexes import credentials, page, settings
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.download import Downloaded, download
+from envlock.identity.indexes.places import Index
+from envlock.identity.indexes.remote import record_of, wheel_record
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
 
@@ -47,7 +48,7 @@ class Online:
         """
         found: dict[tuple[str, str | None], IndexFile] = {}
         for each in sorted(self.indexes, key=lambda index: index.url.startswith("file:")):
-            for file in index.files(self.client, each, name):
+            for file in page.files(self.client, each, name):
                 found.setdefault((file.name, file.sha256), file)
         return list(found.values())
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.identity import index as module
-from envlock.identity.candidates import IndexFile
-from envlock.identity.index import files
-from envlock.identity.indexes import Index
+from envlock.identity.indexes import page as module
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.page import files
+from envlock.identity.indexes.places import Index
 from envlock.web.client import Client
 from envlock.web.faults import PASSWORD, WebError
 from tests.identity.server import IndexServer

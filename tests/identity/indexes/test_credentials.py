@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envlock.identity import credentials as module
-from envlock.identity.credentials import keyring, known
-from envlock.identity.index import files
-from envlock.identity.indexes import Index, settings
+from envlock.identity.indexes import credentials as module
+from envlock.identity.indexes.credentials import keyring, known
+from envlock.identity.indexes.page import files
+from envlock.identity.indexes.places import Index, settings
 from envlock.web.client import Client
 from tests.identity.conftest import QUICK
 from tests.identity.server import IndexServer
