@@ -36,7 +36,8 @@ OWNERS = {
     "numpy": (),
     "docker": (),
     "requests": ("envlock/web/",),
-    "pypi_simple": ("envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
+    "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/",),
     "jinja2": (),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,6 @@ import typer
 
 from envlock.cli.config import Config
 from envlock.cli.output import talk
-from envlock.identity.proven import LeftOut
 from envlock.lock.interpreter import snapshot_of
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
@@ -87,7 +87,7 @@ def one_of(value: str, choices: list[str], what: str) -> str:
     return value
 
 
-def accept(left_out: list[LeftOut], done: str, *, require_all: bool, quiet: bool) -> None:
+def accept(left_out: Sequence[object], done: str, *, require_all: bool, quiet: bool) -> None:
     """Say which packages are not `done` (exported, vendored) and why; exit 1 where all of them were asked for."""
     if not left_out:
         return

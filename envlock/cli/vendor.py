@@ -18,8 +18,6 @@ from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireA
 from envlock.cli.output import talk
 from envlock.cli.progress import bar
 from envlock.identity import cache
-from envlock.identity.fetch import fetcher
-from envlock.identity.online import online
 from envlock.identity.parallel import Moved
 from envlock.identity.proven import LeftOut, Proven, proven
 from envlock.identity.wheelhouse import Had, Missing, strangers
@@ -51,6 +49,9 @@ def vendor(
       envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
+    from envlock.identity.fetch import fetcher  # here: what talks to an index takes a quarter of a second to import
+    from envlock.identity.online import online
+
     name, document = read_document(lock, settings.load(Path.cwd()))
     known, left_out = proven(validate(document, name), name)
     accept(left_out, "vendored", require_all=require_all, quiet=quiet)
@@ -62,7 +63,7 @@ def vendor(
     if missing:
         talk("\n".join(f"  {each}" for each in missing))
         raise OutsideError(
-            f"{len(missing)} of {len(known)} wheels are not in {output}, as listed above",
+            f"of {_wheels(len(known))}, {len(missing)} could not be had (listed above)",
             hint="run it again: the others are kept, and a download that broke off goes on",
         )
 
@@ -94,18 +95,25 @@ def _show(
             if event.how == "fetched" and not sys.stderr.isatty():
                 talk(f"fetched {package.wheel.name}", quiet=quiet)
     told = ", ".join(f"{how[word]} {words}" for word, words in _HOW.items() if how[word])
-    talk(f"{folder}: {how.total()} wheels{f' ({told})' if told else ''}", quiet=quiet)
+    talk(f"{folder}: {_wheels(how.total())}{f' ({told})' if told else ''}", quiet=quiet)
     return sorted(missing)
 
 
 _HOW = {"fetched": "fetched", "cached": "from the cache", "there": "there already"}
 
 
+def _wheels(number: int) -> str:
+    return f"{number} wheel" if number == 1 else f"{number} wheels"
+
+
 def _strangers(folder: Path, packages: list[Proven], prune: bool, quiet: bool) -> None:
     """Remove the wheels that are not the lock's, or say that there are some."""
     others = strangers(folder, packages)
     if others and not prune:
-        talk(f"{folder} holds {len(others)} wheels that are not in the lock; --prune removes them", quiet=quiet)
+        talk(
+            f"{folder} also holds {_wheels(len(others))} of other locks; --prune removes what is not this one's",
+            quiet=quiet,
+        )
     for file in others if prune else []:
         talk(f"removing {clean(str(file))}", quiet=quiet)
         try:

@@ -10,9 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tomli_w
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
 from envlock.identity.proven import LeftOut, Proven, proven
 from envlock.lock.facts import Facts
 from envlock.lock.models import Lockfile
@@ -90,6 +87,8 @@ def _header(to: str, kept: Sequence[Proven], left_out: Sequence[LeftOut], house:
 
 
 def _pylock(kept: Sequence[Proven], facts: Facts, house: Wheelhouse | None) -> str:
+    import tomli_w  # here: most commands need none of it
+
     document: dict[str, Any] = {"lock-version": "1.0"}
     if marker := _marker(facts):
         document["environments"] = [marker]
@@ -162,6 +161,8 @@ def _requirement(package: Proven, house: Wheelhouse | None) -> str:
 
 def _more_indexes(kept: Sequence[Proven]) -> list[str]:
     """Return the indexes that installers do not ask by themselves; a quote would end there what they read."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
+
     found = {package.wheel.index.rstrip("/") for package in kept if package.wheel.index is not None}
     return sorted(f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")})
 

@@ -44,8 +44,9 @@ def _attempt(online: Online, url: str, wheel: WheelFile, target: Path, advance: 
 
 def _addresses(online: Online, package: Proven, by_address: bool) -> Iterator[str]:
     wheel = package.wheel
-    if by_address and wheel.url is not None:
-        yield wheel.url
+    first = wheel.url if by_address else None
+    if first is not None:
+        yield first
     for file in online.files(package.name):
-        if file.name == wheel.name and file.sha256 in (None, wheel.sha256) and file.url != wheel.url:
+        if file.name == wheel.name and file.sha256 in (None, wheel.sha256) and file.url != first:
             yield file.url

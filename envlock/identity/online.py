@@ -76,7 +76,8 @@ def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
         UsageError: a setting names what is no index.
     """
     found = settings.load(urls, prefix=prefix)
-    return Online(Client(ca=found.ca, credentials=credentials.known(found.indexes)), found.indexes, folder)
+    known, keyring = credentials.known(found.indexes), credentials.keyring(found.indexes)
+    return Online(Client(ca=found.ca, credentials=known, last_resort=keyring), found.indexes, folder)
 
 
 def _text(record: bytes, file: IndexFile) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -14,14 +15,16 @@ Advance = Callable[[int], None]
 """Told the number of bytes since it was called last, and called now and then with 0 where there are none."""
 
 
-class Moved(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class Moved(Generic[T]):
     """So many bytes more of a task are dealt with."""
 
     task: T
     size: int
 
 
-class Done(NamedTuple, Generic[T, R]):
+@dataclass(frozen=True)
+class Done(Generic[T, R]):
     """A task is through: it returned something, or raised an error of a kind that was expected."""
 
     task: T

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import InvalidVersion
-from packaging.version import Version as Pep440
-
 from envlock.lock.identity import WheelFile
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
@@ -65,11 +61,14 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
 
 def _misfit(name: str, version: str | None, file: str) -> str | None:
     """Return why no installer would take a wheel of this name for that package, or None."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename  # here: most commands need none of it
+    from packaging.version import InvalidVersion, Version
+
     if version is None:
         return "its version could not be told"
     try:
         package, release, _, _ = parse_wheel_filename(file)
-        fits = (package, release) == (name, Pep440(version))
+        fits = (package, release) == (name, Version(version))
     except (InvalidWheelFilename, InvalidVersion):
         return f"installers take no version `{version}` or no file called `{file}`"
     return None if fits else f"its wheel is called `{file}`, as of another package or version"

@@ -64,8 +64,10 @@ def vendor(
         on_wait: called again and again while another one is at work in the same folder, which is waited for.
 
     Raises:
-        UsageError: the folder cannot be made or read.
+        UsageError: the folder or the cache cannot be made or read.
     """
+    if cache is not None:
+        caching.prepare(cache / "wheels")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder, on_wait):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import os
-import ssl
 import time
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -22,6 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.util.ssl_ import create_urllib3_context
 
 from envlock import __version__
 from envlock.runtime.errors import UsageError
@@ -275,7 +275,11 @@ class _Adapter(HTTPAdapter):
 
     def _context(self) -> dict[str, Any]:
         """Return a context that trusts the system's certificates; requests adds its own."""
-        return {"ssl_context": ssl.create_default_context()} if self._trust_system else {}
+        if not self._trust_system:
+            return {}
+        context = create_urllib3_context()
+        context.load_default_certs()
+        return {"ssl_context": context}
 
 
 def refusal(answer: Answer | Stream) -> WebError:
@@ -344,7 +348,12 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
         _origin(url)  # a port that is no number
     except ValueError:
         raise faults.no_address(url) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or not parts.netloc.isprintable()
+        or " " in parts.netloc
+    ):
         raise faults.no_address(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=host, fragment="")), (

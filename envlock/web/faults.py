@@ -136,6 +136,10 @@ def _no_trust(url: str, causes: list[BaseException]) -> WebError | None:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
             return WebError(f"{shown(url)} cannot be reached over TLS: {clean(why)}", hint=TRUST)
+    if isinstance(causes[0], requests.exceptions.SSLError) and not any(
+        isinstance(each, OSError) for each in causes[1:]
+    ):
+        return WebError(f"{shown(url)} is not trusted: its certificate is not one for this host", hint=TRUST)
     return None
 
 

@@ -96,7 +96,7 @@ def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
     assert lines[0].startswith(f"  aa 1.0: {reason.format(url=url)}")
-    assert lines[1:] == ["error: 1 of 2 wheels are not in wheelhouse, as listed above", AGAIN.rstrip("\n")]
+    assert lines[1:] == ["error: of 2 wheels, 1 could not be had (listed above)", AGAIN.rstrip("\n")]
     assert _house(tmp_path) == {BB: CONTENT[BB]}
     assert [file.name for file in (tmp_path / "cache").rglob("*.whl")] == [BB]
 
@@ -159,7 +159,7 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
     assert done.returncode == 5
     assert done.stderr == (
         f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"
-        f"error: 2 of 2 wheels are not in wheelhouse, as listed above\n{AGAIN}"
+        f"error: of 2 wheels, 2 could not be had (listed above)\n{AGAIN}"
     )
 
 
@@ -185,7 +185,8 @@ def test_prune_removes_other_wheels_and_nothing_else(envlock: Command, tmp_path:
         _lock(tmp_path, server)
         kept = envlock("vendor", environ=environ)
         pruned = envlock("vendor", "--prune", environ=environ)
-    assert kept.stderr.endswith("wheelhouse holds 1 wheels that are not in the lock; --prune removes them\n")
+    also = "wheelhouse also holds 1 wheel of other locks; --prune removes what is not this one's\n"
+    assert kept.stderr.endswith(also)
     assert pruned.stderr == ("wheelhouse: 2 wheels (2 there already)\nremoving wheelhouse/zz-1.0-py3-none-any.whl\n")
     assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt"]
 
@@ -216,6 +217,20 @@ def test_an_interrupt_is_exit_130_at_once_and_the_next_run_goes_on(
     assert _house(tmp_path) == {BB: CONTENT[BB]}
     parts = [file for file in (tmp_path / "cache").rglob("*.part") if file.is_file()]
     assert [0 < file.stat().st_size < SIZE for file in parts] == [True]
+
+
+def test_a_cache_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:
+    (tmp_path / "cache").write_bytes(b"a file")
+    with files(PATHS) as server:
+        _lock(tmp_path, server)
+        done = envlock("vendor", environ=environ)
+        without = envlock("vendor", "-q", "--no-cache", environ=environ)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: cannot make {tmp_path}/cache/envlock: Not a directory\n"
+        "hint: set XDG_CACHE_HOME to a folder of yours, or use --no-cache\n",
+    )
+    assert (without.returncode, _house(tmp_path)) == (0, CONTENT)
 
 
 def test_a_folder_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Path, environ: dict[str, str]) -> None:

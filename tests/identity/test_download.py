@@ -274,6 +274,23 @@ def test_the_second_one_has_a_file_of_its_own(client: Client, url: str, target: 
     assert target.read_bytes() == DATA
 
 
+def test_a_part_that_another_one_finishes_in_between(
+    client: Client, url: str, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, part = part_module._locked, target.with_name("thing.whl.part")
+    finished: list[Path] = []
+
+    def late(handle: int) -> bool:
+        if not finished:
+            finished.append(part.rename(target.with_name("other.whl")))
+            finished[0].write_bytes(b"finished by the other one")
+        return lock(handle)
+
+    monkeypatch.setattr(part_module, "_locked", late)
+    assert download(client, url, target, sha256=SHA256, size=None) == DONE
+    assert finished[0].read_bytes() == b"finished by the other one"
+
+
 PROCESS = """
 import sys
 from pathlib import Path

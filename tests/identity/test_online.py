@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from envlock.identity import online as online_module
 from envlock.identity.indexes import Index
 from envlock.identity.online import Online
 from envlock.identity.prove import Installed, prove
@@ -87,6 +88,7 @@ HARMLESS = (
     "no ranges",
     "no suffix ranges",
     "no validators",
+    "ignores conditions",
     "other range",
     "429",
 )
@@ -149,3 +151,18 @@ def test_a_private_index_is_asked_with_the_password_and_nothing_of_it_is_kept(
     found = ask(where=Client(limits=QUICK, credentials=lambda _: ("user", "s3cret")))
     assert found.wheel is not None
     assert "s3cret" not in found.model_dump_json()
+
+
+def test_the_keyring_opens_a_private_index(
+    index: IndexServer, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "keyring"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho user; echo s3cret\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NETRC", raising=False)
+    index.troubles.add("private")
+    place = online_module.online([index.url], tmp_path, tmp_path / "cache")
+    assert [file.name for file in place.files("thing")] == [wheel.name]

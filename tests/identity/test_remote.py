@@ -89,12 +89,12 @@ def test_a_server_in_trouble(client: Client, index: IndexServer, large: Path, tr
     assert caught.value.exit_code == 5
 
 
-def test_a_swapped_file_is_noticed_where_the_server_ignores_conditions(
+def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
     client: Client, index: IndexServer, large: Path
 ) -> None:
     file = _offered(client, index)
     remote = remote_file(client, file.url)
-    index.troubles |= {"swapped", "no validators"}
+    index.troubles |= {"swapped", "ignores conditions"}
     with pytest.raises(OutsideError) as caught:
         remote.read(10)
     assert caught.value.message == f"{file.url} changed while it was being read"
@@ -209,6 +209,15 @@ def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
         data[at + 24 : at + 28] = (1000).to_bytes(4, "little")
 
     assert "is no sound wheel: " in _refused(_edited(path, lie))
+
+
+def test_a_record_that_is_shorter_than_it_says(tmp_path: Path) -> None:
+    def lie(data: bytearray) -> None:
+        at = data.rindex(b"PK\x01\x02")
+        data[at + 24 : at + 28] = (5000).to_bytes(4, "little")
+
+    why = "its RECORD has another length than its table of contents says"
+    assert _refused(_edited(make_wheel(tmp_path), lie)).endswith(why)
 
 
 def test_damage_in_the_record_is_noticed(tmp_path: Path) -> None:

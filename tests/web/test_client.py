@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -126,7 +125,7 @@ def test_a_wait_that_the_server_asks_for_is_kept() -> None:
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("after", ["86400", formatdate(time.time() + 86400, usegmt=True), "soon", "-1", ""])
+@pytest.mark.parametrize("after", ["86400", "Fri, 01 Jan 2100 00:00:00 GMT", "soon", "-1", ""])
 def test_no_server_makes_us_wait_for_long(after: str) -> None:
     busy = answer(b"", "429 Too Many Requests", Retry_After=after)
     with hostile(in_turn(busy, answer(b"now"))) as server:
@@ -358,9 +357,10 @@ def test_a_bomb_does_not_go_off() -> None:
     ("body", "encoding", "why"),
     [
         (b"no gzip", "gzip", "its gzip data are damaged"),
-        (gzip.compress(b"x" * 1000)[:-4], "gzip", "its gzip data break off"),
+        (gzip.compress(b"x" * 1000, mtime=0)[:-4], "gzip", "its gzip data break off"),
         (b"?", "br", "its Content-Encoding is 'br', which was not asked for"),
     ],
+    ids=["noise", "cut", "another"],
 )
 def test_a_compression_that_is_none(body: bytes, encoding: str, why: str) -> None:
     with hostile(always(answer(body, Content_Encoding=encoding))) as server:
@@ -446,7 +446,9 @@ def test_a_certificate_that_is_named(
 
 def test_a_certificate_for_somebody_else(tls: Hostile, certificate: Path) -> None:
     error = _fails(tls.url(host="localhost"), Client(ca=f"{certificate}.crt", limits=QUICK))
-    assert error.message.startswith(f"{tls.url(host='localhost')} is not trusted: Hostname mismatch")
+    text = f"{tls.url(host='localhost')} is not trusted: "  # the rest is OpenSSL's, or for an old urllib3 our own
+    assert error.message.startswith((f"{text}Hostname mismatch", f"{text}its certificate is not one for this host"))
+    assert error.hint == TRUST
 
 
 def test_https_is_never_left(tls: Hostile, certificate: Path) -> None:

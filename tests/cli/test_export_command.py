@@ -1,0 +1,156 @@
+"""`envlock export` as a shell sees it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.identity.identified import doubt, lock_document, proof, wheel
+from tests.locks import document, encode
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+AA = "aa-1.0-py3-none-any.whl"
+LEFT_OUT = " 1 package is not exported:\n  mine 0.1: it is an editable install\n"
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    """Write a lock with a package that is proven and one that is not."""
+    path = tmp_path / "envlock.lock"
+    identities = {"aa": proof("1.0", wheel(AA, b"content")), "mine": doubt("0.1", "it is an editable install")}
+    path.write_bytes(encode(lock_document(identities)))
+    return path
+
+
+@pytest.mark.usefixtures("lock")
+def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: Path) -> None:
+    first, second = envlock("export", "--to", "pylock"), envlock("export", "--to", "pylock", "-o", "-", "-q")
+    assert (first.returncode, first.stderr, second.stderr) == (0, f"warning:{LEFT_OUT}", "")
+    assert first.stdout == second.stdout
+    assert [package["name"] for package in tomllib.loads(first.stdout)["packages"]] == ["aa"]
+    assert [file.name for file in tmp_path.iterdir()] == ["envlock.lock"]
+
+
+@pytest.mark.parametrize(("to", "name"), [("pylock", "pylock.gpu.toml"), ("requirements", "requirements.txt")])
+@pytest.mark.usefixtures("lock")
+def test_a_file_is_the_same_as_stdout(to: str, name: str, envlock: Command, tmp_path: Path) -> None:
+    written = envlock("export", "--to", to, "-o", name)
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", f"warning:{LEFT_OUT}wrote {name}\n")
+    assert (tmp_path / name).read_text(encoding="utf-8") == envlock("export", "--to", to).stdout
+
+
+@pytest.mark.usefixtures("lock")
+def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Path) -> None:
+    done = envlock("export", "--to", "pylock", "-o", "pylock.toml", "--require-all", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error:{LEFT_OUT}")
+    assert not (tmp_path / "pylock.toml").exists()
+
+
+def test_all_that_is_there_is_all(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"aa": proof("1.0", wheel(AA))})))
+    done = envlock("export", "--to", "requirements", "--require-all")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("output", ["locks/pylock.toml", None])
+@pytest.mark.usefixtures("lock")
+def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, tmp_path: Path) -> None:
+    for folder in ("locks", "wheels"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "wheels" / AA).write_bytes(b"content")
+    done = envlock("export", "--to", "pylock", "--wheelhouse", "wheels", "-o", output or "-")
+    text = done.stdout if output is None else (tmp_path / output).read_text(encoding="utf-8")
+    (package,) = tomllib.loads(text)["packages"]
+    assert package["wheels"][0]["path"] == f"{'' if output is None else '../'}wheels/{AA}"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "stderr"),
+    [
+        (["--to", "conda"], 2, "error: there is no format `conda`\nhint: there are: pylock, requirements\n"),
+        (
+            ["--to", "pylock", "-o", "lock.toml"],
+            2,
+            "error: installers do not take lock.toml for a file of this format\n"
+            "hint: call it pylock.toml or pylock.NAME.toml\n",
+        ),
+        (
+            ["--to", "pylock", "-o", "pylock.a.b.toml"],
+            2,
+            "error: installers do not take pylock.a.b.toml for a file of this format\n"
+            "hint: call it pylock.toml or pylock.NAME.toml\n",
+        ),
+        (
+            ["--to", "pylock", "--wheelhouse", "none"],
+            2,
+            "error: there is no folder none\nhint: fill one: `envlock vendor`\n",
+        ),
+        (
+            ["--to", "requirements", "--wheelhouse", "my wheels"],
+            2,
+            "error: the path 'my wheels' cannot stand in a file of this format\nhint: use a folder with a plain name\n",
+        ),
+        (
+            ["--to", "pylock", "--wheelhouse", "my\nwheels"],
+            2,
+            "error: the path 'my\\nwheels' cannot stand in a file of this format\n"
+            "hint: use a folder with a plain name\n",
+        ),
+        (
+            ["--to", "requirements", "-q", "-o", "no/such/folder.txt"],
+            3,
+            "error: cannot write file no/such/folder.txt: No such file or directory\n"
+            "hint: the old file, if there was one, is untouched\n",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("lock")
+def test_wrong_use_is_one_sentence_and_a_hint(
+    args: list[str], code: int, stderr: str, envlock: Command, tmp_path: Path
+) -> None:
+    for folder in ("my wheels", "my\nwheels"):
+        (tmp_path / folder).mkdir()
+    done = envlock("export", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
+
+
+@pytest.mark.parametrize("command", [["export", "--to", "pylock"], ["vendor"]])
+def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "envlock.lock").write_bytes(encode(document(unavailable={})))
+    done = envlock(*command, environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "error: lockfile envlock.lock does not say which files its packages came from\n"
+        "hint: add it with `envlock hash`\n",
+    )
+
+
+def test_a_lock_with_identities_of_other_packages_is_refused(lock: Path, envlock: Command) -> None:
+    text = lock.read_text(encoding="utf-8")
+    lock.write_text(text.replace('"version": "1.0"', '"version": "1.1"', 1), encoding="utf-8")
+    done = envlock("export", "--to", "requirements")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "error: lockfile envlock.lock says of another aa than it has now which file it came from\n"
+        "hint: renew it with `envlock hash`\n",
+    )
+
+
+def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Path) -> None:
+    reason = "x\u2028evil==1 --hash=sha256:" + "0" * 64 + "\x85\x1b[2J".replace("\x1b", "\x9b") + "\\"
+    (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"mine": doubt("0.1", reason)})))
+    for to in ("requirements", "pylock"):
+        done = envlock("export", "--to", to)
+        assert done.returncode == 0
+        assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+        assert [line for line in done.stdout.splitlines() if line.startswith(("evil", "\x85"))] == []
