@@ -41,7 +41,10 @@ OWNERS = {
     "urllib3": ("envlock/web/",),
     "jinja2": (),
 }
-PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
+PURE = [
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
+    *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
+]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
 
