@@ -20,7 +20,7 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "hash", "export", "vendor", "images")
+COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images")
 
 
 def compact(value: object) -> str:
