@@ -116,7 +116,8 @@ def test_a_tag_with_two_digests_has_moved_from_the_earlier_one() -> None:
 
 def test_every_system_that_an_image_stands_on_is_known() -> None:
     known = {row.name for row in TABLES.python.system}
-    ubuntus = {row.ubuntu for row in [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image] if row.ubuntu}
+    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    ubuntus = {row.ubuntu for row in stacks if row.ubuntu}
     assert {f"ubuntu{ubuntu}" for ubuntu in ubuntus} | {row.suite for row in TABLES.python.slim} == known
 
 
@@ -126,12 +127,13 @@ def test_where_ubuntu_and_python_are_both_told_they_belong_together() -> None:
     assert len(told) > 30
     assert {(row.ubuntu, row.python) for row in told} == {
         (name.removeprefix("ubuntu"), version) for name, version in python.items() if version is not None
-    } - {("22.04", None)}
+    }
 
 
 def test_a_driver_is_known_for_every_cuda_of_an_image() -> None:
     minors = {minor(row.cuda) for row in TABLES.cuda.driver}
-    held = [row.cuda for row in [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image] if row.cuda]
+    stacks: list[images.Stack | images.CudaImage] = [*TABLES.ngc.release, *TABLES.ngc.sibling, *TABLES.cuda.image]
+    held = [row.cuda for row in stacks if row.cuda]
     assert {minor(cuda) for cuda in held} - minors == {"8.0"}  # of 17.05, and of no TensorFlow since 1.13
 
 

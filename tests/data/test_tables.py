@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml"))
 
 AUTHORING = {
-    *("cuda_images", "ngc_tensorflow", "python_images", "tensorflow_builds"),
+    *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "recipes", "tensorflow_builds"),
     *("compatibility", "determinism_recipes", "determinism_sources", "determinism_variables"),
 }
 """Tables that nothing of the runtime half reads, so they have no JSON."""
@@ -99,11 +99,10 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 
 
 def test_every_table_is_looked_at_here() -> None:
-<<<<<<< HEAD
-    """cuda and gpu: test_gpu_and_cuda_tables.py; those of the authoring half alone: test_determinism_tables.py."""
-=======
-    """cuda and gpu: test_gpu_and_cuda_tables.py; those of the authoring half alone: theirs."""
->>>>>>> ffb0315b1e83e84a1199cd869e5802a54d166ec3
+AUTHORING = {
+    *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "recipes", "tensorflow_builds"),
+    *("compatibility", "determinism_recipes", "determinism_sources", "determinism_variables"),
+}
     assert [table for table in TABLES if table not in AUTHORING] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_an_anonymous_token_as_nvcr_io_wants_it(name: str, server: Hostile, shel
     shelf.image(TAG)
     shelf.wants = bearer(server.url("/token"), service="registry")
     shelf.token = lambda request: answer(encode({name: "let.me-in"}))
-    assert registry().find(named(server), AMD64)
+    assert registry().find(named(server), AMD64).digest
     asked = [request for request in server.requests if request.path.startswith("/token")]
     assert [query(request) for request in asked] == [
         {"scope": ["repository:nvidia/tensorflow:pull"], "service": ["registry"]}
@@ -143,7 +144,7 @@ def test_a_login_is_shown_where_the_token_is_made(
         if request.headers.get("authorization") == "Basic JG9hdXRodG9rZW46a2V5"
         else answer(b"", "401 Unauthorized")
     )
-    assert registry().find(named(server), AMD64)
+    assert registry().find(named(server), AMD64).digest
 
 
 def test_user_and_password(server: Hostile, shelf: Shelf) -> None:
@@ -155,7 +156,7 @@ def test_user_and_password(server: Hostile, shelf: Shelf) -> None:
         asked.append(host)
         return "me", "pass:word"
 
-    assert Registry(Client(limits=QUICK), login).find(named(server), AMD64)
+    assert Registry(Client(limits=QUICK), login).find(named(server), AMD64).digest
     assert asked == [f"127.0.0.1:{server.port}"]
 
 
@@ -299,7 +300,13 @@ def test_a_manifest_that_is_none(document: bytes, why: str, server: Hostile, she
 
 
 def test_a_config_of_another_shape_says_nothing(server: Hostile, shelf: Shelf) -> None:
-    odd = {"Env": ["=x", 1, "A=1"], "Labels": {"a": 1, "b": "c"}, "Entrypoint": "sh", "User": 7, "WorkingDir": None}
+    odd: dict[str, Any] = {
+        "Env": ["=x", 1, "A=1"],
+        "Labels": {"a": 1, "b": "c"},
+        "Entrypoint": "sh",
+        "User": 7,
+        "WorkingDir": None,
+    }
     shelf.image(TAG, **odd)
     found = registry().find(named(server), AMD64).config
     assert (found.environ, found.labels, found.entrypoint, found.user, found.folder) == (
