@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -96,5 +96,3 @@ def _libraries(folder: Path) -> list[Path]:
 def _contained(file: Path, names: set[str]) -> set[str]:
     with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return {name for name in names if content.find(os.fsencode(name.removeprefix("--")) + b"\0") >= 0}
-
-

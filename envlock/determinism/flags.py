@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from envlock.data import determinism as tables
 from envlock.determinism import values
@@ -10,11 +11,12 @@ from envlock.determinism.finding import Finding
 from envlock.determinism.patient import Patient
 from envlock.determinism.sources import cited
 
-VARIABLES = ("XLA_FLAGS", "TF_XLA_FLAGS")
+Variable = Literal["XLA_FLAGS", "TF_XLA_FLAGS"]
+VARIABLES: tuple[Variable, ...] = ("XLA_FLAGS", "TF_XLA_FLAGS")
 _MEASURED = "measured: TensorFlow 2.21 ends with `Unknown flag in XLA_FLAGS`"
 
 
-def flags(patient: Patient) -> Iterator[tuple[str, str, str]]:
+def flags(patient: Patient) -> Iterator[tuple[Variable, str, str]]:
     """Yield (variable, flag, value) of every flag that is set."""
     for variable in VARIABLES:
         for text in (patient.variables.get(variable) or "").split():
@@ -32,14 +34,16 @@ def unknown(patient: Patient) -> Iterator[Finding]:
             row is not None and patient.tensorflow is not None and patient.stock and not patient.holds(row.tensorflow)
         )
         if gone or name in patient.strange_flags:
-            instead = f"write {row.instead} in its place" if row is not None and row.instead else f"take {name} out"
+            instead = f"take {_name(name, row)} out of {variable}"
+            if row is not None and row.instead:
+                instead = f"write {row.instead} in its place in {variable}"
             yield Finding(
                 "flag-unknown",
                 "error",
                 variable,
                 f"{variable} holds {_name(name, row)}, which TensorFlow {patient.tensorflow} does not know",
                 "A flag that it does not know aborts the process when XLA is first used.",
-                f"{instead} of {variable}" if not (row and row.instead) else f"{instead} in {variable}",
+                instead,
                 _MEASURED if row is None else cited(row.sources[0], tables.variable_table().evidence),
             )
 
@@ -69,7 +73,7 @@ def missing_file(patient: Patient) -> Iterator[Finding]:
             "error",
             "XLA_FLAGS",
             "XLA_FLAGS does not start with -- and no file of that name is there",
-            "A value that does not start with -- is taken for a file with flags; one that is missing aborts the process.",
+            "A value that does not start with -- is a file with flags; one that is missing aborts the process.",
             values.unset("XLA_FLAGS"),
             "measured: TensorFlow 2.21",
             unset=("XLA_FLAGS",),

@@ -13,6 +13,9 @@ _DRIVER = "cuda_driver"
 _OPTIONAL = ("tensorrt", "cupti", "nccl", "ptxas", "nvrtc")
 """Without these TensorFlow still registers the GPU."""
 
+_WHEELS = {"cublasLt": "cublas", "cudart": "cuda_runtime", "cupti": "cuda_cupti", "nvrtc": "cuda_nvrtc"}
+"""Folder below `nvidia` of the libraries whose wheel is not called as they are."""
+
 _SKIPPED = (
     "TensorFlow opens these libraries when it looks for GPUs; where one is missing it says `Cannot dlopen some GPU "
     "libraries`, skips every GPU and computes on the CPU."
@@ -47,11 +50,20 @@ def missing(patient: Patient) -> Iterator[Finding]:
 
 def _fix(key: str, patient: Patient) -> str:
     """Return what makes the library found: its wheel, or the wheel's folder where TensorFlow does not look there."""
-    wheel = f"nvidia-{key.lower()}-cu12"
-    if patient.installed(wheel):
-        folder = f"$(python -c 'import nvidia.{key.lower()} as m; print(m.__path__[0])')/lib"
+    folder = _folder(key)
+    if patient.installed(_wheel(key)):
+        folder = f"$(python -c 'import nvidia.{folder} as m; print(m.__path__[0])')/lib"
         return f'export LD_LIBRARY_PATH="{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
     return f"pip install 'tensorflow[and-cuda]=={patient.tensorflow}'"
+
+
+def _folder(key: str) -> str:
+    """Return the folder below `nvidia` of the wheel that holds a library."""
+    return "cudnn" if key.startswith("cudnn") else _WHEELS.get(key, key.lower())
+
+
+def _wheel(key: str) -> str:
+    return f"nvidia-{_folder(key).replace('_', '-')}-cu12"
 
 
 def unloadable(patient: Patient) -> Iterator[Finding]:
@@ -59,7 +71,7 @@ def unloadable(patient: Patient) -> Iterator[Finding]:
     driverless = found(patient).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not patient.gpus
     for key, each in found(patient).items():
         problem = each.get("problem")
-        if problem is None or (driverless and "libcuda.so" in problem) or key == _DRIVER and not patient.gpus:
+        if problem is None or (driverless and "libcuda.so" in problem) or (key == _DRIVER and not patient.gpus):
             continue
         evidence = f"{each['soname']} cannot be loaded: {problem}"
         why = "The first operation that needs it fails, or TensorFlow skips every GPU."
@@ -88,7 +100,7 @@ def cudnn(patient: Patient) -> Iterator[Finding]:
 def shadowed(patient: Patient) -> Iterator[Finding]:
     """Yield libraries that a variable puts in front of the installed wheel's."""
     for key, each in found(patient).items():
-        by, wheel = each.get("resolved_by"), f"nvidia-{key.lower()}-cu12"
+        by, wheel = each.get("resolved_by"), _wheel(key)
         if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD") or not patient.installed(wheel) or each.get("wheel_version"):
             continue
         evidence = f"{each['soname']} comes from {by}, not from the installed {wheel}"

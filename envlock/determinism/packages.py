@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from envlock.data.compatibility import compatibility_table
 from envlock.data.images import image_tables
-from envlock.determinism.finding import Finding
+from envlock.determinism.finding import Finding, Severity
 from envlock.determinism.patient import Patient, fits
 from envlock.determinism.sources import cited
 from envlock.runtime.gpu.failures import of_binding
@@ -99,7 +99,7 @@ def two_cudas(patient: Patient) -> Iterator[Finding]:
             "A wheel for CUDA 13 may overwrite the files of the one for CUDA 12, and TensorFlow loads what lies there."
         )
         fix = f"pip uninstall -y {' '.join(pair)} && pip install --force-reinstall --no-deps {pair[0]}"
-        severity = "error" if shared else "warning"
+        severity: Severity = "error" if shared else "warning"
         yield Finding("cuda-majors", severity, f"packages.{pair[1]}", evidence, why, fix, "the wheels' RECORD files")
 
 

@@ -60,7 +60,9 @@ def _onednn(seen: Mapping[str, Any]) -> Shown:
     if not names:
         return _untold("oneDNN", "operations", seen)
     rewritten = [name for name in names if name.startswith("_Mkl")]
-    return Shown("oneDNN", ON if rewritten else OFF, f"a product, a convolution and a softmax ran as {', '.join(names)}")
+    return Shown(
+        "oneDNN", ON if rewritten else OFF, f"a product, a convolution and a softmax ran as {', '.join(names)}"
+    )
 
 
 def _tf32(seen: Mapping[str, Any]) -> Shown:
@@ -82,7 +84,9 @@ def _xla(seen: Mapping[str, Any]) -> Shown:
         return Shown("XLA", ON, "; ".join(hits))
     if any(seen.get(key) is None for key in facts):
         return _untold("XLA", next(key for key in facts if seen.get(key) is None), seen)
-    return Shown("XLA", OFF, "a function with strings, a Keras model that calls Python and a plain function all ran without it")
+    return Shown(
+        "XLA", OFF, "a function with strings, a Keras model that calls Python and a plain function all ran without it"
+    )
 
 
 def _intra(seen: Mapping[str, Any]) -> Shown:
@@ -99,7 +103,9 @@ def _threads(seen: Mapping[str, Any], what: str, place: int, work: str) -> Shown
     counts = seen.get("threads")
     if counts is None:
         return _untold(what, "threads", seen)
-    return Shown(what, str(counts[place]), f"{counts[place]} {'thread' if counts[place] == 1 else 'threads'} ran {work}")
+    return Shown(
+        what, str(counts[place]), f"{counts[place]} {'thread' if counts[place] == 1 else 'threads'} ran {work}"
+    )
 
 
 def _untold(what: str, experiment: str, seen: Mapping[str, Any], otherwise: str = "it was not observed") -> Shown:
@@ -122,7 +128,11 @@ def wanted(facts: Mapping[str, Any] | None) -> dict[str, str]:
         asked["oneDNN"] = onednn
     if environ.get("NVIDIA_TF32_OVERRIDE") == "0":
         asked["TF32"] = OFF
-    if "TF_XLA_FLAGS" in environ and environ["TF_XLA_FLAGS"] is None and not environ.get("TF_FUNCTION_JIT_COMPILE_DEFAULT"):
+    if (
+        "TF_XLA_FLAGS" in environ
+        and environ["TF_XLA_FLAGS"] is None
+        and not environ.get("TF_FUNCTION_JIT_COMPILE_DEFAULT")
+    ):
         asked["XLA"] = OFF
     for what, key in (("intra-op threads", "intra_op_threads"), ("inter-op threads", "inter_op_threads")):
         if cpu.get(key):

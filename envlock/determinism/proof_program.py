@@ -15,6 +15,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Set
+
 THREAD_SECONDS = 0.4  # of work for the pool whose threads are counted
 LEAST_WORK = 200_000  # nanoseconds: a thread that has done less was only woken
 REPEATS = 8
@@ -28,7 +32,7 @@ def main() -> None:
     sys.argv[1:] = []
     if asked["setup"] is None:
         sys.path[:] = [folder for folder in sys.path if folder]
-    answer = {}
+    answer: Dict[str, Any] = {}
     try:
         exec(compile(asked["setup"] or "", "<the lines given with --with>", "exec"), {"__name__": "__main__"})  # noqa: S102
         answer = observe()
@@ -38,21 +42,25 @@ def main() -> None:
     os._exit(0)
 
 
-def observe() -> dict:
+def observe() -> Dict[str, Any]:
     """Return what every experiment shows."""
     import tensorflow as tf
 
-    found = {"tensorflow": tf.__version__, "gpus": len(tf.config.list_physical_devices("GPU")), "reasons": {}}
+    found: Dict[str, Any] = {
+        "tensorflow": tf.__version__,
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "reasons": {},
+    }
     for name, experiment in EXPERIMENTS:
         try:
             found[name] = experiment(tf)
         except Exception as error:
             found[name] = None
-            found["reasons"][name] = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0][:160])
+            reasons[name] = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0][:160])
     return found
 
 
-def clock(tf) -> str:
+def clock(tf: Any) -> str:
     """Return `raised` or `ran`: reading the clock is refused under op determinism (from 2.7 on)."""
     try:
         tf.timestamp().numpy()
@@ -61,7 +69,7 @@ def clock(tf) -> str:
     return "ran"
 
 
-def scatter(tf) -> int:
+def scatter(tf: Any) -> int:
     """Return how many different sums come out when threads add 200,000 rows into 50."""
     with tf.device("/CPU:0"):
         rows = tf.random.stateless_uniform((200_000,), seed=(1, 2), maxval=50, dtype=tf.int32)
@@ -69,13 +77,13 @@ def scatter(tf) -> int:
         return len({_digest(_added(tf, rows, updates)) for _ in range(REPEATS)})
 
 
-def _added(tf, rows, updates):
+def _added(tf: Any, rows: Any, updates: Any) -> Any:
     total = tf.Variable(tf.zeros((50, 16)))
     total.scatter_add(tf.IndexedSlices(updates, rows))
     return total
 
 
-def crop(tf) -> int:
+def crop(tf: Any) -> int:
     """Return how many different gradients crop_and_resize gives for one image on the CPU."""
     with tf.device("/CPU:0"):
         image = tf.random.stateless_uniform((4, 64, 64, 8), seed=(1, 2))
@@ -86,28 +94,28 @@ def crop(tf) -> int:
         return len({_digest(_crop_gradient(tf, image, boxes, index, weights)) for _ in range(REPEATS)})
 
 
-def _crop_gradient(tf, image, boxes, index, weights):
+def _crop_gradient(tf: Any, image: Any, boxes: Any, index: Any, weights: Any) -> Any:
     with tf.GradientTape() as tape:
         tape.watch(image)
         loss = tf.reduce_sum(tf.image.crop_and_resize(image, boxes, index, (24, 24)) * weights)
     return tape.gradient(loss, image)
 
 
-def operations(tf) -> list:
+def operations(tf: Any) -> List[str]:
     """Return the operations that a product, a convolution and a softmax become in a function that XLA leaves alone."""
 
-    def step(a, image, kernel):
+    def step(a: Any, image: Any, kernel: Any) -> Any:
         return tf.nn.softmax(a @ a), tf.nn.conv2d(image, kernel, 1, "SAME")
 
     with tf.device("/CPU:0"):
         return _executed(_uncompiled(tf, step), tf.ones((64, 64)), tf.ones((2, 16, 16, 8)), tf.ones((3, 3, 8, 8)))
 
 
-def clusters(tf) -> bool:
+def clusters(tf: Any) -> bool:
     """Return whether a part of a plain function is moved to XLA."""
 
-    @tf.function
-    def step(image, kernel):
+    @tf.function  # type: ignore[untyped-decorator]
+    def step(image: Any, kernel: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch([image, kernel])
             out = tf.nn.conv2d(image, kernel, 1, "SAME")
@@ -118,7 +126,7 @@ def clusters(tf) -> bool:
     return any(name.startswith(("_Xla", "Xla")) for name in names)
 
 
-def _executed(function, *arguments) -> list:
+def _executed(function: Any, *arguments: Any) -> List[str]:
     from tensorflow.python.eager import context
 
     context.context().enable_run_metadata()
@@ -127,31 +135,32 @@ def _executed(function, *arguments) -> list:
         graphs = context.context().export_run_metadata().partition_graphs
     finally:
         context.context().disable_run_metadata()
-    return sorted({node.op for graph in graphs for node in graph.node} - {"_Arg", "_Retval", "Const", "Identity"})
+    names: Set[str] = {node.op for graph in graphs for node in graph.node}
+    return sorted(names - {"_Arg", "_Retval", "Const", "Identity"})
 
 
-def _uncompiled(tf, function):
+def _uncompiled(tf: Any, function: Any) -> Any:
     try:
         return tf.function(function, jit_compile=False)
     except TypeError:  # TensorFlow before 2.5, which has not the argument
         return tf.function(function)
 
 
-def compiled(tf) -> bool:
+def compiled(tf: Any) -> bool:
     """Return whether a plain tf.function is compiled by XLA, which has no strings."""
 
-    @tf.function
-    def length(x):
+    @tf.function  # type: ignore[untyped-decorator]
+    def length(x: Any) -> Any:
         return tf.strings.length(tf.strings.as_string(x))
 
     return _fails_to_compile(lambda: length(tf.constant([1.0])))
 
 
-def keras_compiled(tf) -> bool:
+def keras_compiled(tf: Any) -> bool:
     """Return whether Keras compiles the training step with XLA, which cannot call Python."""
 
-    class Calls(tf.keras.layers.Layer):
-        def call(self, inputs):
+    class Calls(tf.keras.layers.Layer):  # type: ignore[misc]
+        def call(self, inputs: Any) -> Any:
             out = tf.numpy_function(lambda array: array, [inputs], tf.float32)
             out.set_shape(inputs.shape)
             return out
@@ -162,7 +171,7 @@ def keras_compiled(tf) -> bool:
     return _fails_to_compile(lambda: model.predict_on_batch(tf.ones((2, 4))))
 
 
-def _fails_to_compile(call) -> bool:
+def _fails_to_compile(call: Callable[[], Any]) -> bool:
     try:
         call()
     except Exception as error:
@@ -172,7 +181,7 @@ def _fails_to_compile(call) -> bool:
     return False
 
 
-def tensor_float_32(tf):
+def tensor_float_32(tf: Any) -> Optional[bool]:
     """Return whether a GPU rounds 1 + 2**-12 to 10 bits in a matrix product; None without a GPU."""
     if not tf.config.list_physical_devices("GPU"):
         return None
@@ -181,13 +190,13 @@ def tensor_float_32(tf):
     return bool(float(product[0, 0]) == 1.0)
 
 
-def threads(tf) -> list:
+def threads(tf: Any) -> List[int]:
     """Return how many threads of the intra-op pool and how many of the inter-op pool do work."""
     with tf.device("/CPU:0"):
         values = tf.random.stateless_uniform((4_000_000,), seed=(1, 2))
         few = tf.random.stateless_uniform((20_000,), seed=(1, 2))
 
-        def many(few):
+        def many(few: Any) -> Any:
             ends = []
             for number in range(64):
                 chain = few + float(number)
@@ -202,7 +211,7 @@ def threads(tf) -> list:
     return [max(len(inside), 1), max(len(between), 1)]
 
 
-def _workers(call) -> set:
+def _workers(call: Callable[[], Any]) -> Set[int]:
     """Return the threads other than this one that spend time on what is called again and again."""
     call()
     before = _spent()
@@ -213,9 +222,9 @@ def _workers(call) -> set:
     return {t for t, spent in after.items() if t != os.getpid() and spent - before.get(t, 0) > LEAST_WORK}
 
 
-def _spent() -> dict:
+def _spent() -> Dict[int, int]:
     """Return the nanoseconds that each thread of this process has run."""
-    found = {}
+    found: Dict[int, int] = {}
     for name in os.listdir("/proc/self/task"):
         try:
             with open("/proc/self/task/{}/schedstat".format(name)) as file:
@@ -225,7 +234,7 @@ def _spent() -> dict:
     return found
 
 
-def _digest(tensor) -> str:
+def _digest(tensor: Any) -> str:
     return hashlib.sha256(tensor.numpy().tobytes()).hexdigest()
 
 

@@ -23,8 +23,8 @@ def misspelt(patient: Patient) -> Iterator[Finding]:
                 "warning",
                 meant,
                 f"{name!r} is set, a name that nobody reads",
-                f"{meant} is one that is read: a name that is one or two letters off, in other case or with a blank has no "
-                "effect, and nothing says so.",
+                f"{meant} is one that is read: a name one or two letters off, in other case or with a blank has "
+                "no effect, and nothing says so.",
                 f"unset the misspelt name, and set {meant} if it was meant",
                 "comparison with the names of the tables",
             )

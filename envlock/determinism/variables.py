@@ -139,8 +139,8 @@ def too_late(patient: Patient) -> Iterator[Finding]:
             "error",
             name,
             f"{name} was changed after TensorFlow was imported",
-            "TensorFlow reads its variables when it first needs them and keeps what it read: a change after that has no "
-            "effect, and nothing says so.",
+            "TensorFlow reads its variables when it first needs them and keeps what it read: a change after that has "
+            "no effect, and nothing says so.",
             f"set {name} before the process starts, or above `import tensorflow`",
             source,
         )
