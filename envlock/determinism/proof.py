@@ -38,18 +38,24 @@ def states(seen: Mapping[str, Any]) -> list[Shown]:
 
 
 def _op_determinism(seen: Mapping[str, Any]) -> Shown:
-    what, clock, scatter, crop = "op determinism", seen.get("clock"), seen.get("scatter"), seen.get("crop")
-    noisy = [name for name, count in (("scatter_add", scatter), ("crop_and_resize", crop)) if (count or 1) > 1]
-    results = ", ".join(f"{name} gave {seen[key]} results in {REPEATS} calls" for name, key in _NOISY if seen.get(key))
+    what, clock, version = "op determinism", seen.get("clock"), seen["tensorflow"]
+    noisy = any(seen.get(key, 0) > 1 for _, key in _NOISY)
+    results = ", ".join(_results(name, seen[key]) for name, key in _NOISY if seen.get(key))
     if clock == "raised" and not noisy:
         return Shown(what, ON, f"tf.timestamp was refused; {results}")
     if clock == "raised":
         return Shown(what, PARTLY, f"tf.timestamp was refused, and yet {results}")
-    if clock == "ran" and holds([">=2.7"], seen["tensorflow"]):
+    if clock == "ran" and holds([">=2.7"], version):
         return Shown(what, OFF, f"tf.timestamp ran, which op determinism refuses; {results}")
-    if noisy:
+    if clock == "ran" and holds([">=2.6"], version) and seen.get("crop", 0) > 1:
         return Shown(what, OFF, results)
-    return Shown(what, UNKNOWN, f"TensorFlow {seen['tensorflow']} refuses nothing on a CPU; {results}")
+    if clock == "ran":
+        return Shown(what, UNKNOWN, f"TensorFlow {version} refuses nothing on a CPU that would tell; {results}")
+    return _untold(what, "clock", seen)
+
+
+def _results(name: str, count: int) -> str:
+    return f"{name} gave {'one result' if count == 1 else f'{count} results'} in {REPEATS} calls"
 
 
 _NOISY = (("scatter_add", "scatter"), ("crop_and_resize", "crop"))
@@ -174,7 +180,7 @@ _WHY = {
 def _fix(what: str, want: str, tensorflow: str) -> str:
     if what == "op determinism" and want == ON:
         recipe = recipe_for(tensorflow)
-        lines = [*(f"export {name}={value}" for name, value in recipe.set.items()), *recipe.calls]
+        lines = [*(f"export {name}={value}" for name, value in sorted(recipe.set.items())), *recipe.calls]
         return " and ".join(lines) or recipe.remarks[0]
     number = f"set_{what[:5]}_op_parallelism_threads({want})"
     return {

@@ -46,11 +46,8 @@ def observe() -> Dict[str, Any]:
     """Return what every experiment shows."""
     import tensorflow as tf
 
-    found: Dict[str, Any] = {
-        "tensorflow": tf.__version__,
-        "gpus": len(tf.config.list_physical_devices("GPU")),
-        "reasons": {},
-    }
+    reasons: Dict[str, str] = {}
+    found: Dict[str, Any] = {"tensorflow": tf.__version__, "reasons": reasons}
     for name, experiment in EXPERIMENTS:
         try:
             found[name] = experiment(tf)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,11 @@ def _last_words(errors: str) -> str:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    try:
+    """End the child and what it has started; no wait here is unbounded."""
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    try:
+    with suppress(subprocess.TimeoutExpired):  # a task stuck in the driver answers to nothing
         child.wait(5)
-    except subprocess.TimeoutExpired:
-        return  # a task stuck in the driver answers to nothing
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 from envlock.data.determinism import VariableRules
+from envlock.runtime.collectors.environ import record
+from envlock.runtime.tables import table
 
 _TRUTH = {"true": "1", "false": "0"}
 _SHOWN = {
@@ -27,13 +29,18 @@ def is_understood(value: str, row: VariableRules) -> bool:
     return row.syntax == "any" or value in row.accepts or value == ""
 
 
-def shown(value: str, row: VariableRules | None = None) -> str:
-    """Return a value as a report may show it: what is made of known words, else that it is something else."""
-    known = {word for each in row.dangerous for word in each.values} | {*row.accepts} if row is not None else set()
+def shown(value: str, row: VariableRules) -> str:
+    """Return a value as a report may show it: as a lock would hold it, or made of known words; else that it is another.
+
+    A lock holds a value as it stands only when it is what its variable takes, so nothing secret is shown.
+    """
     if value == "":
         return "empty"
-    if value in known or value.lower() in _SHOWN or (value.isascii() and value.lstrip("-").isdigit()):
-        return value if len(value) < 24 else "a long number"
+    locked = next((each for each in table("environ") if each["name"] == row.name), None)
+    known = {word for each in row.dangerous for word in each.values} | {*row.accepts} | _SHOWN
+    plain = value in known or value.lower() in known or (value.isascii() and value.isdigit() and len(value) < 24)
+    if plain or (locked is not None and "sha256:" not in value and record(value, locked) == value):
+        return value
     return "set to something else"
 
 

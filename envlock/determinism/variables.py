@@ -103,7 +103,7 @@ def combined(patient: Patient) -> Iterator[Finding]:
             continue
         now = {name: patient.variables[name] for name in each.values}
         if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
-            told = " and ".join(f"{name} is {_told(value, rows.get(name))}" for name, value in now.items())
+            told = " and ".join(f"{name} is {_told(name, value, rows)}" for name, value in now.items())
             fix = values.lines(each.set, each.unset)
             source = cited(each.sources[0], table.evidence)
             yield Finding(
@@ -122,8 +122,10 @@ def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict
     return (values.canonical(value, rows[name]) if name in rows else value) in wanted
 
 
-def _told(value: str | None, row: tables.VariableRules | None) -> str:
-    return "not set" if value is None else values.shown(value, row)
+def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+    if value is None:
+        return "not set"
+    return values.shown(value, rows[name]) if name in rows else "set"
 
 
 def too_late(patient: Patient) -> Iterator[Finding]:
