@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 README.md                     the help of each command, between its markers
 """
 
@@ -13,6 +14,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import determinism_page
 
 from envlock import data
 from envlock.containers.plan import Base, base_plan
@@ -160,6 +163,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),

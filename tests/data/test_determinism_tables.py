@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
+from envlock.data.containers import recipe_table as containers_recipes
 
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
 BUILDS = ["1.15.5+nv23.03", "2.8.0rc0", "2.17.0+nv25.2"]
@@ -92,6 +94,22 @@ def test_recipes_say_what_the_variables_need() -> None:
             if tables.holds(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
         }
         assert tables.recipe_for(version).set == needed, version
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_images_set_what_the_recipe_of_the_version_sets(version: str) -> None:
+    """From 2.8 on images set the variable in the place of the call, which only a program can make."""
+    rows = [row for row in containers_recipes().recipe if row.build == "stock"]
+    number = Version(version)
+    (row,) = [
+        row
+        for row in rows
+        if Version(row.since or "0") <= number and (row.below is None or number < Version(row.below))
+    ]
+    recipe = tables.recipe_for(version)
+    called = {"TF_DETERMINISTIC_OPS": "1"} if recipe.calls else {}
+    assert row.environ == {**recipe.set, **called}
+    assert (row.patch is not None) == bool(recipe.patch)
 
 
 def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed() -> None:
