@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.document import load
+from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.stocked import captured, demo_wheel, identity
@@ -216,12 +218,30 @@ def test_a_plain_python_with_wheels(bed: Bed, tmp_path: Path, plain_lock: dict[s
     assert ran.stdout == "1.0\n"
 
 
-def test_a_context_builds_without_envlock(ngc: Project, bed: Bed) -> None:
-    done = ngc("build", "--base", bed.ngc, "--output", "context")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.endswith("\nwrote context: Dockerfile, .dockerignore and payload.tar with 2 wheels\n")
-    built = bed.engine.docker("build", "-q", "--network=none", ngc.folder / "context").stdout.strip()
-    assert bed.engine.docker("run", "--rm", "--network=none", built, "beta").stdout == "2.5\n"
+def test_a_context_builds_without_envlock_on_any_builder(
+    ngc: Project,
+    tmp_path: Path,
+    plain_lock: dict[str, Any],
+    stock: Path,
+    bed: Bed,
+    start_engine: StartEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unchanged on BuildKit, the classic builder of Docker 26 and that of 20.10: two routes, and the base for teams."""
+    plain = project(bed, tmp_path / "plain", plain_lock, stock)
+    for made, base in ((ngc, bed.ngc), (plain, bed.python)):
+        done = made("build", "--base", base, "--output", "context")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.endswith("wrote context: Dockerfile, .dockerignore and payload.tar with 2 wheels\n")
+    team = tmp_path / "Dockerfile.base"
+    team.write_text(re.sub(r"(?m)^FROM \S+", f"FROM {bed.ngc}", (ROOT / "Dockerfile.base").read_text()))
+    for engine, buildkit in ((bed.engine, "1"), (bed.engine, "0"), (start_engine("20"), "0")):
+        monkeypatch.setenv("DOCKER_BUILDKIT", buildkit)
+        for made in (ngc, plain):
+            built = engine.docker("build", "-q", "--network=none", made.folder / "context").stdout.strip()
+            assert engine.docker("run", "--rm", "--network=none", built, "beta").stdout == "2.5\n"
+        built = engine.docker("build", "-q", "--network=none", "-f", team, ROOT).stdout.strip()
+        assert built.startswith("sha256:")
 
 
 def test_an_image_that_is_not_the_locked_environment_gets_no_name(
