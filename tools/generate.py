@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 README.md                     the help of each command, between its markers
 """
 
@@ -14,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import determinism_page
+
 from envlock import data
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
@@ -23,7 +26,7 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "hash", "export", "vendor", "images", "build")
+COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build")
 
 
 def compact(value: object) -> str:
@@ -160,6 +163,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),
