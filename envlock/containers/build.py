@@ -54,8 +54,7 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
 
     Raises:
         LockfileError: something of the lock must not enter an image.
-        UsageError: a wheel is missing or wrong.
-        OutsideError: the engine failed, or the image does not answer.
+        OutsideError: a wheel is missing or wrong, the engine failed, or the image does not answer.
     """
     built = _build(plan, chosen, engine, wish, say)
     verdict = None

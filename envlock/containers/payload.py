@@ -45,8 +45,8 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
-        UsageError: the folder holds something else, or cannot be written; a wheel is not the one that the lock names.
-        OutsideError: the disk is full.
+        UsageError: the folder holds something else, or cannot be written.
+        OutsideError: a wheel is missing or is not the one that the lock names; the disk is full.
     """
     texts = {"Dockerfile": render.dockerfile(plan), ".dockerignore": render.dockerignore()}
     try:
@@ -75,7 +75,7 @@ def write(plan: BuildPlan, wheelhouse: Path, stream: IO[bytes]) -> None:
     """Write the tar.
 
     Raises:
-        UsageError: a wheel is missing, or is not the one that the lock names.
+        OutsideError: a wheel is missing, or is not the one that the lock names.
         OSError: the stream does not take it.
     """
     members: dict[str, bytes | Wheel] = dict(_members(plan))
@@ -102,7 +102,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
     try:
         source = path.open("rb")
     except OSError as error:
-        raise UsageError(
+        raise OutsideError(
             f"cannot read the wheel {path}: {error.strerror}", hint="`envlock vendor` fills the wheelhouse"
         ) from None
     with source:
@@ -110,7 +110,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         hashing = _Hashing(source)
         tar.addfile(info, cast(IO[bytes], hashing))
     if hashing.digest.hexdigest() != content.sha256:
-        raise UsageError(
+        raise OutsideError(
             f"{path} is not the wheel that the lock names: its SHA-256 is {hashing.digest.hexdigest()}, "
             f"the lock has {content.sha256}",
             hint="remove it and run `envlock vendor` again",

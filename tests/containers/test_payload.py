@@ -101,7 +101,7 @@ def test_a_big_wheel_is_streamed(tmp_path: Path) -> None:
 def test_a_wrong_wheel_leaves_nothing_behind(house: Path, tmp_path: Path) -> None:
     file = WHEELS["numpy"][1]
     (house / file).write_bytes(b"another")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(OutsideError) as raised:
         payload.write_context(planned("wheels"), house, tmp_path / "out")
     assert re.fullmatch(
         rf"\S+/{re.escape(file)} is not the wheel that the lock names: its SHA-256 is [0-9a-f]{{64}}, "
@@ -114,7 +114,7 @@ def test_a_wrong_wheel_leaves_nothing_behind(house: Path, tmp_path: Path) -> Non
 
 def test_a_missing_wheel(house: Path, tmp_path: Path) -> None:
     (house / WHEELS["numpy"][1]).unlink()
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(OutsideError) as raised:
         payload.write_context(planned("wheels"), house, tmp_path / "out")
     assert raised.value.message == f"cannot read the wheel {house / WHEELS['numpy'][1]}: No such file or directory"
 
