@@ -25,8 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envlock.identity.environment import environment
-from envlock.identity.hashing import expected_size, workers
-from envlock.identity.survey import survey
+from envlock.identity.files.state import expected_size, workers
+from envlock.identity.files.survey import survey
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = "16"  # files a program is started for; fewer cost starts, more leave a processor idle at the end
@@ -35,8 +35,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from envlock.identity.environment import environment
-from envlock.identity.files import look
-from envlock.identity.survey import survey
+from envlock.identity.files.verification import look
+from envlock.identity.files.survey import survey
 states, faults = look(survey(environment(Path(sys.argv[2]))))
 assert not faults, faults
 """
@@ -45,8 +45,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from envlock.identity.environment import environment
-from envlock.identity.files import verify_files
-from envlock.identity.survey import survey
+from envlock.identity.files.verification import verify_files
+from envlock.identity.files.survey import survey
 python = Path(sys.argv[2])
 found = verify_files(survey(environment(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found

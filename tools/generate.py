@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 README.md                     the help of each command, between its markers
 """
 
@@ -14,13 +15,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import determinism_page
+
 from envlock import data
+from envlock.containers.plan import Base, base_plan
+from envlock.containers.render import dockerfile
+from envlock.data.images import image_tables
 from envlock.lock import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "hash", "export", "vendor", "images")
+COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build")
 
 
 def compact(value: object) -> str:
@@ -119,6 +125,15 @@ def readme() -> str:
     return f"{before}{opening}\n{chr(10).join(blocks)}{closing}{after}"
 
 
+def base_dockerfile() -> str:
+    """Return the Dockerfile of an image for teams to build on: the newest of NVIDIA's whose digest is known."""
+    table = image_tables().ngc
+    tags = [tag for release in reversed(table.release) for tag in release.tags]
+    digests = {row.tag: row.digest for row in table.digest if not row.earlier}
+    tag = next(tag for tag in tags if tag in digests)
+    return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{tag}@{digests[tag]}", "ngc")))
+
+
 def help_text(command: str) -> str:
     """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
     done = subprocess.run(
@@ -148,8 +163,10 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
+        "Dockerfile.base": base_dockerfile(),
     }
 
 

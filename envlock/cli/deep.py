@@ -10,8 +10,8 @@ from typing import Any
 from envlock.cli.output import talk
 from envlock.cli.progress import Advance, bar
 from envlock.identity.environment import environment
-from envlock.identity.files import verify_files
-from envlock.identity.survey import survey
+from envlock.identity.files.survey import survey
+from envlock.identity.files.verification import verify_files
 from envlock.lock.document import identity_of
 from envlock.lock.identity import Identity
 from envlock.runtime.capture import Snapshot

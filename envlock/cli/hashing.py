@@ -51,8 +51,8 @@ def find(
     """
     # here and not above: what talks to an index takes a quarter of a second to import, and most commands need none
     from envlock.identity.environment import environment
+    from envlock.identity.indexes.online import online
     from envlock.identity.keep import everything_installed, with_identity
-    from envlock.identity.online import online
     from envlock.identity.prove import prove
 
     place = environment(python)

@@ -49,8 +49,10 @@ def vendor(
       envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
-    from envlock.identity.fetch import fetcher  # here: what talks to an index takes a quarter of a second to import
-    from envlock.identity.online import online
+    from envlock.identity.indexes.fetch import (
+        fetcher,  # here: what talks to an index takes a quarter of a second to import
+    )
+    from envlock.identity.indexes.online import online
 
     name, document = read_document(lock, settings.load(Path.cwd()))
     known, left_out = proven(validate(document, name), name)

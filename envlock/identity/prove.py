@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import Distribution
 from typing import Any, Literal, NamedTuple, Protocol
 
-from envlock.identity.candidates import IndexFile, choose
 from envlock.identity.environment import record_of
+from envlock.identity.indexes.candidates import IndexFile, choose
 from envlock.identity.record import content, difference, digest, rows
 from envlock.lock.identity import Identity, PackageIdentity, WheelFile
 from envlock.runtime.collectors.packages import public_url

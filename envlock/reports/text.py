@@ -10,7 +10,15 @@ from envlock.reports import files
 from envlock.runtime.facts import leaves
 from envlock.runtime.report import Report, clean, show
 
-STYLES = {"title": "bold", "error": "red", "unknown": "yellow", "info": "cyan", "note": "dim", "plain": ""}
+STYLES = {
+    "title": "bold",
+    "error": "red",
+    "unknown": "yellow",
+    "warning": "yellow",
+    "info": "cyan",
+    "note": "dim",
+    "plain": "",
+}
 
 
 def render(report: Report, *, color: bool = False) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from envlock.identity.candidates import IndexFile
-from envlock.identity.online import Glance, Whole
+from envlock.identity.indexes.candidates import IndexFile
+from envlock.identity.indexes.online import Glance, Whole
 from envlock.identity.prove import Installed, installed, prove
 from envlock.identity.record import content, digest, rows
 from envlock.lock.identity import PackageIdentity, WheelFile

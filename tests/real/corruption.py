@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from envlock.identity.environment import Environment, environment
-from envlock.identity.files import verify_files
-from envlock.identity.survey import Survey, survey
+from envlock.identity.files.survey import Survey, survey
+from envlock.identity.files.verification import verify_files
 from envlock.runtime.report import INFO, Finding
 
 WRONG_MODES = (0o000, 0o200, 0o400, 0o600, 0o640, 0o666, 0o777, 0o744, 0o654, 0o4755, 0o2644, 0o1644)

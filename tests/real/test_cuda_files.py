@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlock.identity.environment import environment
-from envlock.identity.files import verify_files
-from envlock.identity.survey import survey
+from envlock.identity.files.survey import survey
+from envlock.identity.files.verification import verify_files
 from envlock.runtime.report import INFO
 from tests.real.corruption import Copy, Damage
 from tests.real.test_cuda_install import each_environment

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from envlock.identity.bytecode import compiled
 from envlock.identity.environment import environment
-from envlock.identity.files import verify_files
-from envlock.identity.survey import survey
+from envlock.identity.files.bytecode import compiled
+from envlock.identity.files.survey import survey
+from envlock.identity.files.verification import verify_files
 from envlock.runtime.report import INFO
 from tests.conftest import Command
 from tests.real.corruption import Copy, Damage, fits

@@ -1,0 +1,264 @@
+"""The tables on determinism, as typed rows: sources of noise, variables and their values, recipes.
+
+For the authoring half. A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Literal
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version as PackageVersion
+from pydantic import Field, model_validator
+
+from envlock.data import Row, Sentence, Text, Version, read, variables
+
+Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
+Values = dict[Name, str]
+Sources = Annotated[list[Text], Field(min_length=1)]
+Severity = Literal["error", "warning"]
+
+
+def holds(specifiers: Sequence[str], version: str) -> bool:
+    """Return whether any of the specifiers takes a version; `*` takes every one, no specifier takes none."""
+    release = PackageVersion(version).base_version  # a release candidate, or NVIDIA's build, counts as its release
+    return any(each == "*" or SpecifierSet(each).contains(release) for each in specifiers)
+
+
+class Solution(Row):
+    """What helps in some TensorFlow versions."""
+
+    tensorflow: Text
+    kind: Literal["env", "api", "patch", "workaround", "raises", "none", "default", "lock"]
+    ngc: Annotated[str, Field(pattern=r"^\d\d\.\d\d$")] | None = None
+    set: Values = Field(default={})
+    unset: tuple[Name, ...] = ()
+    api: Text | None = None
+    package: Text | None = None
+    note: Text | None = None
+
+
+class Raises(Row):
+    """The error that replaces noise under op determinism."""
+
+    tensorflow: Text
+    error: Text
+    text: Text
+
+
+class Source(Row):
+    """A source of non-determinism (determinism_sources.toml explains the columns)."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    component: Text
+    calls: list[Annotated[str, Field(pattern=r"^(tf|keras|numpy|horovod)(\.\w+)+$")]]
+    category: Annotated[
+        str, Field(pattern="^(op|autotune|compiler|numerics|rng|input-pipeline|cpu|distributed|packaging|framework)$")
+    ]
+    platform: Literal["gpu", "cpu", "any"]
+    path: Text
+    scope: Literal["run-to-run", "cross-machine", "setup"]
+    why: Annotated[str, Field(pattern=r"^\S.*[.]$")]
+    affected: Specifiers
+    latest: Literal["fixed", "raises", "silent", "outside", "n/a"]
+    solutions: list[Solution]
+    raises: tuple[Raises, ...] = ()
+    confidence: Literal["high", "medium", "low"]
+    sources: Sources
+
+    def active(self, tensorflow: str) -> bool:
+        """Return whether it is there in a TensorFlow version when nothing is done about it."""
+        return holds(self.affected, tensorflow)
+
+    def solutions_for(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
+        """Return what helps in a TensorFlow version; NVIDIA's own solutions only where its build is meant."""
+        fit = [each for each in self.solutions if holds([each.tensorflow], tensorflow)]
+        return [each for each in fit if ngc or each.ngc is None]
+
+    def errors_in(self, tensorflow: str) -> list[Raises]:
+        """Return what op determinism raises for it in a TensorFlow version."""
+        return [each for each in self.raises if holds([each.tensorflow], tensorflow)]
+
+
+class Code(Row):
+    """A code of NVIDIA's own table, in terms of solutions."""
+
+    kind: Literal["env", "patch", "none"]
+    set: Values = Field(default={})
+    meaning: Sentence
+
+
+class SourceTable(Row):
+    """determinism_sources.toml."""
+
+    checked_through: Version
+    codes: dict[Annotated[str, Field(pattern=r"^[A-Z]{2}[A-Z0-9]$")], Code]
+    evidence: dict[str, Text]
+    source: list[Source]
+
+
+class Dangerous(Row):
+    """Values of a variable that are wrong where determinism is wanted."""
+
+    values: tuple[str, ...] = ()
+    set: bool = False
+    tensorflow: Specifiers = Field(default=["*"])
+    keras: Text | None = None
+    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    severity: Severity
+    why: Sentence
+
+    @model_validator(mode="after")
+    def _values_or_any(self) -> Dangerous:
+        if bool(self.values) == self.set:
+            raise ValueError("either `values` or `set`")
+        return self
+
+
+class Needed(Row):
+    """A value that a TensorFlow version needs."""
+
+    value: Text
+    accepts: tuple[str, ...] = ()
+    tensorflow: Specifiers = Field(default=["*"])
+    build: Literal["stock", "nvidia"] | None = None
+    when: Literal["gpu", "several-gpus", "horovod"] | None = None
+    severity: Severity
+    why: Sentence
+
+
+class VariableRules(Row):
+    """What is wrong with which value of a variable (determinism_variables.toml explains the columns)."""
+
+    name: Name
+    read_by: Text
+    tensorflow: Specifiers
+    meant: str | None = None
+    syntax: Literal["bool", "integer", "word", "any"] = "any"
+    accepts: tuple[Text, ...] = ()
+    otherwise: Literal["abort", "raise", "ignored", "off", "unknown"] | None = None
+    read: Literal["process-start", "import", "first-use", "each-use"] = "first-use"
+    dangerous: tuple[Dangerous, ...] = ()
+    needed: tuple[Needed, ...] = ()
+    sources: Sources
+
+    @model_validator(mode="after")
+    def _consistent(self) -> VariableRules:
+        if (self.syntax == "any") != (self.otherwise is None):
+            raise ValueError(f"{self.name}: `otherwise` tells what a value outside the syntax does")
+        if (self.syntax == "word") != bool(self.accepts):
+            raise ValueError(f"{self.name}: `accepts` belongs to the syntax word")
+        if (self.read_by == "nobody") != (self.meant is not None):
+            raise ValueError(f"{self.name}: `meant` belongs to names that nobody reads")
+        return self
+
+
+class Combination(Row):
+    """Variables that are wrong together; a value may be `<unset>`, `<set>`, or `<differs>` from the others."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    tensorflow: Specifiers
+    values: dict[Name, list[str]]
+    severity: Severity
+    set: Values
+    unset: list[Name]
+    why: Sentence
+    sources: Sources
+
+
+class Flag(Row):
+    """A flag in XLA_FLAGS or TF_XLA_FLAGS; a TensorFlow outside `tensorflow` aborts when it meets it."""
+
+    variable: Literal["XLA_FLAGS", "TF_XLA_FLAGS"]
+    name: Annotated[str, Field(pattern=r"^--[a-z0-9_]+$")]
+    tensorflow: Specifiers
+    instead: Text | None = None
+    dangerous: list[str]
+    severity: Severity
+    why: Sentence
+    sources: Sources
+
+
+class VariableTable(Row):
+    """determinism_variables.toml, its rows completed from environ.toml."""
+
+    real: list[Name]
+    evidence: dict[str, Text]
+    variable: list[VariableRules]
+    combination: list[Combination]
+    flag: list[Flag]
+
+
+class Always(Row):
+    """What holds in every version."""
+
+    set: Values
+    pinned: list[Name]
+    source: Text
+
+
+class Recipe(Row):
+    """What makes a run repeatable (determinism_recipes.toml explains the columns)."""
+
+    tensorflow: Specifiers
+    set: Values
+    unset: list[Name]
+    seeds: list[Text]
+    calls: list[Text]
+    patch: tuple[Text, ...] = ()
+    remarks: list[Sentence]
+    sources: Sources
+
+
+class RecipeTable(Row):
+    """determinism_recipes.toml."""
+
+    always: Always
+    evidence: dict[str, Text]
+    recipe: list[Recipe]
+
+
+@cache
+def sources_table() -> SourceTable:
+    """Return the sources of non-determinism."""
+    return SourceTable.model_validate(read("determinism_sources"))
+
+
+def sources_by_call() -> Mapping[str, list[Source]]:
+    """Return the sources that a call in Python code reaches, by its dotted name."""
+    found: dict[str, list[Source]] = {}
+    for source in sources_table().source:
+        for call in source.calls:
+            found.setdefault(call, []).append(source)
+    return found
+
+
+@cache
+def variable_table() -> VariableTable:
+    """Return what is wrong with which value of which variable.
+
+    Raises:
+        ValueError: a row says again what environ.toml says.
+    """
+    table = read("determinism_variables")
+    known = {row.name: {"read_by": row.read_by, "tensorflow": row.tensorflow} for row in variables()}
+    for row in table["variable"]:
+        twice = known.get(row["name"], {}).keys() & row.keys()
+        if twice:
+            raise ValueError(f"{row['name']}: {', '.join(sorted(twice))} stands in environ.toml")
+        row.update(known.get(row["name"], {}))
+    return VariableTable.model_validate(table)
+
+
+@cache
+def recipe_table() -> RecipeTable:
+    """Return the recipes."""
+    return RecipeTable.model_validate(read("determinism_recipes"))
+
+
+def recipe_for(tensorflow: str) -> Recipe:
+    """Return the recipe of a TensorFlow version; the tables have exactly one for each."""
+    return next(each for each in recipe_table().recipe if holds(each.tensorflow, tensorflow))

@@ -1,0 +1,1 @@
+"""Deep verification: whether what lies on the disk is what the RECORDs say, and what lies beside it."""

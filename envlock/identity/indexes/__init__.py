@@ -1,0 +1,1 @@
+"""The package indexes: which there are, what they offer, and their files, in parts or whole."""

@@ -1,0 +1,176 @@
+"""The tables on determinism: valid, sourced, complete, and of one mind with the other tables."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from pydantic import ValidationError
+
+from envlock import data
+from envlock.data import determinism as tables
+from envlock.data.containers import recipe_table as containers_recipes
+
+RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
+BUILDS = ["1.15.5+nv23.03", "2.8.0rc0", "2.17.0+nv25.2"]
+
+
+def test_every_source_of_noise_is_there_once() -> None:
+    ids = [source.id for source in tables.sources_table().source]
+    assert len(ids) == len(set(ids)) == 92
+
+
+@pytest.mark.parametrize("name", ["determinism_sources", "determinism_variables", "determinism_recipes"])
+def test_every_source_is_an_address_a_public_file_or_a_key_of_evidence(name: str) -> None:
+    table = data.read(name)
+    evidence = table["evidence"]
+    cited = {text for rows in table.values() if isinstance(rows, list) for row in rows for text in _sources(row)}
+    keys = {text.split()[0].rstrip(",:") for text in cited} & evidence.keys()
+    others = {text for text in cited if text.split()[0].rstrip(",:") not in evidence and not text.startswith("http")}
+    assert {text for text in others if "/" not in text and not text.startswith(("TensorFlow's ", "XLA's "))} == set()
+    assert evidence.keys() - keys == set()
+
+
+def test_specifiers_are_specifiers() -> None:
+    rows = tables.sources_table().source
+    every = [text for row in rows for text in row.affected] + [s.tensorflow for row in rows for s in row.solutions]
+    every += [raised.tensorflow for row in rows for raised in row.raises]
+    every += [text for row in tables.variable_table().variable for text in row.tensorflow]
+    every += [text for row in tables.variable_table().flag for text in row.tensorflow]
+    for text in set(every) - {"*"}:
+        assert str(SpecifierSet(text))
+
+
+@pytest.mark.parametrize("code", ["TCD", "TDO", "TDP", "NS1"])
+def test_the_codes_of_nvidias_table_all_occur(code: str) -> None:
+    meant = tables.sources_table().codes[code]
+    solutions = [solution for source in tables.sources_table().source for solution in source.solutions]
+    assert [s for s in solutions if s.kind == meant.kind and meant.set.items() <= s.set.items()] != []
+
+
+def _sources(row: object) -> list[str]:
+    return list(row["sources"]) if isinstance(row, dict) else []
+
+
+NVIDIA = {
+    # source: what NVIDIA's table said for TensorFlow 1.14, 2.1 and NVIDIA's container 19.06
+    "cudnn-conv-autotune": ("TCD", "TDO", "TDO"),
+    "cudnn-conv-backprop-filter": ("TCD", "TDO", "TDO"),
+    "cudnn-conv-backprop-input": ("TCD", "TDO", "TDO"),
+    "cudnn-max-pool-backprop": ("TCD", "TDO", "TDO"),
+    "bias-add-backprop": ("TDP", "TDO", "TDO"),
+}
+
+
+@pytest.mark.parametrize("identifier", NVIDIA)
+def test_rows_of_nvidias_table(identifier: str) -> None:
+    (source,) = [row for row in tables.sources_table().source if row.id == identifier]
+    codes = tables.sources_table().codes
+    for version, ngc, code in zip(("1.14.0", "2.1.0", "1.14.0"), (False, False, True), NVIDIA[identifier], strict=True):
+        fit = source.solutions_for(version, ngc=ngc)
+        assert any(s.kind == codes[code].kind and codes[code].set.items() <= s.set.items() for s in fit)
+
+
+@pytest.mark.parametrize("version", RELEASES + BUILDS)
+def test_every_active_source_says_what_to_do_or_that_there_is_nothing(version: str) -> None:
+    active = [source for source in tables.sources_table().source if source.active(version)]
+    assert active
+    assert {source.id for source in active if not source.solutions_for(version)} == set()
+
+
+@pytest.mark.parametrize("version", RELEASES + BUILDS)
+def test_every_version_has_one_recipe(version: str) -> None:
+    fit = [recipe for recipe in tables.recipe_table().recipe if tables.holds(recipe.tensorflow, version)]
+    assert fit == [tables.recipe_for(version)]
+    assert fit[0].seeds
+
+
+def test_recipes_say_what_the_variables_need() -> None:
+    for version in RELEASES:
+        needed = {
+            row.name: need.value
+            for row in tables.variable_table().variable
+            for need in row.needed
+            if tables.holds(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
+        }
+        assert tables.recipe_for(version).set == needed, version
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_images_set_what_the_recipe_of_the_version_sets(version: str) -> None:
+    """From 2.8 on images set the variable in the place of the call, which only a program can make."""
+    rows = [row for row in containers_recipes().recipe if row.build == "stock"]
+    number = Version(version)
+    (row,) = [
+        row
+        for row in rows
+        if Version(row.since or "0") <= number and (row.below is None or number < Version(row.below))
+    ]
+    recipe = tables.recipe_for(version)
+    called = {"TF_DETERMINISTIC_OPS": "1"} if recipe.calls else {}
+    assert row.environ == {**recipe.set, **called}
+    assert (row.patch is not None) == bool(recipe.patch)
+
+
+def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed() -> None:
+    rows = {row.name: row for row in tables.variable_table().variable}
+    for recipe in tables.recipe_table().recipe:
+        assert not set(recipe.set) & set(recipe.unset)
+        for name, value in recipe.set.items():
+            assert value not in [bad for each in rows[name].dangerous for bad in each.values]
+
+
+def test_a_row_says_nothing_again_that_environ_toml_says() -> None:
+    mine = data.read("determinism_variables")["variable"]
+    known = {row.name for row in data.variables()}
+    assert {row["name"] for row in mine if row["name"] in known and row.keys() & {"read_by", "tensorflow"}} == set()
+    assert {
+        row["name"] for row in mine if row["name"] not in known and not row.keys() >= {"read_by", "tensorflow"}
+    } == set()
+
+
+def test_every_name_that_a_table_mentions_is_known() -> None:
+    rows = tables.variable_table()
+    known = {row.name for row in data.variables()} | {row.name for row in rows.variable}
+    named = {name for each in rows.combination for name in [*each.values, *each.set, *each.unset]}
+    named |= {name for each in tables.recipe_table().recipe for name in [*each.set, *each.unset]}
+    named |= {row.meant for row in rows.variable if row.meant}
+    solutions = [s for source in tables.sources_table().source for s in source.solutions]
+    named |= {name for s in solutions for name in [*s.set, *s.unset]}
+    assert named - known == {"NCCL_TREE_THRESHOLD"}  # of NCCL 2.4: no TensorFlow that a lock can hold
+
+
+def test_a_call_finds_its_sources() -> None:
+    found = tables.sources_by_call()["tf.image.crop_and_resize"]
+    assert [source.id for source in found] == ["crop-and-resize-backprop-gpu", "crop-and-resize-backprop-cpu"]
+    assert [raised.error for raised in found[0].errors_in("2.21.0")] == ["UnimplementedError", "UnimplementedError"]
+    assert found[0].errors_in("2.5.0") == []
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "version", "expected"),
+    [
+        (["*"], "1.0", True),
+        ([], "2.21.0", False),
+        ([">=2.5,<2.8", ">=2.9,<2.18"], "2.8.4", False),
+        ([">=2.5,<2.8", ">=2.9,<2.18"], "2.9.3", True),
+        ([">=1.14,<2.0"], "1.15.5+nv23.03", True),
+        ([">=2.8"], "2.8.0rc0", True),
+    ],
+)
+def test_holds(specifiers: list[str], version: str, expected: bool) -> None:
+    assert tables.holds(specifiers, version) is expected
+
+
+def test_a_row_that_contradicts_itself_is_refused() -> None:
+    good = {"name": "X", "read_by": "tf-core", "tensorflow": ["*"], "sources": ["s"]}
+    assert tables.VariableRules.model_validate(good).syntax == "any"
+    for bad, message in (
+        ({"syntax": "bool"}, "X: `otherwise` tells what a value outside the syntax does"),
+        ({"syntax": "word", "otherwise": "raise"}, "X: `accepts` belongs to the syntax word"),
+        ({"read_by": "nobody"}, "X: `meant` belongs to names that nobody reads"),
+        ({"dangerous": [{"severity": "error", "why": "W."}]}, "either `values` or `set`"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            tables.VariableRules.model_validate({**good, **bad})
+        assert message in str(caught.value)
