@@ -138,7 +138,22 @@ def verify_files(
     faults += not_locked(survey, locked)
     with watch("comparing bytecode", len(compiled), False) as advance:
         faults += compare_bytecode(python, compiled, faults, advance)
-    return findings(faults, survey.sites)
+    managed = _managed(survey)
+    return findings([_of_the_system(fault, managed) for fault in faults], survey.sites)
+
+
+def _managed(survey: Survey) -> dict[str, str]:
+    """Return title -> who looks after it, for the packages in folders of the system."""
+    rows = [(row.folder, row.by) for row in data.file_table().managed]
+    found = {package.title: managed_by(package.folder, rows) for package in survey.packages}
+    return {title: by for title, by in found.items() if by is not None}
+
+
+def _of_the_system(fault: Fault, managed: Mapping[str, str]) -> Fault:
+    """Return a fault of the system's packages as information: they strip and move what a RECORD lists."""
+    if fault.severity == INFO or not fault.packages or not all(title in managed for title in fault.packages):
+        return fault
+    return fault._replace(severity=INFO, what=f"{fault.what} (it belongs to {managed[fault.packages[0]]})")
 
 
 def _open_folders(folders: set[str]) -> list[Fault]:

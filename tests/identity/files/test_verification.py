@@ -422,8 +422,22 @@ def test_files_of_a_folder_of_the_systems_packages_are_not_foreign(
     monkeypatch.setattr(data, "file_table", lambda: table.model_copy(update={"managed": [row]}))
     write(prefix.site / "mine.py")
     write(prefix.site / "a.pth", "/opt\n")
+    (prefix.site / "six.py").write_text("PY3 = None\n")
     what = "belongs to nobody, and adds `/opt` to the import path (the folder belongs to dpkg)"
-    assert told(prefix) == [("startup", "info", "a.pth", what)]
+    assert told(prefix) == [
+        ("modified", "info", "six.py", "other content of the same size (it belongs to dpkg)"),
+        ("startup", "info", "a.pth", what),
+    ]
+
+
+def test_a_hash_in_digits_is_read_too(prefix: Prefix) -> None:
+    record = prefix.site / "six-1.17.0.dist-info/RECORD"
+    digits = hashlib.sha256(b"PY3 = True\n").hexdigest()
+    record.write_text(record.read_text().replace(row("six.py", b"PY3 = True\n"), f"six.py,sha256={digits},11"))
+    assert told(prefix) == []
+    (prefix.site / "six.py").write_text("PY3 = None\n")
+    (found,) = verify(prefix.place)
+    assert (found.rule, found.expected["hash"]) == ("file-modified", f"sha256:{digits}")
 
 
 def test_no_two_kinds_share_a_name_and_every_kind_can_be_found() -> None:
