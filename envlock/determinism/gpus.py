@@ -14,6 +14,9 @@ from envlock.images.versions import numbers
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 
+_NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
+"""Where one of these cannot be told, TensorFlow hardly gets a GPU either."""
+
 _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 
 
@@ -107,7 +110,7 @@ def untold(patient: Patient) -> Iterator[Finding]:
     for reason, paths in reasons.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         sentence, _, remedy = reason.partition("; ")
-        severity: Severity = "error" if paths[0].startswith("gpu") else "warning"
+        severity: Severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
         yield Finding(
             "fact-untold",
             severity,

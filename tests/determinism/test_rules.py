@@ -46,6 +46,9 @@ CASES: dict[str, Patient] = {
     "protobuf 3.19 with 2.18": changed(clean("2.18"), ("packages.protobuf", {"version": "3.19.6"})),
     "Keras 3 with 2.15": changed(TF15, ("packages.keras", {"version": "3.5.0"})),
     "driver and library of two versions": changed(CPU, unavailable=BROKEN),
+    "a GPU that does not tell all": changed(
+        GPU, unavailable={"gpu.devices.0.ecc": {"code": "nvml-15", "reason": "It has fallen off the bus; reset it."}}
+    ),
     "driver 470 for CUDA 12.5": changed(GPU, ("gpu.driver_version", "470.256.02"), ("gpu.cuda_driver_version", "11.4")),
     "driver 535 for CUDA 12.5": changed(GPU, ("gpu.driver_version", "535.261.03"), ("gpu.cuda_driver_version", "12.2")),
     "compat libcuda of other branches": changed(GPU, ("cuda.cuda_driver", COMPAT)),
@@ -71,6 +74,7 @@ CASES: dict[str, Patient] = {
         GPU, ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH"), ("cuda.cudnn.wheel_version", None)
     ),
     "cuDNN 9.1": changed(GPU, ("cuda.cudnn.version", "9.1.0")),
+    "cuDNN 10": changed(GPU, ("cuda.cudnn.version", "10.4.0")),
     "cuDNN 8 from LD_LIBRARY_PATH": changed(
         GPU, ("cuda.cudnn.version", "8.9.7"), ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH")
     ),
