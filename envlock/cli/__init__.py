@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from envlock import __version__
-from envlock.cli import capture, diff, export, hashes, run, show, vendor, verify
+from envlock.cli import capture, diff, export, hashes, lint, run, show, vendor, verify
 from envlock.cli.output import fail, lost, say, settle
 from envlock.runtime.errors import EnvlockError, UsageError
 
@@ -34,6 +34,7 @@ app.command("hash")(hashes.hashes)
 app.command(cls=run.RunCommand)(run.run)
 app.command()(export.export)
 app.command()(vendor.vendor)
+app.command()(lint.lint)
 
 
 def _version(value: bool) -> None:

@@ -9,11 +9,11 @@ import typer
 
 from envlock.cli import config as settings
 from envlock.cli.options import (
-    FormatOption,
     LockArgument,
     PolicyOption,
     PythonOption,
     QuietOption,
+    ReportOption,
     live,
     one_of,
     read_document,
@@ -36,7 +36,7 @@ def verify(
         bool,
         typer.Option("--deep", help="Also ask TensorFlow, in a child process (seconds), which CUDA it gets."),
     ] = False,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    format: ReportOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
     """Is this environment the locked one?
@@ -51,6 +51,7 @@ def verify(
       envlock verify gpu.lock -p same-arch   another machine of the same architecture will do
       envlock verify --deep                  files against what TensorFlow itself loads
       envlock verify -f json | jq .findings  for programs
+      envlock verify -f github               in a workflow: annotations; sarif and junit for other services
     """
     one_of(format, list(FORMATS), "format")
     _, document = read_document(lock, settings.load(Path.cwd()))

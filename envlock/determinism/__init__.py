@@ -1,1 +1,1 @@
-"""Determinism: what makes a TensorFlow program give other bits, and what to do about it."""
+"""Determinism: rules per TensorFlow version, the doctor that asks them, and the proof by behaviour."""

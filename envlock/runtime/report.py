@@ -134,14 +134,14 @@ class Report:
         yield "title", self._title(len(errors), len(unknown))
         for group in _alike(errors + unknown):
             for finding in group:
-                yield finding.severity, f"  {_MARKS[finding.severity]} {self._sentence(finding)}"
+                yield finding.severity, f"  {_MARKS[finding.severity]} {self.sentence(finding)}"
             yield "note", f"      why: {group[0].why}"
             yield "note", f"      fix: {group[0].fix}"
         if info:
             yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
         for group in _alike(info):
             for finding in group:
-                yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)}"
+                yield INFO, f"  {_MARKS[INFO]} {self.sentence(finding)}"
             yield "note", f"      why: {group[0].why}"
 
     def to_text(self) -> str:
@@ -157,7 +157,8 @@ class Report:
             return f"cannot tell under policy {self.policy}: {_count(unknown, 'fact')} could not be collected"
         return f"matches under policy {self.policy}"
 
-    def _sentence(self, finding: Finding) -> str:
+    def sentence(self, finding: Finding) -> str:
+        """Return what a finding says of its fact, in one sentence without a full stop."""
         path, name = clean(finding.path), clean(self.expected_name)
         wanted = f"{name} does not have it" if finding.expected is ABSENT else f"{name} has {show(finding.expected)}"
         if finding.rule == DEEP and isinstance(finding.actual, Unavailable):
