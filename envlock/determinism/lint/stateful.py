@@ -41,9 +41,8 @@ def draws(module: Module, function: Function) -> list[Draw]:
             if draw is not None:
                 found.append(draw)
                 continue
-            called = module.definition(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-            if called is not None:
-                stack.append(called)
+            handed = [each for each in (call.func, *call.args) if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)]
+            stack.extend(each for each in map(module.definition, handed) if each is not None)
     return found
 
 

@@ -1,0 +1,14 @@
+import numpy as np
+
+words = ["a", "b"]
+vocabulary = sorted(set(words))
+number = len(list(set(words)))
+known = list(set(words))
+known.sort()
+np.save("words", vocabulary + known)
+print("a" in set(words), max(set(words)), number)
+unique = list(dict.fromkeys(words))
+
+
+def distinct(set):
+    return list(set(words))
