@@ -43,7 +43,8 @@ def _lines(rules: Mapping[str, Rule], found: Sequence[Problem], judged: str) -> 
 
 def _summary(found: Sequence[Problem]) -> str:
     counts = Counter(each.severity for each in found)
-    words = [_count(counts[name], word) for name, word in (("error", "error"), ("warning", "warning")) if counts[name]]
+    words = [_count(counts["error"], "error")] if counts["error"] else []
+    words += [_count(counts["warning"], "warning")] if counts["warning"] else []
     words += [f"{counts['info']} for information"] if counts["info"] else []
     return ", ".join(words) or "nothing found"
 

@@ -77,8 +77,8 @@ def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
     """Return what the active rules find in a module; whether it counts is told when its programs are known."""
     found: list[tuple[Hit, Finding]] = []
     for rule in active:
-        for hit in RULES[rule](module, tensorflow) if rule in RULES else ():
-            found.append((hit, _finding(module, lint_rules()[rule], hit)))
+        hits = RULES[rule](module, tensorflow) if rule in RULES else iter(())
+        found.extend((hit, _finding(module, lint_rules()[rule], hit)) for hit in hits)
     comments = ignores(module.text, lint_rules())
     return Looked(summary(module, tensorflow), found, comments)
 

@@ -183,7 +183,7 @@ class Module:
         return found
 
     def definition(self, node: ast.AST, depth: int = DEPTH) -> Function | None:
-        """Return the function of this file that an expression stands for: a name, a lambda, `self.method`, a partial."""
+        """Return the function of this file that an expression stands for: a name, a lambda, `self.x`, a partial."""
         while depth:
             depth -= 1
             if isinstance(node, ast.Lambda):

@@ -63,7 +63,7 @@ RANDOM_OPS = frozenset(
 
 OWN_ENTROPY = {
     "tf.random.Generator.from_non_deterministic_state": "Use tf.random.Generator.from_seed(seed).",
-    "tf.random.get_global_generator": "Call tf.random.set_global_generator(tf.random.Generator.from_seed(seed)) before.",
+    "tf.random.get_global_generator": "Call tf.random.set_global_generator(...from_seed(seed)) before.",
     "tf.raw_ops.NonDeterministicInts": "Do not use it.",
 }
 """What takes entropy from the operating system, and what to use instead."""

@@ -18,6 +18,14 @@ from envlock.determinism.lint.variables import assignments
 TRUE = ("1", "true", "True", "TRUE")
 
 
+DRAWING = (
+    "keras.layers.",
+    "keras.Model",
+    "keras.Sequential",
+    "keras.models.",
+    "keras.applications.",
+    "keras.initializers.",
+)
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
@@ -49,7 +57,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
         does.update((TF, NUMPY, PYTHON))  # its setUp seeds all three
-    if module.uses_keras:
+    if _builds_models(module):
         does.add(KERAS)
     return Summary(module.path, frozenset(does), module.imports)
 
@@ -57,6 +65,12 @@ def summary(module: Module, tensorflow: str) -> Summary:
 def _sets_the_variable(module: Module, tensorflow: str) -> bool:
     read = holds([">=2.1"], tensorflow)
     return read and any(each.name == "TF_DETERMINISTIC_OPS" and each.value in TRUE for each in assignments(module))
+
+
+def _builds_models(module: Module) -> bool:
+    """Return whether a file makes layers or models of Keras, which draw seeds; metrics and losses draw none."""
+    named = (module.name(node) or "" for kind in (ast.Attribute, ast.Name) for node in module.nodes(kind))
+    return module.uses_keras and any(name.startswith(DRAWING) for name in named)
 
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:

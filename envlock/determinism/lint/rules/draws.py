@@ -60,13 +60,12 @@ def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV208: what the global seed does not reach."""
     given = any(name == "tf.random.set_global_generator" for _, name in module.calls)
     for call, name in module.calls:
+        seed = argument(call, "seed", NEED_OP_SEED.get(name))
         if name in OWN_ENTROPY and not (given and name == "tf.random.get_global_generator"):
-            yield Hit(
-                call, f"{name} takes entropy from the operating system, whatever is seeded", fix=OWN_ENTROPY[name]
-            )
-        elif name in NEED_OP_SEED and not has_star(call):
-            if constant(argument(call, "seed", NEED_OP_SEED[name]) or ast.Constant(None)) in (None, 0):
-                yield Hit(call, f"{name} passes over the global seed", fix="Pass it a seed that is not 0.")
+            message = f"{name} takes entropy from the operating system, whatever is seeded"
+            yield Hit(call, message, fix=OWN_ENTROPY[name])
+        elif name in NEED_OP_SEED and not has_star(call) and (seed is None or constant(seed) in (None, 0)):
+            yield Hit(call, f"{name} passes over the global seed", fix="Pass it a seed that is not 0.")
 
 
 def _is_unseeded(call: ast.Call, position: int | None) -> bool:

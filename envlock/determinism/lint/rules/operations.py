@@ -9,8 +9,8 @@ from functools import cache
 from envlock.data.determinism import Solution, Source, holds, sources_table
 from envlock.determinism.lint.finding import Hit, Severity
 from envlock.determinism.lint.module import Module, argument, canonical, constant, has_star
-from envlock.determinism.lint.names import RANDOM_OPS
 from envlock.determinism.lint.program import SWITCHED, TRAINS
+from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.stateful import draws
 
 ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumulate_n": 0, "tf.math.accumulate_n": 0}
@@ -26,6 +26,7 @@ Condition = Callable[[Module, ast.Call, str], bool]
 def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV401: what the table lists for this TensorFlow, where op determinism does not make it repeat by itself."""
     on, nothing = frozenset({SWITCHED}), frozenset[str]()
+    said: set[tuple[ast.Call, frozenset[str]]] = set()
     for call, source in _called(module):
         if not source.active(tensorflow):
             continue
@@ -33,7 +34,8 @@ def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
         severity: Severity | None = None if _certain(module, call, source) else "info"
         with_it, without = _with_switch(source, tensorflow), _without(source, tensorflow)
         for found, more, unless in ((with_it, on, nothing), (without, nothing, on)):
-            if found is not None:
+            if found is not None and (call, unless) not in said:  # one on GPUs and one on CPUs: the first tells enough
+                said.add((call, unless))
                 yield Hit(call, found[0], severity, found[1], f"source:{source.id}", needs | more, unless)
 
 
@@ -76,7 +78,7 @@ def _with_switch(source: Source, tensorflow: str) -> tuple[str, str] | None:
 
 
 def _without(source: Source, tensorflow: str) -> tuple[str, str] | None:
-    """Return what an operation does without op determinism, and the remedy; what the switch mends on GPUs is ENV108's."""
+    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
     solutions = source.solutions_for(tensorflow)
     switches = [each for each in solutions if each.kind in ("api", "env")]
     if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
@@ -100,12 +102,12 @@ def _certain(module: Module, call: ast.Call, source: Source) -> bool:
 
     What changes images is mostly part of a data pipeline, which runs on the CPU; in a model or a step it is not.
     """
-    if "backward" in source.path or source.platform != "gpu":
-        return True
     if not (module.name(call.func) or "").startswith("tf.image."):
-        return source.id != "svd"
+        return source.id != "svd"  # from 2.11 on only matrices with one column
     function = module.function_around(call)
-    return getattr(function, "name", "") in ("call", "train_step", "build")
+    if function is None or getattr(function, "name", "") in ("call", "train_step", "build"):
+        return True
+    return any(module.name(node) == "tf.GradientTape" for node in ast.walk(function) if isinstance(node, ast.Attribute))
 
 
 def _is_variable(module: Module, call: ast.Call) -> bool:
@@ -121,13 +123,9 @@ def _nearest(module: Module, call: ast.Call, name: str) -> bool:
         last = (module.name(method) or "").rpartition(".")[2] if method is not None else ""
         return constant(method) in NEAREST or last in NEAREST
     if name == "keras.layers.UpSampling2D":
-        return constant(argument(call, "interpolation")) in ("nearest", ...) and not has_star(call) and _given(call)
+        given = argument(call, "interpolation", 2)
+        return not has_star(call) and (given is None or constant(given) == "nearest")
     return True
-
-
-def _given(call: ast.Call) -> bool:
-    given = argument(call, "interpolation")
-    return given is None or constant(given) == "nearest"
 
 
 def _bilinear(module: Module, call: ast.Call, name: str) -> bool:
@@ -186,15 +184,15 @@ def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV403: two stateful random operations in the body of tf.map_fn or tf.while_loop."""
+    """ENV403: stateful random operations in the body of tf.map_fn or tf.while_loop."""
     for call, name in module.calls:
         if name not in LOOPS or constant(argument(call, "parallel_iterations")) == 1 or has_star(call):
             continue
         body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
         function = module.definition(body) if body is not None else None
         found = [each for each in draws(module, function) if each.kind == "op"] if function is not None else []
-        if len(found) >= 2:
-            yield Hit(call, f"{found[0].name} and {found[1].name} draw in iterations that run in parallel")
+        if found:
+            yield Hit(call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}")
 
 
 def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -202,9 +200,11 @@ def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
     for function in module.nodes(ast.FunctionDef):
         if not any(_compiles(module, decorator) for decorator in function.decorator_list):
             continue
-        for draw in draws(module, function):
-            if draw.name in RANDOM_OPS or (draw.kind == "layer" and holds(["<2.16"], tensorflow)):
-                yield Hit(draw.node, f"{draw.name} in {function.name}, which XLA compiles, passes over the seeds")
+        layers = holds(["<2.16"], tensorflow)  # later ones draw with stateless operations
+        found = [each for each in draws(module, function) if each.kind == "op" or (each.kind == "layer" and layers)]
+        if found:
+            message = f"{found[0].name} in {function.name}, which XLA compiles{and_more(found)}, passes over the seeds"
+            yield Hit(found[0].node, message)
 
 
 def _compiles(module: Module, decorator: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from envlock.determinism.lint.finding import Hit
@@ -14,7 +15,8 @@ ORDERLESS = frozenset({"sorted", "len", "set", "frozenset", "max", "min", "sum",
 """Built-in functions whose result does not depend on the order (or that do not let it into data)."""
 SORTERS = frozenset({"natsort.natsorted", "natsort.os_sorted", "numpy.sort", "numpy.unique", "collections.Counter"})
 KEEPERS = frozenset({"append", "extend", "write", "insert", "put", "writerow", "add_example", "add"})
-SALTED = ", which is another in every process where it holds strings"
+SALTED = ", which is another in every process where it holds strings, or objects that are hashed by their address"
+NUMBERS = re.compile(r"(^|_)(ids?|idx|index|indexes|indices|num|nums|numbers|sizes|lengths)$", re.IGNORECASE)
 DATA = ("tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax")
 
 
@@ -43,13 +45,23 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
     if not set(DATA) & module.packages:
         return
     for call in module.nodes(ast.Call):
-        if (module.is_builtin(call.func, "set") or module.is_builtin(call.func, "frozenset")) and call.args:
+        if _is_any(module, call.func, ("set", "frozenset")) and call.args and not _holds_numbers(call.args[0]):
             around = module.parent(call)
             if isinstance(around, ast.Call) and _is_any(module, around.func, ("list", "tuple", "enumerate")):
                 if _flows_into_data(module, around):
                     yield Hit(call, f"a set is put into an order{SALTED}")
             elif isinstance(around, ast.For | ast.comprehension) and _flows_into_data(module, call):
                 yield Hit(call, f"a set is gone through in an order{SALTED}")
+
+
+def _holds_numbers(node: ast.AST) -> bool:
+    """Return whether what a set is made of looks like numbers, which are hashed alike everywhere: a column, or ids."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        return True
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") == "range"
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return NUMBERS.search(name) is not None
 
 
 def _is_any(module: Module, node: ast.AST, names: tuple[str, ...]) -> bool:
@@ -126,7 +138,7 @@ def _sorts(module: Module, use: ast.AST) -> bool:
 
 
 def _passes_on(module: Module, use: ast.AST) -> bool:
-    """Return whether a use of the name lets the order into data: it is passed on, returned, or gone through and kept."""
+    """Return whether a use of the name lets the order into data: it is passed on, returned, or kept item by item."""
     around = module.parent(use)
     if isinstance(around, ast.Call):
         return not _forgets_order(module, around)

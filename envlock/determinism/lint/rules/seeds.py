@@ -14,11 +14,10 @@ from envlock.determinism.lint.names import (
     NUMPY_USERS,
     PYTHON_DRAWS,
     SEEDS,
-    TRAINING_METHODS,
-    TRAINING_NAMES,
 )
 from envlock.determinism.lint.program import KERAS, NUMPY, PYTHON, TF
 
+FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SEED_ARGUMENTS = ("seed", "random_state", "random_seed")
 
@@ -38,13 +37,13 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV202: a model is trained, and nothing seeds anything."""
-    if not any(name.startswith("keras.") for _, name in module.calls):
+    if not module.uses_keras:
         return
     for call in module.nodes(ast.Call):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method in TRAINING_METHODS or module.name(call.func) in TRAINING_NAMES:
+        if method in FITS or module.name(call.func) == "tf.GradientTape":
             message = "a Keras model is trained here, and nothing seeds its weights"
-            yield Hit(call, message, unless=frozenset({TF, PYTHON}))  # with one of them, it is ENV201's
+            yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
             return
 
 

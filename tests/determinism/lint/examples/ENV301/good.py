@@ -1,3 +1,4 @@
+import numpy as np
 import tensorflow as tf
 
 tf.keras.utils.set_random_seed(1)
@@ -25,3 +26,6 @@ b = ds.map(noise, num_parallel_calls=1)
 c = ds.map(stateless, num_parallel_calls=4)
 d = ds.map(through_python, num_parallel_calls=4)
 e = ds.map(double, num_parallel_calls=None)
+
+
+f = ds.map(lambda path: tf.numpy_function(np.load, [path], tf.float32), num_parallel_calls=4)

@@ -12,3 +12,6 @@ unique = list(dict.fromkeys(words))
 
 def distinct(set):
     return list(set(words))
+labels = list(set(matrix[:, 0]))
+ids = list(set(image_ids))
+np.save("labels", labels + ids)

@@ -9,3 +9,4 @@ def two(x):
 
 a = tf.map_fn(two, xs)  # expect: ENV403
 b = tf.map_fn(lambda x: two(x), xs, parallel_iterations=4)  # expect: ENV403
+c = tf.map_fn(lambda x: x + tf.random.normal([]), xs)  # expect: ENV403
