@@ -32,7 +32,7 @@ OWNERS = {
     "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
-    "tensorflow": (),
+    "tensorflow": ("envlock/determinism/dataset.py",),
     "numpy": (),
     "docker": (),
     "requests": ("envlock/web/",),

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envlock.cli.config import Config
 from envlock.cli.progress import bar
 from envlock.data.determinism import sources_table
-from envlock.data.lint import lint_rules
+from envlock.data.lint import lint_rules, reference
 from envlock.determinism.lint.files import find
 from envlock.determinism.lint.finding import Finding
 from envlock.determinism.lint.linter import Settings, lint
@@ -113,7 +113,7 @@ def near_lock(config: Config) -> str | None:
 
 def rendered(outcome: Outcome, format: str, *, color: bool) -> str:  # noqa: A002 (the option's name)
     """Return the outcome in one of FORMATS."""
-    rules = [Rule(r.id, r.title, r.severity, r.why, r.fix, r.source) for r in lint_rules().values()]
+    rules = [Rule(r.id, r.title, r.severity, r.why, r.fix, reference(r.source)) for r in lint_rules().values()]
     found = [_problem(finding) for finding in outcome.findings]
     if format == "json":
         facts = {"tensorflow": outcome.judged.tensorflow, "files": outcome.files, "clean": not outcome.exit_code}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from envlock.data import Row, Sentence, Text, read
-from envlock.data.determinism import Specifiers
+from envlock.data.determinism import Specifiers, sources_table
 
 
 class LintRule(Row):
@@ -27,5 +27,24 @@ class LintRule(Row):
 @cache
 def lint_rules() -> dict[str, LintRule]:
     """Return the rules by their id, in order."""
-    rows = [LintRule.model_validate(row) for row in read("lint")["rule"]]
+    return _rows("rule")
+
+
+@cache
+def dataset_rules() -> dict[str, LintRule]:
+    """Return the rules for the graphs of datasets by their id, in order."""
+    return _rows("dataset_rule")
+
+
+def _rows(table: str) -> dict[str, LintRule]:
+    rows = [LintRule.model_validate(row) for row in read("lint")[table]]
     return {row.id: row for row in sorted(rows, key=lambda row: row.id)}
+
+
+def reference(source: str) -> str:
+    """Return where something is known from as people can follow it: of a row of sources, its first URL."""
+    if not source.startswith("source:"):
+        return source
+    name = source.partition(":")[2]
+    row = next(each for each in sources_table().source if each.id == name)
+    return next((each for each in row.sources if each.startswith("https://")), f"determinism_sources.toml, {name}")
