@@ -115,7 +115,9 @@ OWN: dict[str, Callable[[], Any]] = {
     "numpy parallel": lambda: base().map(by_numpy, num_parallel_calls=4),
     "map in any order": lambda: base().map(uneven, num_parallel_calls=4, deterministic=False),
     "options in any order": lambda: options(False, base().map(busy, num_parallel_calls=4)),
-    "interleave": lambda: base().interleave(lambda x: tf.data.Dataset.range(x, x + 3), cycle_length=4, num_parallel_calls=4),
+    "interleave": lambda: base().interleave(
+        lambda x: tf.data.Dataset.range(x, x + 3), cycle_length=4, num_parallel_calls=4
+    ),
     "random source": lambda: tf.data.Dataset.random().take(10),
     "random source seeded": lambda: tf.data.Dataset.random(seed=4).take(10),
     "sampled": lambda: tf.data.Dataset.sample_from_datasets(parted()),
@@ -143,7 +145,9 @@ MORE: dict[str, Callable[[], Any]] = {
         num_parallel_calls=4,
     ),
     "random filter": lambda: base().filter(lambda x: tf.random.uniform([]) > 0.5),
-    "from_generator": lambda: tf.data.Dataset.from_generator(lambda: iter(range(10)), output_signature=tf.TensorSpec([])),
+    "from_generator": lambda: tf.data.Dataset.from_generator(
+        lambda: iter(range(10)), output_signature=tf.TensorSpec([])
+    ),
     "parallel batch": lambda: base().batch(4, num_parallel_calls=4),
 }
 """Cases that were written after the rules, and for which no rule was changed."""

@@ -64,6 +64,7 @@ class Module:
         self.tree = tree
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
+        self._meanings: dict[int, str | None] = {}
 
     def nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
@@ -141,8 +142,12 @@ class Module:
             stars = self._index.top.stars
             known = bool(stars) and not stars[-1].startswith(".") and not hasattr(builtins, node.id)
             return f"{stars[-1]}.{node.id}" if known else None
-        found = {self._meaning(binding, depth) for binding in bindings if not _is_none(binding)}
-        return found.pop() if len(found) == 1 else None
+        key = id(bindings)  # the scope holds them as long as this module lives
+        if key not in self._meanings:
+            self._meanings[key] = None  # while it is looked for: a name that is made of itself means nothing
+            found = {self._meaning(binding, depth) for binding in bindings if not _is_none(binding)}
+            self._meanings[key] = found.pop() if len(found) == 1 else None
+        return self._meanings[key]
 
     def _meaning(self, binding: Binding, depth: int) -> str | None:
         if binding.kind == "import":

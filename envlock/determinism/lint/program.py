@@ -6,6 +6,7 @@ A file is part of every program that imports it, directly or not; what any file 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -18,14 +19,10 @@ from envlock.determinism.lint.variables import assignments
 TRUE = ("1", "true", "True", "TRUE")
 
 
-DRAWING = (
-    "keras.layers.",
-    "keras.Model",
-    "keras.Sequential",
-    "keras.models.",
-    "keras.applications.",
-    "keras.initializers.",
-)
+_KERAS = ("layers.", "Model", "Sequential", "models.", "applications.", "initializers.", "optimizers.")
+DRAWING = tuple(f"keras.{name}" for name in _KERAS)
+"""What is there only where weights are drawn."""
+
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
@@ -68,7 +65,7 @@ def _sets_the_variable(module: Module, tensorflow: str) -> bool:
 
 
 def _builds_models(module: Module) -> bool:
-    """Return whether a file makes layers or models of Keras, which draw seeds; metrics and losses draw none."""
+    """Return whether a file makes layers or models of Keras, or trains them: metrics and losses draw nothing."""
     named = (module.name(node) or "" for kind in (ast.Attribute, ast.Name) for node in module.nodes(kind))
     return module.uses_keras and any(name.startswith(DRAWING) for name in named)
 
@@ -98,19 +95,37 @@ def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> l
     return known
 
 
-def _edges(modules: Sequence[Summary]) -> list[set[int]]:
-    """Return which of the modules each module imports, told by the ends of their paths."""
-    paths = [_dotted(module.path) for module in modules]
+def _edges(files: Sequence[Summary]) -> list[set[int]]:
+    """Return which of the files each file imports, told by the ends of their paths."""
+    paths = [_dotted(file.path) for file in files]
     by_last: dict[str, list[int]] = {}
     for index, path in enumerate(paths):
         if path:
             by_last.setdefault(path[-1], []).append(index)
     edges: list[set[int]] = []
-    for module, path in zip(modules, paths, strict=True):
-        folder = path if PurePath(module.path).stem == "__init__" else path[:-1]
-        wanted = (_absolute(name, folder) for name in module.imports)
-        edges.append({i for name in wanted for i in by_last.get(name[-1], ()) if _is(paths[i], name, folder)})
+    for file, path in zip(files, paths, strict=True):
+        folder = path if PurePath(file.path).stem == "__init__" else path[:-1]
+        found: set[int] = set()
+        for imported in file.imports:
+            name = _absolute(imported, folder)
+            found.update(_meant(by_last.get(name[-1], []), paths, name, folder))
+        edges.append(found)
     return edges
+
+
+def _meant(
+    candidates: Sequence[int], paths: Sequence[tuple[str, ...]], name: tuple[str, ...], folder: tuple[str, ...]
+) -> list[int]:
+    """Return the files that an imported name can mean: their path ends so.
+
+    A single word means a neighbour, or else the only file or package of that name, unless Python has one, too.
+    """
+    fit = [each for each in candidates if paths[each][-len(name) :] == name]
+    if len(name) > 1:
+        return fit
+    near = [each for each in fit if paths[each][:-1] == folder]
+    alone = len(fit) == 1 and name[0] not in sys.stdlib_module_names
+    return near or (fit if alone else [])
 
 
 def _dotted(path: str) -> tuple[str, ...]:
@@ -125,10 +140,3 @@ def _absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
     if level:
         parts = folder[: len(folder) - level + 1] + parts
     return parts or ("",)
-
-
-def _is(path: tuple[str, ...], name: tuple[str, ...], folder: tuple[str, ...]) -> bool:
-    """Return whether a file is what a name imports: its path ends so; a single word only means a neighbour."""
-    if path[-len(name) :] != name:
-        return False
-    return len(name) > 1 or path[:-1] == folder or len(path) == 1

@@ -112,7 +112,7 @@ def _sorted_later(module: Module, assign: ast.Assign | ast.AnnAssign | ast.Named
     targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
     if len(targets) != 1 or not isinstance(targets[0], ast.Name | ast.Attribute):
         return True  # taken apart: nothing can be said
-    name = ast.unparse(targets[0])
+    name = _dotted(targets[0])
     function = module.function_around(assign)
     uses = [use for use in module.nodes(type(targets[0])) if _is_use(module, use, name, function)]
     if any(_sorts(module, use) for use in uses):
@@ -120,12 +120,21 @@ def _sorted_later(module: Module, assign: ast.Assign | ast.AnnAssign | ast.Named
     return not any(_passes_on(module, use) for use in uses)
 
 
-def _is_use(module: Module, use: ast.AST, name: str, function: Function | None) -> bool:
+def _dotted(node: ast.AST) -> tuple[str, ...] | None:
+    """Return the words of `name` or `self.name.other`, the last first; None for anything else."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return (*words, node.id) if isinstance(node, ast.Name) else None
+
+
+def _is_use(module: Module, use: ast.AST, name: tuple[str, ...] | None, function: Function | None) -> bool:
     if not isinstance(use, ast.Name | ast.Attribute) or not isinstance(use.ctx, ast.Load):
         return False
-    last = use.id if isinstance(use, ast.Name) else use.attr
-    same_function = isinstance(use, ast.Attribute) or module.function_around(use) is function or function is None
-    return name.rpartition(".")[2] == last and same_function and ast.unparse(use) == name
+    if (use.id if isinstance(use, ast.Name) else use.attr) != (name or ("",))[0] or _dotted(use) != name:
+        return False
+    return isinstance(use, ast.Attribute) or function is None or module.function_around(use) is function
 
 
 def _sorts(module: Module, use: ast.AST) -> bool:
