@@ -55,11 +55,14 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _holds_numbers(node: ast.AST) -> bool:
-    """Return whether what a set is made of looks like numbers, which are hashed alike everywhere: a column, or ids."""
+    """Return whether what a set is made of looks like numbers, which are hashed alike everywhere."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         return True
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+        return isinstance(node.elt, ast.Call) and getattr(node.elt.func, "id", "") in ("int", "float", "len", "round")
     if isinstance(node, ast.Call):
-        return getattr(node.func, "id", "") == "range"
+        mapped = getattr(node.args[0], "id", "") in ("int", "float") if node.args else False
+        return getattr(node.func, "id", "") == "range" or (getattr(node.func, "id", "") == "map" and mapped)
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return NUMBERS.search(name) is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.finding import Hit
@@ -18,6 +19,7 @@ from envlock.determinism.lint.names import (
 from envlock.determinism.lint.program import KERAS, NUMPY, PYTHON, TF
 
 FITS = ("fit", "fit_generator", "train_on_batch")
+OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SEED_ARGUMENTS = ("seed", "random_state", "random_seed")
 
@@ -40,11 +42,18 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     if not module.uses_keras:
         return
     for call in module.nodes(ast.Call):
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method in FITS or module.name(call.func) == "tf.GradientTape":
+        if _fits(call) or module.name(call.func) == "tf.GradientTape":
             message = "a Keras model is trained here, and nothing seeds its weights"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
             return
+
+
+def _fits(call: ast.Call) -> bool:
+    """Return whether this trains a model; scalers and encoders are fitted, too."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in FITS:
+        return False
+    owner = call.func.value
+    return OTHERS.search(getattr(owner, "id", "") or getattr(owner, "attr", "")) is None
 
 
 def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -15,3 +15,5 @@ def distinct(set):
 labels = list(set(matrix[:, 0]))
 ids = list(set(image_ids))
 np.save("labels", labels + ids)
+classes = list(set([int(each) for each in matrix])) + list(set(map(int, matrix)))
+np.save("classes", classes)
