@@ -33,8 +33,8 @@ testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: $(DEV)/.ready $(CUDA:%=%/.ready) ## the lane on real CUDA wheels (needs no GPU, but 11 GB)
 	$(DEV)/bin/python -m pytest -m cuda_wheels -rP
 
-fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network
-	$(DEV)/bin/python -m pytest -m "not (tensorflow or slow)" -n auto
+fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
+	$(DEV)/bin/python -m pytest -m "not (tensorflow or slow or engine)" -n auto
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .
@@ -53,6 +53,7 @@ bench: ## measure against what users would take instead (makes its own environme
 	$(PYTHON) benchmarks/run.py
 
 clean: ## remove everything that make has made
+	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
 	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh

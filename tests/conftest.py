@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.containers.bed.fixtures"]
+
 TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
 

@@ -32,16 +32,20 @@ OWNERS = {
     "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
-    "tensorflow": ("envlock/determinism/dataset.py",),
+    "tensorflow": ("envlock/determinism/dataset.py", "envlock/determinism/proof_program.py"),
     "numpy": (),
-    "docker": (),
+    "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": ("envlock/identity/export.py", "envlock/identity/index.py", "envlock/identity/indexes.py"),
     "tomli_w": ("envlock/identity/export.py",),
-    "urllib3": ("envlock/web/",),
-    "jinja2": (),
+    "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
+    "jinja2": ("envlock/containers/render.py",),
 }
-PURE = [f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")]
+PURE = [
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
+    *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
+    *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
 
@@ -147,12 +151,32 @@ def test_a_command_parses_calls_prints_and_exits(name: str) -> None:
 
 
 def test_all_commands_were_looked_at() -> None:
-    assert {"capture", "diff", "hashes", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
+    assert {"build", "capture", "diff", "hashes", "run", "show", "verify"} <= {Path(name).stem for name in COMMANDS}
 
 
-def test_the_runtime_half_runs_on_python_3_8() -> None:
-    targets = ["envlock/runtime", "envlock/__init__.py"]
+INSIDE = "envlock/containers/inside"
+"""Programs that run inside an image, by themselves."""
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(INSIDE)])
+def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name: str) -> None:
+    outside = {module.partition(".")[0] for module in imports(TREES[name]) if room(module) != "runtime"}
+    assert outside <= set(sys.stdlib_module_names)
+    assert name.endswith("entrypoint.py") or "envlock" not in {m.partition(".")[0] for m in imports(TREES[name])}
+
+
+@pytest.mark.parametrize(
+    ("oldest", "targets"),
+    [
+        (
+            "3.8",
+            ["envlock/runtime", "envlock/__init__.py", f"{INSIDE}/entrypoint.py", "envlock/identity/bytecode_child.py"],
+        ),
+        ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),
+    ],
+)
+def test_what_runs_in_images_runs_on_their_python(oldest: str, targets: list[str]) -> None:
     vermin = "import sys; from vermin.main import main; sys.exit(main())"
-    argv = [sys.executable, "-c", vermin, "--no-tips", "-t=3.8-", *targets]
+    argv = [sys.executable, "-c", vermin, "--no-tips", f"-t={oldest}-", *targets]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

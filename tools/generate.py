@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
 README.md                     the help of each command, between its markers
 """
@@ -15,14 +16,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import determinism_page
+import lint_page
+
 from envlock import data
-from envlock.data import lint
+from envlock.containers.plan import Base, base_plan
+from envlock.containers.render import dockerfile
+from envlock.data.images import image_tables
 from envlock.lock import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "hash", "export", "vendor", "lint")
+COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint")
 
 
 def compact(value: object) -> str:
@@ -112,38 +118,6 @@ def policies_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def lint_page() -> str:
-    """Return the reference page of the linter: what its rules find, why it matters, what to do."""
-    rows = [*lint.lint_rules().values(), *lint.dataset_rules().values()]
-    lines = ["<!-- written by tools/generate.py from envlock/data/lint.toml -->", "# Rules of the linter", ""]
-    lines += [
-        "ENV0 to ENV4 are what `envlock lint` finds in Python code, ENV5 what `envlock.lint_dataset` finds in the graph",
-        "of a dataset. An error does not do what it says, does not run, or (ENV5) differs from run to run; what a warning",
-        "is about differs from run to run, or can; information leaves the exit code 0. The names do not change.",
-        "",
-        "| rule | severity | finds | TensorFlow |",
-        "|---|---|---|---|",
-    ]
-    for row in rows:
-        versions = "every" if row.tensorflow == ["*"] else ", ".join(f"`{each}`" for each in row.tensorflow)
-        lines.append(f"| [{row.id}](#{row.id.lower()}) {row.name} | {row.severity} | {row.title} | {versions} |")
-    for row in rows:
-        source = lint.reference(row.source)
-        lines += [
-            "",
-            f"## {row.id}",
-            "",
-            f"{row.title[0].upper()}{row.title[1:]}.",
-            "",
-            row.why,
-            "",
-            f"To do: {row.fix}",
-            "",
-        ]
-        lines.append(f"Known from: <{source}>" if source.startswith("https://") else f"Known from: `{source}`")
-    return "\n".join(lines) + "\n"
-
-
 def readme() -> str:
     """Return README.md with the help of each command as it is now."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -151,6 +125,15 @@ def readme() -> str:
     _, closing, after = rest.partition(HELP[1])
     blocks = [f"```text\n$ envlock {name} --help\n{help_text(name)}\n```\n" for name in COMMANDS]
     return f"{before}{opening}\n{chr(10).join(blocks)}{closing}{after}"
+
+
+def base_dockerfile() -> str:
+    """Return the Dockerfile of an image for teams to build on: the newest of NVIDIA's whose digest is known."""
+    table = image_tables().ngc
+    tags = [tag for release in reversed(table.release) for tag in release.tags]
+    digests = {row.tag: row.digest for row in table.digest if not row.earlier}
+    tag = next(tag for tag in tags if tag in digests)
+    return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{tag}@{digests[tag]}", "ngc")))
 
 
 def help_text(command: str) -> str:
@@ -182,9 +165,11 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
-        "docs/reference/lint.md": lint_page(),
+        "docs/reference/determinism.md": determinism_page.page(),
+        "docs/reference/lint.md": lint_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
+        "Dockerfile.base": base_dockerfile(),
     }
 
 

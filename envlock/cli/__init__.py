@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from envlock import __version__
-from envlock.cli import capture, diff, export, hashes, lint, run, show, vendor, verify
+from envlock.cli import build, capture, diff, doctor, export, hashes, images, lint, run, show, vendor, verify
 from envlock.cli.output import fail, lost, say, settle
 from envlock.runtime.errors import EnvlockError, UsageError
 
@@ -27,13 +27,16 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: the same in every terminal and every version of rich
 )
 app.command()(capture.capture)
+app.command()(build.build)
 app.command()(show.show)
 app.command()(verify.verify)
 app.command()(diff.diff)
 app.command("hash")(hashes.hashes)
 app.command(cls=run.RunCommand)(run.run)
+app.command()(doctor.doctor)
 app.command()(export.export)
 app.command()(vendor.vendor)
+app.command()(images.images)
 app.command()(lint.lint)
 
 

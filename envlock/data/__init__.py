@@ -216,6 +216,57 @@ def cuda_table() -> CudaTable:
     return CudaTable.model_validate(read("cuda"))
 
 
+class FileKind(Row):
+    """A way in which a file is not as recorded (files.toml explains the columns)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$")]
+    why: Sentence
+    fix: Sentence
+    source: Text
+    weight: Annotated[int, Field(ge=0, le=100)]
+
+
+class FirstFiles(Row):
+    """Files whose findings come first."""
+
+    path: Text
+    weight: Annotated[int, Field(ge=0, le=100)]
+    source: Text
+
+
+class KnownFile(Row):
+    """What a known tool puts into site-packages without a RECORD."""
+
+    path: Text
+    lines: list[Text] = []
+    why: Sentence
+    source: Text
+
+
+class ManagedFolder(Row):
+    """A folder that the system's packages fill."""
+
+    folder: Annotated[str, Field(pattern=r"^/")]
+    by: Text
+    source: Text
+
+
+class FileTable(Row):
+    """files.toml."""
+
+    evidence: dict[str, Text]
+    kind: list[FileKind]
+    first: list[FirstFiles]
+    known: list[KnownFile]
+    managed: list[ManagedFolder]
+
+
+@cache
+def file_table() -> FileTable:
+    """Return what can be wrong with files, and what no one need fear."""
+    return FileTable.model_validate(read("files"))
+
+
 def read(name: str) -> dict[str, Any]:
     """Return a table as it stands in its TOML file."""
     return tomllib.loads(files("envlock").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))

@@ -124,6 +124,7 @@ class Needed(Row):
     value: Text
     accepts: tuple[str, ...] = ()
     tensorflow: Specifiers = Field(default=["*"])
+    build: Literal["stock", "nvidia"] | None = None
     when: Literal["gpu", "several-gpus", "horovod"] | None = None
     severity: Severity
     why: Sentence
@@ -184,6 +185,7 @@ class Flag(Row):
 class VariableTable(Row):
     """determinism_variables.toml, its rows completed from environ.toml."""
 
+    real: list[Name]
     evidence: dict[str, Text]
     variable: list[VariableRules]
     combination: list[Combination]

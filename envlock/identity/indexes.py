@@ -222,7 +222,10 @@ def _index(text: str, folder: Path, *, kind: Literal["simple", "links"] = "simpl
         return Index(Path(unquote(parts.path)).as_uri(), kind, name)
     if "://" in text or "\0" in text:
         raise _no_index()
-    path = Path(text).expanduser() if text.startswith("~") else folder / text
+    try:
+        path = Path(text).expanduser() if text.startswith("~") else folder / text
+    except RuntimeError:  # nobody has this name
+        raise _no_index() from None
     return Index(path.absolute().as_uri(), kind, name)
 
 

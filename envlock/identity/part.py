@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,15 +132,13 @@ def _opened(target: Path) -> Iterator[Part]:
                 yield Part(file, path, notes)
                 return
         # whoever had it has finished in between: what was opened is his file by now
-    umask = os.umask(0)
-    os.umask(umask)
-    with tempfile.NamedTemporaryFile(prefix=".envlock.", suffix=".part", dir=target.parent, delete=False) as own:
+    own = target.with_name(f".envlock.{secrets.token_hex(8)}.part")
+    handle = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(handle, "r+b") as file:
         try:
-            os.fchmod(own.fileno(), 0o666 & ~umask)
-            yield Part(own, Path(own.name), None)
+            yield Part(file, own, None)
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(own.name).unlink()
+            own.unlink(missing_ok=True)
 
 
 def _locked(handle: int) -> bool:

@@ -41,12 +41,17 @@ def rows(text: str) -> list[Row]:
         FactError: it is not what the specification says.
     """
     try:
-        return [_row(fields) for fields in csv.reader(io.StringIO(text, newline=""), strict=True) if fields]
+        return [row_of(fields) for fields in csv.reader(io.StringIO(text, newline=""), strict=True) if fields]
     except (csv.Error, ValueError):
         raise FactError("its RECORD is not what the packaging specification says") from None
 
 
-def _row(fields: list[str]) -> Row:
+def row_of(fields: list[str]) -> Row:
+    """Return the row that the three fields of a line make.
+
+    Raises:
+        ValueError: they are not what the specification says.
+    """
     path, digest, size = fields
     if not path or "\0" in path or (digest and "=" not in digest):
         raise ValueError(path)

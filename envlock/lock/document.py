@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from envlock.lock.identity import Identity
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError
@@ -42,14 +43,30 @@ def validate(document: dict[str, Any], name: str) -> Lockfile:
     try:
         lock = Lockfile.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = clean(".".join(str(part) for part in first["loc"])[:120])
-        raise LockfileError(
-            f"lockfile {name} is not valid: `{where}`: {first['msg']}",
-            hint="restore it from version control, or make it again with `envlock capture`",
-        ) from None
+        raise _invalid(name, error) from None
     policy_of(document)
     return lock
+
+
+def identity_of(document: dict[str, Any], name: str) -> Identity | None:
+    """Return the section about where packages came from, and nothing else checked; None where there is none.
+
+    Raises:
+        LockfileError: the section is not what the format says.
+    """
+    try:
+        return None if document.get("identity") is None else Identity.model_validate(document["identity"])
+    except ValidationError as error:
+        raise _invalid(name, error, "identity.") from None
+
+
+def _invalid(name: str, error: ValidationError, inside: str = "") -> LockfileError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = inside + clean(".".join(str(part) for part in first["loc"])[:120])
+    return LockfileError(
+        f"lockfile {name} is not valid: `{where}`: {first['msg']}",
+        hint="restore it from version control, or make it again with `envlock capture`",
+    )
 
 
 def dump(lock: Lockfile) -> bytes:

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from envlock.lock.base_image import BaseImage
 from envlock.lock.facts import Facts
 from envlock.lock.identity import Identity
+from envlock.lock.image import Image
 from envlock.lock.texts import FactPath, PathPattern, Strict, Text, Word
 
 SCHEMA_URL = "https://raw.githubusercontent.com/tf-envlock/envlock/main/envlock/data/lockfile.schema.json"
@@ -39,6 +41,8 @@ class Lockfile(Strict):
     unavailable: dict[FactPath, UnavailableFact]
     policy: LockedPolicy
     identity: Identity | None = None
+    base_image: BaseImage | None = None
+    image: Image | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts stay absent, null ones stay null."""

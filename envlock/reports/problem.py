@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from envlock.runtime.lockfile import NAME
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Report
+from envlock.runtime.report import ERROR, FILE_RULE, INFO, UNKNOWN, Finding, Report, clean, show
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: dict[str, Severity] = {ERROR: "error", UNKNOWN: "warning", INFO: "info"}
@@ -51,9 +51,14 @@ def problems(report: Report) -> tuple[list[Rule], list[Problem]]:
         severity = SEVERITIES[finding.severity]
         title = f"{finding.path} must be as in the lock ({finding.rule})"
         rules.setdefault(finding.path, Rule(finding.path, title, severity, finding.why, finding.fix, finding.source))
-        text = report.sentence(finding)
+        text = _of_file(finding) if finding.rule.startswith(FILE_RULE) else report.sentence(finding)
         found.append(Problem(finding.path, severity, text, finding.fix, file, member=finding.path))
     return list(rules.values()), found
+
+
+def _of_file(finding: Finding) -> str:
+    what = finding.actual["what"] if isinstance(finding.actual, dict) else show(finding.actual)
+    return f"{clean(finding.path)}: {what}"
 
 
 def rule_of(rules: Sequence[Rule]) -> dict[str, Rule]:

@@ -6,15 +6,24 @@ from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any
 
+from envlock.reports import files
 from envlock.runtime.facts import leaves
 from envlock.runtime.report import Report, clean, show
 
-STYLES = {"title": "bold", "error": "red", "unknown": "yellow", "info": "cyan", "note": "dim", "plain": ""}
+STYLES = {
+    "title": "bold",
+    "error": "red",
+    "unknown": "yellow",
+    "warning": "yellow",
+    "info": "cyan",
+    "note": "dim",
+    "plain": "",
+}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as text, one finding with its reason and its remedy after the other."""
-    return paint(report.lines(), color=color)
+    """Return the report as text: one fact with its reason and its remedy after the other, then a table of files."""
+    return paint([*report.lines(), *files.lines(report.of_files())], color=color)
 
 
 def render_lock(document: Mapping[str, Any], *, color: bool = False) -> str:

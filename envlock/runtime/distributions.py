@@ -20,6 +20,13 @@ OWN_NAME = "tf-envlock"
 NO_VERSION = Unavailable("its metadata gives no version", "no-metadata")
 
 
+VENDORED = "/setuptools/_vendor"
+"""What setuptools 71 and newer puts on the import path of whoever imports it.
+
+Source: https://github.com/pypa/setuptools/blob/v71.0.0/setuptools/__init__.py
+"""
+
+
 class Distribution:
     """One installed distribution.
 
@@ -58,17 +65,19 @@ def installed(host: Host) -> Dict[str, Distribution]:
 
 
 def import_path(host: Host) -> List[str]:
-    """Return the import path without the script's own folder and the current folder.
+    """Return the import path without the script's own folder, the current folder, and what a package brings along.
 
-    Those two differ between `envlock capture` and a script of the same environment, and a source checkout in them
-    (a stray `.egg-info`) is not installed.
+    The first two differ between `envlock capture` and a script of the same environment, and a source checkout in them
+    (a stray `.egg-info`) is not installed. Importing setuptools, as TensorFlow does, appends its `_vendor` folder,
+    whose packages are nobody's but setuptools'.
     """
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     skipped = {"", os.getcwd() if os.path.exists(".") else ""}
     if isinstance(main, str):
         skipped.add(os.path.dirname(os.path.abspath(main)))
     skipped -= {entry for entry in host.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
-    return [entry for entry in host.path if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))]
+    kept = [entry for entry in host.path if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))]
+    return [entry for entry in kept if not entry.endswith(VENDORED)]
 
 
 def shadow(host: Host, package: str) -> Optional[Unavailable]:

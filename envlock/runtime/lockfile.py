@@ -30,7 +30,8 @@ UPGRADES: Dict[int, Upgrade] = {}
 """Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OPTIONAL = ("$schema", "identity")
+OBJECTS = ("identity", "base_image", "image")
+OPTIONAL = ("$schema", *OBJECTS)
 SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 
 
@@ -138,8 +139,9 @@ def _problems(document: Document) -> Iterator[str]:
     for key in ("$schema", "created_by"):
         if not isinstance(document.get(key, ""), str):
             yield f"`{key}` must be a string and is {_kind(document[key])}"
-    if not isinstance(document.get("identity", {}), dict):
-        yield f"`identity` must be an object and is {_kind(document['identity'])}"
+    for key in OBJECTS:
+        if not isinstance(document.get(key, {}), dict):
+            yield f"`{key}` must be an object and is {_kind(document[key])}"
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])

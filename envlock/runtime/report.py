@@ -16,6 +16,10 @@ INFO = "info"  # differs, and the policy lets it through
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
 
+FILE_RULE = "file-"  # begins the rules of findings about files (`verify --deep`), whose path is a file's
+
+INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
+
 _MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
 
 
@@ -128,10 +132,17 @@ class Report:
             "findings": [finding.to_json() for finding in self.findings],
         }
 
+    def of_files(self) -> List[Finding]:
+        """Return the findings about files, in order."""
+        return [finding for finding in self.findings if finding.rule.startswith(FILE_RULE)]
+
     def lines(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) for people; a style is a severity, `title` or `note`."""
-        errors, unknown, info = (self.of(severity) for severity in (ERROR, UNKNOWN, INFO))
-        yield "title", self._title(len(errors), len(unknown))
+        """Yield (style, line) for people; a style is a severity, `title` or `note`.
+
+        Findings about files are counted only: envlock/reports/files.py makes tables of them.
+        """
+        yield "title", self._title()
+        errors, unknown, info = (self._facts(severity) for severity in (ERROR, UNKNOWN, INFO))
         for group in _alike(errors + unknown):
             for finding in group:
                 yield finding.severity, f"  {_MARKS[finding.severity]} {self.sentence(finding)}"
@@ -140,21 +151,31 @@ class Report:
         if info:
             yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
         for group in _alike(info):
-            for finding in group:
+            for finding in group[:INFO_SHOWN]:
                 yield INFO, f"  {_MARKS[INFO]} {self.sentence(finding)}"
+            if len(group) > INFO_SHOWN:
+                yield INFO, f"  {_MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
             yield "note", f"      why: {group[0].why}"
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
         return "\n".join(line for _, line in self.lines())
 
-    def _title(self, errors: int, unknown: int) -> str:
-        if errors:
-            more = f"; {_count(unknown, 'more fact')} could not be collected" if unknown else ""
-            differ = "differs" if errors == 1 else "differ"
-            return f"does not match under policy {self.policy}: {_count(errors, 'fact')} {differ}{more}"
-        if unknown:
-            return f"cannot tell under policy {self.policy}: {_count(unknown, 'fact')} could not be collected"
+    def _facts(self, severity: str) -> List[Finding]:
+        return [finding for finding in self.of(severity) if not finding.rule.startswith(FILE_RULE)]
+
+    def _title(self) -> str:
+        errors, unknown = len(self._facts(ERROR)), len(self._facts(UNKNOWN))
+        files, unread = len(self.of(ERROR)) - errors, len(self.of(UNKNOWN)) - unknown
+        wrong = [f"{_count(errors, 'fact')} {'differs' if errors == 1 else 'differ'}"] if errors else []
+        wrong += [f"{_count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
+        more = "more " if errors else ""
+        untold = [f"{_count(unknown, more + 'fact')} could not be collected"] if unknown else []
+        untold += [f"{_count(unread, 'file')} could not be looked at"] if unread else []
+        if wrong:
+            return f"does not match under policy {self.policy}: {'; '.join([' and '.join(wrong), *untold])}"
+        if untold:
+            return f"cannot tell under policy {self.policy}: {' and '.join(untold)}"
         return f"matches under policy {self.policy}"
 
     def sentence(self, finding: Finding) -> str:

@@ -102,6 +102,18 @@ def test_the_first_folder_on_the_path_wins(tmp_path: Path) -> None:
     assert collect(host) == {"numpy": facts()}
 
 
+def test_what_setuptools_brings_along_is_not_installed(tmp_path: Path) -> None:
+    """TensorFlow imports setuptools, which from 71.0 on appends this folder: nothing is another package for it."""
+    site = tmp_path / "site-packages"
+    distribution(site, "setuptools", "84.2.1")
+    distribution(site / "setuptools" / "_vendor", "tomli", "2.0.1")
+    host = machine(tmp_path / "root", site=site)
+    before = collect(host)
+    host = machine(tmp_path / "root", site=site)
+    host.path.append(str(site / "setuptools" / "_vendor"))
+    assert collect(host) == before
+
+
 def test_the_current_folder_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distribution(tmp_path, "stray", "1.0")
     monkeypatch.chdir(tmp_path)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
+from envlock.data.containers import recipe_table as containers_recipes
 
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
 BUILDS = ["1.15.5+nv23.03", "2.8.0rc0", "2.17.0+nv25.2"]
@@ -22,9 +24,9 @@ def test_every_source_of_noise_is_there_once() -> None:
 def test_every_source_is_an_address_a_public_file_or_a_key_of_evidence(name: str) -> None:
     table = data.read(name)
     evidence = table["evidence"]
-    cited = {text for rows in table.values() if isinstance(rows, list) for row in rows for text in row["sources"]}
-    keys = {text.split()[0].rstrip(",") for text in cited} & evidence.keys()
-    others = {text for text in cited if text.split()[0].rstrip(",") not in evidence and not text.startswith("http")}
+    cited = {text for rows in table.values() if isinstance(rows, list) for row in rows for text in _sources(row)}
+    keys = {text.split()[0].rstrip(",:") for text in cited} & evidence.keys()
+    others = {text for text in cited if text.split()[0].rstrip(",:") not in evidence and not text.startswith("http")}
     assert {text for text in others if "/" not in text and not text.startswith(("TensorFlow's ", "XLA's "))} == set()
     assert evidence.keys() - keys == set()
 
@@ -44,6 +46,10 @@ def test_the_codes_of_nvidias_table_all_occur(code: str) -> None:
     meant = tables.sources_table().codes[code]
     solutions = [solution for source in tables.sources_table().source for solution in source.solutions]
     assert [s for s in solutions if s.kind == meant.kind and meant.set.items() <= s.set.items()] != []
+
+
+def _sources(row: object) -> list[str]:
+    return list(row["sources"]) if isinstance(row, dict) else []
 
 
 NVIDIA = {
@@ -85,9 +91,25 @@ def test_recipes_say_what_the_variables_need() -> None:
             row.name: need.value
             for row in tables.variable_table().variable
             for need in row.needed
-            if tables.holds(need.tensorflow, version) and need.when is None and need.severity == "error"
+            if tables.holds(need.tensorflow, version) and need.build != "nvidia" and need.severity == "error"
         }
         assert tables.recipe_for(version).set == needed, version
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_images_set_what_the_recipe_of_the_version_sets(version: str) -> None:
+    """From 2.8 on images set the variable in the place of the call, which only a program can make."""
+    rows = [row for row in containers_recipes().recipe if row.build == "stock"]
+    number = Version(version)
+    (row,) = [
+        row
+        for row in rows
+        if Version(row.since or "0") <= number and (row.below is None or number < Version(row.below))
+    ]
+    recipe = tables.recipe_for(version)
+    called = {"TF_DETERMINISTIC_OPS": "1"} if recipe.calls else {}
+    assert row.environ == {**recipe.set, **called}
+    assert (row.patch is not None) == bool(recipe.patch)
 
 
 def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed() -> None:

@@ -13,10 +13,11 @@ from envlock.runtime.cuda import ptxas
 from envlock.runtime.cuda.libraries import LIBRARIES, cudnn_parts, other_users, tensorrt_number
 from envlock.runtime.tables import table
 
-SOURCED: dict[str, Callable[[], data.PolicyTable | data.GpuTable | data.CudaTable]] = {
+SOURCED: dict[str, Callable[[], data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable]] = {
     "policy": data.policy_table,
     "gpu": data.gpu_table,
     "cuda": data.cuda_table,
+    "files": data.file_table,
 }
 
 
@@ -25,7 +26,7 @@ def rows(value: object) -> Iterator[data.Row]:
     if isinstance(value, list):
         for item in value:
             yield from rows(item)
-    elif isinstance(value, data.PolicyTable | data.GpuTable | data.CudaTable | data.PtxasRules):
+    elif isinstance(value, data.PolicyTable | data.GpuTable | data.CudaTable | data.FileTable | data.PtxasRules):
         for name in type(value).model_fields:
             yield from rows(getattr(value, name))
     elif isinstance(value, data.Row):

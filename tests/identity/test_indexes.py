@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
@@ -164,6 +164,7 @@ def test_credentials_are_kept_apart() -> None:
     assert "token" not in repr(found)
 
 
+@example({"PIP_INDEX_URL": "~0"})  # nobody's home
 @given(st.dictionaries(st.sampled_from(["PIP_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS"]), st.text(max_size=30)))
 def test_no_setting_is_a_bug(environ: dict[str, str]) -> None:
     try:

@@ -104,6 +104,22 @@ does not match under policy strict: 2 facts differ; 1 more fact could not be col
     assert FORMATS["text"](REPORT) == expected
 
 
+def test_many_of_a_kind_that_are_let_through_are_folded_and_none_that_breaks_the_policy() -> None:
+    names = [f"packages.p{number}.installer" for number in range(1, 8)]
+    report = Report(
+        [finding(name, severity, expected="pip", actual="uv") for name in names for severity in (ERROR, INFO)], "strict"
+    )
+    text = report.to_text().splitlines()
+    assert [line for line in text if line.startswith("  x")] == [
+        f"  x {name} is uv live, the lock has pip" for name in names
+    ]
+    assert [line for line in text if line.startswith("  i")] == [
+        *(f"  i {name} is uv live, the lock has pip" for name in names[:4]),
+        "  i and 3 more of the kind (`--format json` has all)",
+    ]
+    assert len(report.to_json()["findings"]) == 14
+
+
 def test_the_sides_have_the_names_they_were_given() -> None:
     report = Report([finding()], "strict", "a.lock", "b.lock")
     assert report.to_text().splitlines()[1] == "  x cpu.flags is b in b.lock, a.lock has a"

@@ -1,0 +1,149 @@
+"""From a plan to an image that is known to be the locked environment, and from that back into the lock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from envlock.containers.base import Chosen
+from envlock.containers.engines import Built, Engine
+from envlock.containers.engines.order import Say
+from envlock.containers.payload import write_context
+from envlock.containers.plan import BuildPlan
+from envlock.containers.verification import Verdict, answer, differing, verify
+from envlock.lock.document import validate
+from envlock.lock.image import Image
+from envlock.lock.models import Lockfile
+from envlock.runtime.errors import OutsideError
+
+EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+"""A tar of nothing: one builder makes a layer of an instruction that changes no file, the other makes none."""
+
+CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
+"""What of an image's config says how it runs; the rest says when and by whom it was built."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of a build."""
+
+    tag: str | None = None
+    network: str = "none"
+    gpus: bool = False
+    no_cache: bool = False
+    wheelhouse: Path = Path("wheelhouse")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An image, whether it is the locked environment, and what the lock keeps of it."""
+
+    built: Built
+    verdict: Verdict | None
+    section: Image
+
+
+def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
+    """Build an image and verify it inside; it gets its name, if any, when it is the locked environment.
+
+    Raises:
+        LockfileError: something of the lock must not enter an image.
+        UsageError: a wheel is missing or wrong.
+        OutsideError: the engine failed, or the image does not answer.
+    """
+    built = _build(plan, chosen, engine, wish, say)
+    verdict = None
+    if plan.verified and plan.lock is not None:
+        verdict = verify(json.loads(plan.lock), partial(engine.run, built.image_id, gpus=wish.gpus))
+    if wish.tag is not None and (verdict is None or verdict.image.match):
+        engine.tag(built.image_id, wish.tag)
+    return Outcome(built, verdict, _section(plan, chosen, built))
+
+
+def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image) -> tuple[Image, list[str]]:
+    """Build again and return what was built, and how it differs from what the lock has.
+
+    Raises:
+        LockfileError, UsageError, OutsideError: as `build`.
+    """
+    built = _build(plan, chosen, engine, wish, say)
+    new = _section(plan, chosen, built)
+    lines = []
+    if old.base != new.base:
+        lines.append(f"the base is {new.base}, the lock has {old.base}")
+    if old.config != new.config:
+        lines.append("variables, entrypoint, command, folder, user or labels are others")
+    if _full(old.layers) != _full(new.layers):
+        lines.append("the layers are others")
+        files = _files(plan, engine, old.id, new.id)
+        lines += files or ["no file is another one: the builder stamps times of its own"]
+    return new, lines
+
+
+def recorded(document: Mapping[str, Any], chosen: Chosen, section: Image) -> Lockfile:
+    """Return the lock with what was built."""
+    added = {"base_image": chosen.kept.model_dump(mode="json"), "image": section.model_dump(mode="json")}
+    return validate({**document, **added}, "to be written")
+
+
+def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
+    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
+        context = Path(folder)
+        write_context(plan, wish.wheelhouse, context)
+        return engine.build(
+            context,
+            epoch=plan.epoch,
+            platform=chosen.kept.platform,
+            network=wish.network,
+            on_line=say,
+            no_cache=wish.no_cache,
+        )
+
+
+def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
+    base = plan.base
+    config = None
+    if base.entrypoint is not None:
+        config = {
+            "entrypoint": list(base.entrypoint),
+            "command": list(base.command or ()),
+            "environ": dict(base.environ or ()),
+        }
+    return Image.model_validate(
+        {
+            "id": built.image_id,
+            "layers": list(built.layers),
+            "config": digest_of(built.config),
+            "base": chosen.kept.digest,
+            "base_config": config,
+            "deterministic": plan.deterministic,
+            "epoch": plan.epoch,
+            "engine": built.engine,
+            "engine_version": built.engine_version,
+        }
+    )
+
+
+def digest_of(config: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a config says of how the image runs; null and empty are one."""
+    kept = {name: config.get(name) or None for name in CONFIG}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _full(layers: list[str]) -> list[str]:
+    return [layer for layer in layers if layer != EMPTY_LAYER]
+
+
+def _files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
+    argv = ["--files", str(plan.epoch)]
+    try:
+        before = answer(partial(engine.run, old), argv)
+    except OutsideError as error:  # the image of the lock is on another machine, or was removed
+        return [f"which files differ cannot be told: {error.message}"]
+    return differing(before, answer(partial(engine.run, new), argv))

@@ -1,0 +1,210 @@
+"""The daemon behind every engine, by Docker's SDK: this file alone imports it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import uuid
+import weakref
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import DockerException
+from docker.types import DeviceRequest, LogConfig
+from docker.utils import parse_repository_tag
+from urllib3.exceptions import HTTPError
+
+from envlock.containers.engines.errors import EngineError
+from envlock.containers.engines.failures import explain
+
+SECONDS = 120
+"""How long the daemon may take for an answer. Builds, pulls and containers may take any time."""
+
+OUTPUT_LIMIT = "64m"
+"""How much of what a container prints is kept: the last, on the daemon's machine."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A container that ran to its end."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Daemon:
+    """A Docker daemon, or what speaks its language.
+
+    Attributes:
+        version: of the daemon, such as "26.1.5".
+        podman: whether it is podman, which speaks the language and is another thing.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._api = client.api
+        weakref.finalize(
+            self, client.close
+        )  # its connections are kept for the next question, and nobody else ends them
+        with _told():
+            told = self._api.version()
+        self.version = str(told.get("Version") or "0").partition("+")[0]
+        self.podman = any("podman" in str(part.get("Name", "")).lower() for part in told.get("Components") or ())
+
+    @classmethod
+    def connect(cls) -> Daemon:
+        """Return the daemon that the `docker` command would take: DOCKER_HOST, else its current context.
+
+        Raises:
+            EngineError: there is none, or it does not let us.
+        """
+        environ = dict(os.environ)
+        if not environ.get("DOCKER_HOST") and (host := _context_host()):
+            environ["DOCKER_HOST"] = host
+        with _told():
+            return cls(docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True))
+
+    def images(self) -> set[str]:
+        """Return the IDs of all images, those too that other images are made of."""
+        with _told():
+            return {str(image["Id"]) for image in self._api.images(all=True)}
+
+    def inspect(self, image: str) -> dict[str, Any]:
+        """Return what the daemon knows of an image.
+
+        Raises:
+            EngineError: it has no such image.
+        """
+        with _told(image):
+            found: dict[str, Any] = self._api.inspect_image(image)
+        return found
+
+    def pull(self, reference: str) -> Iterator[dict[str, Any]]:
+        """Pull an image and yield the daemon's messages.
+
+        Raises:
+            EngineError: the registry was not reached, refused, or does not have it.
+        """
+        repository, tag = parse_repository_tag(reference)
+        if tag and tag.startswith("sha256:"):  # a tag beside the digest would be taken for a part of the name
+            repository = parse_repository_tag(repository)[0]
+        with _told(reference):
+            for message in self._api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+                if "error" in message:
+                    raise explain(str(message["error"]), image=reference)
+                yield message
+
+    def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
+        """Have the daemon's classic builder build a context, and yield its messages; an error is one of them.
+
+        Raises:
+            EngineError: the daemon refuses, or goes away.
+        """
+        fixed = {"decode": True, "rm": True, "forcerm": True, "timeout": None}  # a step may be silent for long
+        with _told():
+            yield from self._api.build(path=str(context), **fixed, **options)
+
+    def tag(self, image: str, name: str) -> None:
+        """Give an image a name.
+
+        Raises:
+            EngineError: it is no name.
+        """
+        repository, tag = parse_repository_tag(name)
+        with _told(image):
+            self._api.tag(image, repository, tag)
+
+    def remove_image(self, image: str) -> None:
+        """Remove an image that has no name and that nothing is made of; else leave it."""
+        with contextlib.suppress(EngineError), _told():
+            if not self._api.inspect_image(image).get("RepoTags"):
+                self._api.remove_image(image, noprune=True)
+
+    def has_container(self, container: str) -> bool:
+        """Return whether there is such a container, running or not."""
+        try:
+            with _told():
+                self._api.inspect_container(container)
+        except EngineError:
+            return False
+        return True
+
+    def remove_container(self, container: str) -> None:
+        """Remove a container, running or not, if it is there."""
+        with contextlib.suppress(EngineError), _told():
+            self._api.remove_container(container, v=True, force=True)
+
+    def run(
+        self,
+        image: str,
+        argv: Sequence[str],
+        *,
+        gpus: bool = False,
+        env: Mapping[str, str] | None = None,
+        network: str = "none",
+        read_only: bool = False,
+        entrypoint: Sequence[str] | None = None,
+    ) -> Finished:
+        """Run a container to its end and return what it printed; it is removed in every case.
+
+        Raises:
+            EngineError: it cannot be started.
+        """
+        name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
+        settings = self._api.create_host_config(
+            network_mode=network,
+            read_only=read_only,
+            log_config=LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}),
+            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if gpus else None,
+        )
+        own = None if entrypoint is None else list(entrypoint) or [""]  # the API's word for "none"
+        try:
+            with _told(image):
+                environment = dict(env or {})
+                self._api.create_container(
+                    image,
+                    list(argv),
+                    name=name,
+                    entrypoint=own,
+                    environment=environment,
+                    host_config=settings,
+                    use_config_proxy=False,  # the image's variables are looked at, not this user's
+                )
+                self._api.start(name)
+                code = int(self._api.wait(name, timeout=None)["StatusCode"])
+                stdout, stderr = (self._api.logs(name, **wanted) for wanted in ({"stderr": False}, {"stdout": False}))
+                return Finished(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+        finally:
+            self.remove_container(name)
+
+
+@contextlib.contextmanager
+def _told(image: str | None = None) -> Iterator[None]:
+    """Say in a sentence what the SDK, or the connection under it, raises.
+
+    The SDK lets errors of requests through, which are OSErrors, and of urllib3, which are not.
+    """
+    try:
+        yield
+    except (DockerException, OSError, HTTPError) as error:
+        text = str(getattr(error, "explanation", None) or error)
+        raise explain(text, image=image) from None
+
+
+def _context_host() -> str | None:
+    """Return the endpoint of the `docker` command's current context; None where there is no such command."""
+    try:
+        command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+        )
+        host = json.loads(done.stdout) if done.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return host if isinstance(host, str) and host else None

@@ -1,0 +1,167 @@
+"""What an engine's error texts mean, in a sentence. Pure; every text in the tests was said by a real engine.
+
+Engines have no error codes that tell these apart, and word them differently from version to version. So what is
+matched is the part that stays, and a text that is not known is passed on as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from envlock.containers.engines.errors import EngineError
+
+
+class Failure(NamedTuple):
+    """A kind of failure.
+
+    Attributes:
+        pattern: found in the engine's own text; its groups fill `message`.
+        message, hint: what is said of it.
+        in_log: whether a program that the build ran may be the one who said it.
+    """
+
+    pattern: str
+    message: str
+    hint: str
+    in_log: bool = False
+
+
+_SEE_DAEMON = "is Docker running? `docker version` tells; DOCKER_HOST names another"
+_LOGIN = "`docker login {host}` with a key that may pull it (for nvcr.io the user is $oauthtoken)"
+_REF = r"(?P<what>[^\s\"']+?)"
+
+FAILURES = [
+    Failure(
+        r"(?i)no space left on device|disk quota exceeded",
+        "the disk of the container engine is full",
+        "`docker system df` shows what takes the room",
+        in_log=True,
+    ),
+    Failure(
+        r"DO NOT MATCH THE HASHES",
+        "a wheel of the build is not the one that the lock has: its hash is another",
+        "fetch the wheels again, `envlock vendor`",
+        in_log=True,
+    ),
+    Failure(
+        r"(?i)Connection aborted.*PermissionError|permission denied while trying to connect",
+        "no permission to use the container engine",
+        "join the group of its socket (often `docker`), or run as a user who may",
+    ),
+    Failure(
+        r"(?i)Error while fetching server API version|cannot connect to the docker daemon|is the docker daemon running",
+        "there is no container engine to talk to",
+        _SEE_DAEMON,
+    ),
+    Failure(
+        r"(?i)code = Unavailable|Connection broken|error reading from server|Remote end closed connection"
+        r"|RemoteDisconnected|Connection aborted|code = Canceled",
+        "the container engine went away in the middle",
+        "see whether it runs again (`docker version`), and begin anew",
+    ),
+    Failure(
+        r"(?i)could not select device driver|(unknown|invalid) runtime (specified|name).*nvidia"
+        r"|CDI device injection failed|nvidia-container-cli",
+        "the container engine cannot give a container any GPU",
+        "install the NVIDIA container toolkit on the engine's machine, or do without GPUs",
+    ),
+    Failure(
+        r"(?i)toomanyrequests|429 Too Many Requests",
+        "the registry has had too many requests from here",
+        "log in, or wait",
+    ),
+    Failure(
+        rf"(?i)(?:source metadata for {_REF}: (?:.*)|Get \"https?://{_REF.replace('what', 'host')}/v2.*)"
+        r"(?:401 unauthorized|unauthorized$|unauthorized:|no basic auth credentials)",
+        "the registry refuses the login for {what}",
+        _LOGIN,
+    ),
+    Failure(
+        rf"(?i)source metadata for {_REF}: .*(?:insufficient_scope|access denied|denied:|403 Forbidden)"
+        rf"|pull access denied for {_REF.replace('what', 'name')},",
+        "the registry does not let us pull {what}",
+        _LOGIN,
+    ),
+    Failure(
+        rf"(?i)image with reference {_REF} was found but does not match the specified platform"
+        rf"|source metadata for {_REF.replace('what', 'name')}: no match for platform in manifest"
+        r"|no matching manifest for",
+        "{what} is not there for this platform",
+        "name another platform, or another base",
+    ),
+    Failure(
+        rf"(?i)(?:manifest for {_REF} not found|source metadata for {_REF.replace('what', 'name')}: .*not found)",
+        "the registry does not have {what}",
+        "a publisher may have removed it; look at its tags, and lock another one",
+    ),
+    Failure(
+        r"(?i)https?://(?P<what>[^/\s\"]+)/.*(?:x509: |certificate)",
+        "the certificate of {what} is not trusted by the container engine",
+        "give the engine its authority: /etc/docker/certs.d/{what}/ca.crt on the engine's machine",
+    ),
+    Failure(
+        r"(?i)https?://(?P<what>[^/\s\"]+)/.*(?:connection refused|no such host|i/o timeout|handshake timeout"
+        r"|network is unreachable|connection reset|deadline exceeded|Client\.Timeout|bad gateway|service unavailable"
+        r"|server misbehaving|: EOF)",
+        "the container engine does not reach the registry {what}",
+        "see its network and proxy, or name a mirror",
+    ),
+    Failure(
+        r"network bridge not found",
+        "the container engine has no network for a build",
+        "build without one (the default), or give the engine one",
+    ),
+    Failure(
+        r"exec: \\?\"(?P<what>[^\"\\]+)\\?\": (?:executable file not found|stat .*no such file)",
+        "the image has no program {what}",
+        "name one that it has",
+    ),
+    Failure(
+        r"No such image: (?P<what>\S+)",
+        "the container engine has no image {what}",
+        "build or pull it first",
+    ),
+    Failure(
+        r"(?i)dockerfile parse error (?:on )?(?P<what>line \d+): (?P<said>.*)$",
+        "the Dockerfile cannot be read, {what}: {said}",
+        "mend it, or let envlock write it anew",
+    ),
+]
+
+_STEP = re.compile(
+    r"process \"(?P<program>.*)\" did not complete successfully: exit code: (?P<code>\d+)"
+    r"|The command '(?P<classic>.*)' returned a non-zero code: (?P<classic_code>\d+)",
+    flags=re.DOTALL,
+)
+_TAIL = 400
+"""How many of the last lines a program's own words are looked for in: pip tells what is wrong, then how to mend it."""
+
+
+def explain(text: str, log: Sequence[str] = (), *, image: str | None = None) -> EngineError:
+    """Return the error for what an engine said last, given the lines of the build before it.
+
+    `image` is what was asked for, where the text does not name it.
+    """
+    said = "\n".join([*log[-_TAIL:], text])
+    for failure in FAILURES:
+        found = re.search(failure.pattern, said if failure.in_log else text, flags=re.MULTILINE)
+        if found:
+            names = _named(found, image)
+            return EngineError(failure.message.format_map(names), hint=failure.hint.format_map(names))
+    step = _STEP.search(text)
+    if step:
+        code = step["code"] or step["classic_code"]
+        last = next((line.strip() for line in reversed(log) if line.strip()), "")
+        words = f": {last[:200]}" if last else ""
+        return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
+    line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it did not say why")
+    return EngineError(f"the container engine failed: {line.removeprefix('ERROR: ')[:400]}", hint=_SEE_DAEMON)
+
+
+def _named(found: re.Match[str], image: str | None) -> dict[str, str]:
+    groups = {name: value for name, value in found.groupdict().items() if value}
+    what = groups.get("what") or groups.get("name") or image or groups.get("host") or "the image"
+    host = groups.get("host") or (what.partition("/")[0] if "/" in what else "")
+    return {"said": "", **groups, "what": what, "host": host}

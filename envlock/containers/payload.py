@@ -1,0 +1,147 @@
+"""What a build needs beside the Dockerfile, as one tar that is the same bytes wherever it is written.
+
+USTAR, sorted, every time the epoch, every mode 0644 or 0755, every owner 0. A wheel of a gigabyte is copied in
+pieces, and hashed on its way: a wrong one leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, cast
+
+import envlock
+from envlock.containers import render
+from envlock.containers.plan import BuildPlan, Wheel
+from envlock.runtime.errors import OutsideError, UsageError
+
+HOME = "opt/envlock"
+OWN = {"Dockerfile", ".dockerignore", "payload.tar"}
+"""What a context consists of."""
+
+
+class _Hashing:
+    """A file that is hashed while it is read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.digest.update(data)
+        return data
+
+
+def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
+    """Write Dockerfile, .dockerignore and payload.tar into a folder: all of them, or none.
+
+    Raises:
+        LockfileError: a value of the lock must not stand in a Dockerfile.
+        UsageError: the folder holds something else, or cannot be written; a wheel is not the one that the lock names.
+        OutsideError: the disk is full.
+    """
+    texts = {"Dockerfile": render.dockerfile(plan), ".dockerignore": render.dockerignore()}
+    try:
+        if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
+            raise UsageError(f"{folder} holds something else than a context", hint="name a new or an empty folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".envlock.", dir=folder.resolve().parent))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {folder}: {error.strerror}", hint="name a folder that can be written"
+        ) from None
+    try:
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="ascii")
+        with (draft / "payload.tar").open("wb") as stream:
+            write(plan, wheelhouse, stream)
+        for name in sorted(OWN):
+            (draft / name).replace(folder / name)
+    except OSError as error:
+        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="is the disk full?") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def write(plan: BuildPlan, wheelhouse: Path, stream: IO[bytes]) -> None:
+    """Write the tar.
+
+    Raises:
+        UsageError: a wheel is missing, or is not the one that the lock names.
+        OSError: the stream does not take it.
+    """
+    members: dict[str, bytes | Wheel] = dict(_members(plan))
+    folders = {str(parent) for name in members for parent in Path(name).parents} - {"."}
+    # PAX differs from USTAR only where a name does not fit, and long names of wheels do not
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
+        for name in sorted({*members, *folders}):
+            info = tarfile.TarInfo(name)
+            info.mtime = plan.epoch
+            if name in folders:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(info)
+            else:
+                _add(tar, info, members[name], wheelhouse)
+
+
+def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wheelhouse: Path) -> None:
+    info.mode = 0o644
+    if isinstance(content, bytes):
+        info.size = len(content)
+        tar.addfile(info, io.BytesIO(content))
+        return
+    path = wheelhouse / content.file
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the wheel {path}: {error.strerror}", hint="`envlock vendor` fills the wheelhouse"
+        ) from None
+    with source:
+        info.size = path.stat().st_size
+        hashing = _Hashing(source)
+        tar.addfile(info, cast(IO[bytes], hashing))
+    if hashing.digest.hexdigest() != content.sha256:
+        raise UsageError(
+            f"{path} is not the wheel that the lock names: its SHA-256 is {hashing.digest.hexdigest()}, "
+            f"the lock has {content.sha256}",
+            hint="remove it and run `envlock vendor` again",
+        )
+
+
+def _members(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
+    """Yield every file of the tar by its name."""
+    package = Path(str(files(envlock)))
+    sources = [package / "__init__.py", *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
+    for source in sources:
+        yield f"{HOME}/envlock/{source.relative_to(package).as_posix()}", source.read_bytes()
+    for source in (package / "containers" / "inside").glob("*.py"):
+        yield f"{HOME}/{source.name}", source.read_bytes()
+    yield f"{HOME}/requirements.lock", render.requirements(plan).encode("ascii")
+    yield f"{HOME}/unset.json", (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii")
+    if plan.lock is not None:
+        yield f"{HOME}/envlock.lock", plan.lock
+    for wheel in plan.wheels:
+        yield f"{HOME}/wheelhouse/{wheel.file}", wheel
+
+
+def wheels_in(folder: Path) -> list[str]:
+    """Return the names of the wheels in a folder, none where it does not exist.
+
+    Raises:
+        UsageError: it is no folder that can be read.
+    """
+    try:
+        return sorted(item.name for item in folder.iterdir() if item.name.endswith(".whl"))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"cannot read the wheelhouse {folder}: {error.strerror}", hint="name a folder") from None

@@ -1,0 +1,303 @@
+"""What an image will consist of, decided before anything is written. Pure: lock, base and file names in, plan out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from envlock import __version__
+from envlock.containers import recipe as recipes
+from envlock.containers.quoting import safe
+from envlock.data.containers import RouteDefaults, image_table, recipe_table
+from envlock.lock.document import dump
+from envlock.lock.models import Lockfile
+from envlock.runtime.collectors.environ import record
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.rules import release
+from envlock.runtime.tables import table
+
+Route = Literal["ngc", "cuda", "wheels"]
+
+EPOCH = 315532800
+"""1980-01-01, the time of everything that a build writes: zip files know none before it, and no base has one."""
+
+NAMESPACE = "io.github.tf-envlock"
+USER = "1000:1000"
+BINDING = "nvidia-ml-py"
+"""NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
+
+_OLDEST_PYTHON = (0, 3, 8)
+
+
+@dataclass(frozen=True)
+class Base:
+    """An image to start from, pinned.
+
+    `entrypoint`, `command` and `environ` are of its config; None where it was not read. `python_from` is the image to
+    take Python from, for a base that has none.
+    """
+
+    reference: str
+    route: Route
+    entrypoint: tuple[str, ...] | None = None
+    command: tuple[str, ...] | None = None
+    environ: tuple[tuple[str, str], ...] | None = None
+    python_from: str | None = None
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel to install: the lock's name for it, and the file that has been proven."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """Everything that rendering and payload need; nothing else is looked at.
+
+    `environ` is set in the image. `unset` are variables that the base sets and the locked environment does not have:
+    the entrypoint takes them away where they still have the base's value. `lock` is the document that the image
+    verifies itself by, None for a base without one. `skipped` says of each package why it is not installed. `python`
+    is the interpreter that runs the user's program.
+    """
+
+    base: Base
+    tensorflow: str | None = None
+    python_version: str | None = None
+    policy: str | None = None
+    environ: tuple[tuple[str, str], ...] = ()
+    unset: tuple[tuple[str, str], ...] = ()
+    wheels: tuple[Wheel, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    lock: bytes | None = None
+    deterministic: bool = False
+    user: str = USER
+    epoch: int = EPOCH
+    labels: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def verified(self) -> bool:
+        """Whether the runtime half can run in it: on Python 3.8 or newer."""
+        return self.python_version is None or (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
+
+    @property
+    def venv(self) -> Literal["none", "isolated", "system"]:
+        """Where the wheels go: over the base's own packages where they are NVIDIA's, else beside them.
+
+        A virtual environment, since replacing a package of the base would leave a mark of deletion with the time of
+        the build in the layer, which no rebuild could repeat.
+        """
+        if self.base.route == "ngc":
+            return "system" if self.wheels else "none"
+        return "isolated"
+
+    @property
+    def python(self) -> str:
+        """The interpreter of the locked environment inside."""
+        return "python3" if self.venv == "none" else "/opt/venv/bin/python"
+
+    @property
+    def entrypoint(self) -> tuple[str, ...]:
+        """The base's own, then the one that verifies."""
+        own = self.base.entrypoint if self.base.entrypoint is not None else tuple(self._defaults.entrypoint)
+        return (*own, self.python, "-B", "/opt/envlock/entrypoint.py") if self.verified else own
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The base's own: an ENTRYPOINT takes it away."""
+        return tuple(self._defaults.command) if self.base.command is None else self.base.command
+
+    @property
+    def _defaults(self) -> RouteDefaults:
+        defaults = image_table()
+        return {"ngc": defaults.ngc, "cuda": defaults.cuda, "wheels": defaults.wheels}[self.base.route]
+
+
+def base_plan(base: Base) -> BuildPlan:
+    """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
+    row = recipes.recipe(recipe_table(), tensorflow=None, ngc=_ngc_release(base))
+    variables = {**recipe_table().always.environ, **(row.environ if row else {})}
+    return BuildPlan(base, environ=tuple(sorted(variables.items())), labels=_labels(base, None, None))
+
+
+def plan(
+    document: Mapping[str, Any],
+    base: Base,
+    wheelhouse: Collection[str] | None,
+    *,
+    deterministic: bool = False,
+    user: str = USER,
+) -> BuildPlan:
+    """Return what the image of a lock consists of.
+
+    Args:
+        document: a lock, as `Lockfile.to_document` gives it.
+        base: what to start from.
+        wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
+        deterministic: set what the recipe of this TensorFlow wants, also where the lock has it unset. The image is
+            then held to the lock with these variables set.
+        user: whom the program runs as, in numbers.
+
+    Raises:
+        LockfileError: something in the lock must not enter an image; the message names its path.
+        UsageError: wheels are needed that are not at hand.
+    """
+    facts = document["facts"]
+    tensorflow = _text(facts.get("tensorflow"), "version")
+    row = recipes.recipe(recipe_table(), tensorflow=tensorflow, ngc=_ngc_release(base))
+    wanted = dict(row.environ) if row else {}
+    environ, notes = _environ(facts.get("environ") or {}, wanted, dict(base.environ or ()), deterministic=deterministic)
+    wheels, skipped = _wheels(document, base.route, None if wheelhouse is None else set(wheelhouse))
+    if row is not None and row.patch is not None and row.patch not in {wheel.name for wheel in wheels}:
+        notes.append(f"the lock has no {row.patch}, whose patch this TensorFlow needs to be deterministic")
+    lock = _shipped(document, wanted if deterministic else {})
+    policy = document["policy"]["name"]
+    return BuildPlan(
+        base,
+        tensorflow=tensorflow,
+        python_version=_text(facts.get("python"), "version"),
+        policy=policy,
+        environ=tuple(sorted({**recipe_table().always.environ, **environ}.items())),
+        unset=_unset(base, facts.get("environ") or {}, environ),
+        wheels=wheels,
+        skipped=skipped,
+        notes=tuple(notes),
+        code=tuple(recipes.program(recipe_table(), row, tensorflow)) if row else (),
+        lock=lock,
+        deterministic=deterministic,
+        user=safe(user, "user", "--user"),
+        labels=_labels(base, lock, policy),
+    )
+
+
+def _text(section: Any, name: str) -> str | None:
+    value = section.get(name) if isinstance(section, Mapping) else None
+    return value if isinstance(value, str) else None
+
+
+def _ngc_release(base: Base) -> str | None:
+    """Return the release of NVIDIA's images, as 25.02, that a tag such as 25.02-tf2-py3 names; "" hides no build."""
+    if base.route != "ngc":
+        return None
+    return base.reference.partition("@")[0].rpartition(":")[2].partition("-")[0]
+
+
+def _environ(
+    locked: Mapping[str, Any], wanted: Mapping[str, str], has: Mapping[str, str], *, deterministic: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Return the variables to set, and what is worth a word about those that are not."""
+    found: dict[str, str] = {}
+    notes: list[str] = []
+    rows = {row["name"]: row for row in table("environ")}
+    for name, value in sorted(locked.items()):
+        if value is None or name not in rows:
+            continue
+        if not isinstance(value, str) or ("sha256:" not in value and record(value, rows[name]) != value):
+            raise LockfileError(
+                f"`facts.environ.{name}` cannot go into an image: no capture records such a value of {name}",
+                hint="restore the lockfile from version control, or make it again with `envlock capture`",
+            )
+        if record(has.get(name), rows[name]) == value:
+            continue  # the base has it so
+        if "sha256:" in value or value in ("uuid", "mig-uuid"):
+            notes.append(f"{name} is known by its hash only and is not set; give it when the container starts")
+        else:
+            found[name] = safe(value, "value", f"facts.environ.{name}")
+    for name, value in sorted(wanted.items()):
+        if name not in locked or (deterministic and locked[name] != value):
+            found[name] = value
+        elif locked[name] != value:
+            state = "unset" if locked[name] is None else locked[name]
+            notes.append(f"{name}={value} would make this TensorFlow deterministic; the lock has it {state}")
+    return found, notes
+
+
+def _unset(base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    names = {name for name, value in locked.items() if value is None and name not in environ}
+    return tuple(sorted((name, value) for name, value in base.environ or () if name in names))
+
+
+def _wheels(
+    document: Mapping[str, Any], route: Route, wheelhouse: Collection[str] | None
+) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
+    """Return the wheels to install, and why the other packages are not; both sorted by name."""
+    packages = (document.get("identity") or {}).get("packages")
+    if packages is None:
+        if route != "ngc":
+            raise UsageError(
+                "the lock does not say which wheels its packages came from",
+                hint="`envlock hash` finds out, and `envlock vendor` fetches them",
+            )
+        untold = "the lock does not say which wheel it came from; the base must bring it"
+        return (), tuple((name, untold) for name in sorted(document["facts"].get("packages") or {}))
+    wheels: list[Wheel] = []
+    skipped: list[tuple[str, str]] = []
+    missing: list[str] = []
+    for name, entry in sorted(packages.items()):
+        reason = _left_to_the_base(name, route)
+        if reason is None and entry["wheel"] is None:
+            reason = f"no wheel of it is known: {entry['reason']}"
+            missing.append(name)
+        elif reason is None and wheelhouse is not None and entry["wheel"]["name"] not in wheelhouse:
+            reason = "its wheel is not in the wheelhouse"
+            missing.append(name)
+        if reason is not None:
+            skipped.append((name, reason))
+            continue
+        where = f"identity.packages.{name}"
+        file = safe(entry["wheel"]["name"], "file", f"{where}.wheel.name")
+        digest = safe(entry["wheel"]["sha256"], "digest", f"{where}.wheel.sha256")
+        wheels.append(Wheel(name, safe(entry["version"], "version", f"{where}.version"), file, digest))
+    if missing and route != "ngc":
+        raise _no_wheels(missing, dict(skipped))
+    return tuple(wheels), tuple(skipped)
+
+
+def _left_to_the_base(name: str, route: Route) -> str | None:
+    """Return why a package is never installed over a base, whatever is at hand."""
+    if name in DISTRIBUTIONS and route == "ngc":
+        return "NVIDIA's own build in the base is never replaced"
+    if name.startswith("nvidia-") and name != BINDING and route in ("ngc", "cuda"):
+        return "the base brings NVIDIA's libraries itself"
+    return None
+
+
+def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return UsageError(
+        f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}",
+        hint="`envlock vendor` fills the wheelhouse; --wheelhouse names another folder",
+    )
+
+
+def _shipped(document: Mapping[str, Any], amended: Mapping[str, str]) -> bytes:
+    """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
+    kept = {key: value for key, value in document.items() if key not in ("base_image", "image")}
+    if amended:
+        facts = kept["facts"]
+        kept["facts"] = {**facts, "environ": {**(facts.get("environ") or {}), **amended}}
+    return dump(Lockfile.model_validate(kept))
+
+
+def _labels(base: Base, lock: bytes | None, policy: str | None) -> tuple[tuple[str, str], ...]:
+    name, _, digest = base.reference.partition("@")
+    labels = {
+        "org.opencontainers.image.base.name": name,
+        "org.opencontainers.image.base.digest": digest,
+        f"{NAMESPACE}.route": base.route,
+        f"{NAMESPACE}.version": __version__,
+    }
+    if lock is not None:
+        labels[f"{NAMESPACE}.lock"] = f"sha256:{hashlib.sha256(lock).hexdigest()}"
+    if policy is not None:
+        labels[f"{NAMESPACE}.policy"] = policy
+    return tuple(sorted(labels.items()))

@@ -1,0 +1,149 @@
+"""A plan as files: the one place that knows jinja2. Pure: plan in, text out.
+
+Templates get `Safe` text only, lists of it, and words of our own that choose between paragraphs; anything else in a
+`{{ }}` is an error, and so is a name that nobody has given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from envlock import __version__
+from envlock.containers.plan import BuildPlan
+from envlock.containers.quoting import Safe, exec_form, quoted, safe
+
+LOCK = "/opt/envlock/envlock.lock"
+
+
+def dockerfile(plan: BuildPlan) -> str:
+    """Return the Dockerfile of a plan.
+
+    Raises:
+        LockfileError: a value of the lock must not stand in one; the message names its path.
+    """
+    return _render("Dockerfile.j2", _fields(plan))
+
+
+def dockerignore() -> str:
+    """Return the .dockerignore that belongs beside it."""
+    return _render("dockerignore.j2", {"version": safe(__version__, "version", "envlock")})
+
+
+def requirements(plan: BuildPlan) -> str:
+    """Return the wheels as pip's --require-hashes wants them."""
+    lines = [
+        f"{safe(wheel.name, 'name', 'name')}=={safe(wheel.version, 'version', wheel.name)} "
+        f"--hash=sha256:{safe(wheel.sha256, 'digest', wheel.name)}"
+        for wheel in plan.wheels
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _fields(plan: BuildPlan) -> dict[str, Any]:
+    donor = plan.base.python_from
+    loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if donor else ()
+    step = (*loader, "python3", "-B", "/opt/envlock/step.py", str(plan.epoch), "/opt/envlock/install.py", plan.venv)
+    return {
+        "plan": plan,
+        "route": plan.base.route,
+        "mode": plan.venv,
+        "verified": plan.verified,
+        "version": safe(__version__, "version", "envlock"),
+        "tensorflow": safe(plan.tensorflow or "unknown", "version", "facts.tensorflow.version"),
+        "python_version": safe(plan.python_version or "unknown", "version", "facts.python.version"),
+        "epoch": safe(str(plan.epoch), "number", "epoch"),
+        "notes": [safe(note, "sentence", "environ") for note in plan.notes],
+        "about_base": safe(_about_base(plan), "sentence", "base_image"),
+        "reference": safe(plan.base.reference, "reference", "base_image.reference"),
+        "donor": donor and safe(donor, "reference", "base_image.python"),
+        "install": exec_form(step, "envlock"),
+        "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
+        "about_environ": safe(_about_environ(plan), "sentence", "envlock"),
+        "environ": _lines(_environ(plan), 4),
+        "code": [safe(line, "sentence", "recipes") for line in plan.code],
+        "labels": _lines((_pair(name, value, "labels") for name, value in plan.labels), 6),
+        "user": safe(plan.user, "user", "--user"),
+        "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
+        "command": exec_form(plan.command, "base_image.command"),
+    }
+
+
+def _about_base(plan: BuildPlan) -> str:
+    texts = {
+        "ngc": "NVIDIA's own TensorFlow and CUDA libraries",
+        "cuda": "NVIDIA's CUDA libraries",
+        "wheels": "A plain Python; CUDA libraries, if any, come as wheels",
+    }
+    return f"{texts[plan.base.route]}, by digest: a tag can move."
+
+
+def _about_environ(plan: BuildPlan) -> str:
+    if plan.lock is None:
+        return "What makes this TensorFlow deterministic."
+    return "The determinism variables as the lock has them, a fixed hash seed, and where the lock is."
+
+
+def _environ(plan: BuildPlan) -> Iterable[Safe]:
+    variables = dict(plan.environ)
+    for name, value in sorted(variables.items()):
+        yield _pair(name, value, f"facts.environ.{name}")
+    yield _pair("ENVLOCK_LOCK", LOCK, "envlock")
+    if plan.venv != "none":
+        yield Safe('PATH="/opt/venv/bin:${PATH}"')  # the only `$` in the file: the base's own value
+
+
+def _pair(name: str, value: str, path: str) -> Safe:
+    return Safe(f"{safe(name, 'name', path)}={quoted(value, path)}")
+
+
+def _lines(pairs: Iterable[Safe], indent: int) -> Safe:
+    """Return them as one instruction takes them, a line each."""
+    return Safe((" \\\n" + " " * indent).join(pairs))
+
+
+def _skipped(plan: BuildPlan) -> list[str]:
+    """Return a line a reason; a base has hundreds of packages, and their names are in the lock."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in plan.skipped:
+        reasons.setdefault(reason, []).append(name)
+    lines = []
+    for reason, names in sorted(reasons.items()):
+        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        lines.append(f"{shown}: {reason}")
+    return lines
+
+
+def _render(name: str, fields: dict[str, Any]) -> str:
+    return _templates().get_template(name).render(fields)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(str(_folder())),
+        undefined=jinja2.StrictUndefined,
+        finalize=_only_safe,
+        autoescape=False,  # noqa: S701 (no HTML; `_only_safe` is stricter)
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _folder() -> Path:
+    """Return where the templates are: in the installed package, or at the top of a checkout."""
+    package = Path(str(files("envlock")))
+    installed = package / "_templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+def _only_safe(value: object) -> object:
+    if not isinstance(value, Safe | jinja2.Undefined):
+        raise TypeError(f"a template printed {value!r}, which nobody has looked at")
+    return value

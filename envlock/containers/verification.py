@@ -1,0 +1,88 @@
+"""Is an image the locked environment? What its own Python finds inside, judged here. Pure but for asking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envlock.containers.engines import Finished
+from envlock.data.containers import image_table
+from envlock.runtime.capture import Snapshot
+from envlock.runtime.errors import OutsideError
+from envlock.runtime.policy import matches
+from envlock.runtime.report import INFO, Report, clean
+from envlock.runtime.verify import judge
+
+Run = Callable[[list[str]], Finished]
+"""Runs the image's entrypoint with these arguments."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The two halves of a report: what the image can answer for, and what only the machine under it can."""
+
+    image: Report
+    machine: Report
+
+
+def verify(document: Mapping[str, Any], run: Run) -> Verdict:
+    """Return how the environment inside an image differs from a lock.
+
+    Raises:
+        OutsideError: nothing was to be learned from inside.
+    """
+    facts, unavailable = answer(run, ["--facts"])
+    report = judge(dict(document), Snapshot(facts, unavailable))
+    theirs = [finding for finding in report.findings if of_machine(finding.path)]
+    ours = [finding for finding in report.findings if not of_machine(finding.path)]
+    return Verdict(Report(ours, report.policy, actual_name="the image"), Report(theirs, report.policy))
+
+
+def of_machine(path: str) -> bool:
+    """Return whether a fact belongs to the machine that a container runs on, not to its image."""
+    return any(matches(row.path, path) for row in image_table().host)
+
+
+def answer(run: Run, argv: list[str]) -> Any:
+    """Return the JSON that the entrypoint prints; the base's own entrypoint may print before it.
+
+    Raises:
+        OutsideError: it printed none.
+    """
+    done = run(argv)
+    last = done.stdout.rstrip("\n").rpartition("\n")[2]
+    try:
+        if done.exit_code == 0:
+            return json.loads(last)
+    except ValueError:
+        pass
+    said = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
+    raise OutsideError(
+        f"the image cannot be verified: its entrypoint ended with exit code {done.exit_code}: {said}",
+        hint="start it by hand and look: docker run --rm IMAGE true",
+    )
+
+
+def sentence(verdict: Verdict, name: str) -> str:
+    """Return what there is to say of a verdict in one line, for a build that worked."""
+    breaking = [finding for finding in verdict.machine.findings if finding.severity != INFO]
+    if not breaking:
+        return f"{name} was verified inside: it {verdict.image.to_text().partition(chr(10))[0]}"
+    shown = ", ".join(sorted({finding.path for finding in breaking})[:4])
+    return (
+        f"{name} was verified inside: it is the locked environment; this machine is not the locked one ({shown}), "
+        "so the image refuses to start here"
+    )
+
+
+def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return a line for each file that two images do not have alike, by what `--files` prints of them."""
+    lines = [f"only before: {path}" for path in sorted(old.keys() - new.keys())]
+    lines += [f"only now: {path}" for path in sorted(new.keys() - old.keys())]
+    for path in sorted(old.keys() & new.keys()):
+        names = ("mode", "owner", "group", "content")
+        parts = [name for name, left, right in zip(names, old[path], new[path], strict=True) if left != right]
+        lines += [f"another {' and '.join(parts)}: {path}"] if parts else []
+    return [clean(line) for line in lines]

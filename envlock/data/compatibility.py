@@ -1,0 +1,56 @@
+"""What goes with which TensorFlow, as typed rows; for the authoring half."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from envlock.data import Minor, Row, Sentence, Text, read
+from envlock.data.determinism import Specifiers, holds
+
+
+class Needs(Row):
+    """What a TensorFlow asks for (compatibility.toml explains the columns)."""
+
+    tensorflow: Minor
+    package: Literal["numpy", "protobuf", "keras"]
+    takes: Text
+    source: Text
+
+
+class Breaks(Row):
+    """A combination that was run and fails."""
+
+    tensorflow: Specifiers
+    package: Literal["numpy", "protobuf", "keras"]
+    versions: Text
+    what: Sentence
+    source: Text
+
+
+class Ptx(Row):
+    """The CUDA that a driver needs for the PTX of a TensorFlow."""
+
+    tensorflow: Specifiers
+    cuda: Minor
+    source: Text
+
+
+class CompatibilityTable(Row):
+    """compatibility.toml."""
+
+    evidence: dict[str, Text]
+    needs: list[Needs]
+    breaks: list[Breaks]
+    ptx: list[Ptx]
+
+
+@cache
+def compatibility_table() -> CompatibilityTable:
+    """Return what goes with which TensorFlow."""
+    return CompatibilityTable.model_validate(read("compatibility"))
+
+
+def ptx_cuda(tensorflow: str) -> str | None:
+    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where that was not read."""
+    return next((row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None)

@@ -1,0 +1,203 @@
+"""The tables about base images, as typed rows; read when first asked for, since only `images` and `build` need them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from envlock.data import Minor, Row, Text, Version, read
+
+Release = Annotated[str, Field(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
+Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
+Suite = Literal["stretch", "buster", "bullseye", "bookworm", "trixie"]
+Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+TensorflowVersion = Annotated[str, Field(pattern=r"^[12]\.\d+(\.\d+(-rc\d+)?)?$")]
+
+
+class Stack(Row):
+    """What an image of NVIDIA's holds; None: no source tells."""
+
+    ubuntu: Ubuntu | None = None
+    python: Minor | None = None
+    cuda: Version | None = None
+    cudnn: Version | None = None
+    nccl: Version | None = None
+    compute_capability: Minor | None = None
+
+
+class NgcRelease(Stack):
+    """A release of NVIDIA's TensorFlow images (ngc_tensorflow.toml explains the columns)."""
+
+    release: Release
+    tags: Annotated[list[Tag], Field(min_length=1)]
+    tf1: TensorflowVersion | None = None
+    tf2: TensorflowVersion | None = None
+    confidence: Literal["high", "medium", "low"] | None = None
+    label: Annotated[str, Field(pattern=r"^nv[\d.]*$")] | None = None
+    source: Text
+    tensorflow_source: Text | None = None
+
+    @model_validator(mode="after")
+    def _confidence_of_something(self) -> NgcRelease:
+        if (self.confidence is None) != (self.tf1 is None and self.tf2 is None):
+            raise ValueError(f"{self.release}: a TensorFlow has a confidence, and nothing else has")
+        return self
+
+    @property
+    def labels(self) -> set[str]:
+        """What may stand after the plus sign in the version of its TensorFlow; PEP 440 takes nv22.1 for nv22.01."""
+        if self.label is not None:
+            return {self.label}
+        year, month, *patch = self.release.split(".")
+        return {".".join([f"nv{year}", number, *patch]) for number in (month, str(int(month)))}
+
+
+class Sibling(Stack):
+    """Another product of the same month."""
+
+    release: Release
+    product: Annotated[str, Field(pattern=r"^[a-z-]+$")]
+    source: Text
+
+
+class KnownDigest(Row):
+    """A digest of nvcr.io/nvidia/tensorflow that was met in public."""
+
+    tag: Tag | None = None
+    digest: Digest
+    earlier: bool = False
+    index: bool = False
+    source: Text
+
+
+class NgcTable(Row):
+    """ngc_tensorflow.toml."""
+
+    evidence: dict[str, Text]
+    release: list[NgcRelease]
+    sibling: list[Sibling]
+    digest: list[KnownDigest]
+
+
+class CudaImage(Row):
+    """An image with CUDA and cuDNN (cuda_images.toml explains the columns)."""
+
+    cuda: Version
+    ubuntu: Ubuntu
+    token: Annotated[str, Field(pattern=r"^cudnn\d*$")]
+    cudnn: Version
+    nccl: Version | None = None
+    arm64: bool = False
+    end_of_life: bool = False
+    source: Text
+
+    @property
+    def tag(self) -> str:
+        """Its tag in docker.io/nvidia/cuda."""
+        return f"{self.cuda}-{self.token}-runtime-ubuntu{self.ubuntu}"
+
+
+class DriverFloor(Row):
+    """The oldest Linux driver for a CUDA, or for a major version of it."""
+
+    cuda: Version
+    driver: Version
+    source: Text
+
+
+class GpuSupport(Row):
+    """The first CUDA that makes code for a compute capability."""
+
+    compute_capability: Minor
+    cuda: Minor
+    source: Text
+
+
+class CudaImagesTable(Row):
+    """cuda_images.toml."""
+
+    evidence: dict[str, Text]
+    image: list[CudaImage]
+    driver: list[DriverFloor]
+    minor_version: list[DriverFloor]
+    gpu: list[GpuSupport]
+
+
+class SlimImages(Row):
+    """The slim images of one Python on one suite of Debian: patch releases `first` to `last`."""
+
+    python: Minor
+    suite: Suite
+    first: Annotated[int, Field(ge=0)]
+    last: Annotated[int, Field(ge=0)]
+    source: Text
+
+
+class BaseSystem(Row):
+    """The system under an image."""
+
+    name: Annotated[str, Field(pattern=r"^(ubuntu\d\d\.04|[a-z]+)$")]
+    libc: Minor
+    python: Minor | None = None
+    source: Text
+
+
+class PythonImagesTable(Row):
+    """python_images.toml."""
+
+    evidence: dict[str, Text]
+    slim: list[SlimImages]
+    system: list[BaseSystem]
+
+
+class WheelBuild(Row):
+    """A wheel of TensorFlow (tensorflow_builds.toml explains the columns)."""
+
+    tensorflow: TensorflowVersion
+    python: Annotated[list[Minor], Field(min_length=1)]
+    cuda: Minor
+    cudnn: Minor
+    and_cuda: bool
+    source: Text
+
+
+class AndCuda(Row):
+    """The versions that the extra `and-cuda` asks for."""
+
+    tensorflow: TensorflowVersion
+    exact: bool
+    cuda: Version
+    cudnn: Version
+    nccl: Version
+    source: Text
+
+
+class BuildsTable(Row):
+    """tensorflow_builds.toml."""
+
+    evidence: dict[str, Text]
+    build: list[WheelBuild]
+    and_cuda: list[AndCuda]
+
+
+class Tables(Row):
+    """All four."""
+
+    ngc: NgcTable
+    cuda: CudaImagesTable
+    python: PythonImagesTable
+    builds: BuildsTable
+
+
+@cache
+def image_tables() -> Tables:
+    """Return everything that is known about base images."""
+    return Tables(
+        ngc=NgcTable.model_validate(read("ngc_tensorflow")),
+        cuda=CudaImagesTable.model_validate(read("cuda_images")),
+        python=PythonImagesTable.model_validate(read("python_images")),
+        builds=BuildsTable.model_validate(read("tensorflow_builds")),
+    )

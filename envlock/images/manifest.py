@@ -1,0 +1,162 @@
+"""What a registry's documents say: indexes, manifests and configs, each held to its digest. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from envlock.images.errors import RegistryError
+from envlock.images.reference import Reference
+from envlock.runtime import strict_json
+from envlock.runtime.report import clean
+
+INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class ImageConfig:
+    """What an image says of itself; no layer was read for it.
+
+    Attributes:
+        platform: `linux/amd64` or the like.
+        environ: its variables.
+        labels: its labels.
+        entrypoint, command: argument lists; empty where it has none.
+        user, folder: whom and where a container starts; "" where it does not say.
+        layers: digests of its layers, unpacked.
+    """
+
+    platform: str
+    environ: dict[str, str]
+    labels: dict[str, str]
+    entrypoint: tuple[str, ...]
+    command: tuple[str, ...]
+    user: str
+    folder: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An image as a registry has it now.
+
+    Attributes:
+        digest: of what the tag points at: an index, where it is there for several platforms.
+        manifest: of the one platform that was asked for.
+        config: what the image says of itself.
+    """
+
+    digest: str
+    manifest: str
+    config: ImageConfig
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of some bytes, as registries write it."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def check(data: bytes, digest: str, reference: Reference) -> None:
+    """Make sure that these bytes are what was asked for.
+
+    Raises:
+        RegistryError: they are something else.
+    """
+    found = digest_of(data)
+    if found != digest:
+        raise RegistryError(
+            f"{reference.registry} sent {found} of {reference.repository}, where {digest} was asked for",
+            hint="do not use it: a proxy or the registry has changed it; ask over another network, or a mirror",
+        )
+
+
+def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
+    """Return a document.
+
+    Raises:
+        RegistryError: it is none.
+    """
+    try:
+        document = strict_json.parse(data)
+    except ValueError as error:
+        raise unreadable(what, reference, clean(str(error))) from None
+    if not isinstance(document, dict):
+        raise unreadable(what, reference, "it is not an object")
+    return document
+
+
+def unreadable(what: str, reference: Reference, why: str) -> RegistryError:
+    """Return the error for a document that is none."""
+    return RegistryError(
+        f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {why}",
+        hint="is it a registry? check the name, and the mirror if there is one",
+    )
+
+
+def manifest_for(platform: str, index: dict[str, Any], reference: Reference) -> str:
+    """Return the digest of the manifest for a platform, of those that an index lists.
+
+    Raises:
+        RegistryError: there is none.
+    """
+    offered = dict(_offered(index))
+    offered.pop("unknown/unknown", None)  # what BuildKit adds to an image, and is none
+    if platform not in offered:
+        there = ", ".join(sorted(offered)) or "none that is known"
+        raise RegistryError(
+            f"{reference} has no image for {platform}; it has {there}",
+            hint="name another platform with --platform, or another image",
+        )
+    return offered[platform]
+
+
+def _offered(index: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield platform and digest of each manifest of an index, the first of a platform last."""
+    rows = index.get("manifests")
+    for row in reversed(rows if isinstance(rows, list) else []):
+        platform = row.get("platform") if isinstance(row, dict) else None
+        if isinstance(platform, dict) and isinstance(row.get("digest"), str) and _DIGEST.fullmatch(row["digest"]):
+            names = (platform.get("os"), platform.get("architecture"))
+            if all(isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) for name in names):
+                yield f"{names[0]}/{names[1]}", row["digest"]
+
+
+def config_digest(manifest: dict[str, Any], reference: Reference) -> str:
+    """Return the digest of the config that a manifest names.
+
+    Raises:
+        RegistryError: it names none, as the manifests of before 2016 do.
+    """
+    config = manifest.get("config")
+    digest = config.get("digest") if isinstance(config, dict) else None
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise unreadable("a manifest", reference, "it names no config")
+    return digest
+
+
+def config(data: dict[str, Any]) -> ImageConfig:
+    """Return what a config says; what has another shape than it should counts as not said."""
+    inner = data.get("config")
+    own: dict[str, Any] = inner if isinstance(inner, dict) else {}
+    labels = own.get("Labels")
+    rootfs = data.get("rootfs")
+    pairs = (text.partition("=") for text in _texts(own.get("Env")))
+    return ImageConfig(
+        platform=f"{data.get('os')}/{data.get('architecture')}",
+        environ={name: value for name, _, value in pairs if name},
+        labels={k: v for k, v in labels.items() if isinstance(v, str)} if isinstance(labels, dict) else {},
+        entrypoint=_texts(own.get("Entrypoint")),
+        command=_texts(own.get("Cmd")),
+        user=own["User"] if isinstance(own.get("User"), str) else "",
+        folder=own["WorkingDir"] if isinstance(own.get("WorkingDir"), str) else "",
+        layers=_texts(rootfs.get("diff_ids")) if isinstance(rootfs, dict) else (),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()

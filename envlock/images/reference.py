@@ -1,0 +1,150 @@
+"""Names of images: `registry/repository:tag@sha256:digest`, mirrors and platforms. Pure.
+
+The grammar is that of the OCI distribution specification, with Docker's defaults: `python:3.12` is
+`docker.io/library/python:3.12`. Of digests only SHA-256 is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
+
+DOCKER_HUB = "docker.io"
+LONGEST = 255
+"""Of registry and repository together."""
+
+_HOST_PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_REGISTRY = rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]{{1,5}})?"
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = rf"{_PATH_PART}(?:/{_PATH_PART})*"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_DIGEST = r"sha256:[0-9a-f]{64}"
+_REFERENCE = re.compile(
+    rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
+    re.ASCII,
+)
+_PREFIX = re.compile(rf"(?P<registry>{_REGISTRY})(?:/(?P<path>{_REPOSITORY}))?", re.ASCII)
+
+MACHINES = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
+"""The platform of an image for a machine, as `uname -m` calls it."""
+
+_SPELLINGS = {"amd64": "linux/amd64", "arm64": "linux/arm64", "linux/arm64/v8": "linux/arm64"}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An image in a registry; `str()` gives its full name, which `parse` takes."""
+
+    registry: str
+    repository: str
+    tag: str | None = None
+    digest: str | None = None
+
+    def __str__(self) -> str:
+        tag = "" if self.tag is None else f":{self.tag}"
+        digest = "" if self.digest is None else f"@{self.digest}"
+        return f"{self.name}{tag}{digest}"
+
+    @property
+    def name(self) -> str:
+        """Registry and repository."""
+        return f"{self.registry}/{self.repository}"
+
+    def at(self, digest: str) -> Reference:
+        """Return the same image, pinned."""
+        return replace(self, digest=digest)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Where images are taken from instead: a registry, or one and the beginning of its repositories."""
+
+    source: str
+    target: str
+
+
+def parse(text: str) -> Reference:
+    """Return what a name means.
+
+    Raises:
+        UsageError: it is no name of an image.
+    """
+    match = _REFERENCE.fullmatch(text) if len(text) <= 2 * LONGEST else None
+    if match is None:
+        raise _no_reference(text)
+    registry, repository = _defaults(match["registry"], match["repository"])
+    reference = Reference(registry, repository, match["tag"], match["digest"])
+    if len(reference.name) > LONGEST or _PREFIX.fullmatch(reference.name) is None:
+        raise _no_reference(text)
+    return reference
+
+
+def _defaults(registry: str | None, repository: str) -> tuple[str, str]:
+    """Apply Docker's rule: the first part is a registry when it has a dot, a colon or a capital, or is `localhost`."""
+    first, slash, rest = repository.partition("/")
+    if registry is None and slash and ("." in first or first == "localhost"):
+        registry, repository = first, rest
+    if registry in (None, "index.docker.io", DOCKER_HUB):
+        return DOCKER_HUB, repository if "/" in repository else f"library/{repository}"
+    return registry, repository
+
+
+def _no_reference(text: str) -> UsageError:
+    return UsageError(
+        f"`{clean(text[:120])}` is no name of an image",
+        hint="write registry/name:tag or registry/name:tag@sha256:digest, as nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+    )
+
+
+def parse_mirror(text: str) -> Mirror:
+    """Return what `nvcr.io=harbor.example/nvcr` means.
+
+    Raises:
+        UsageError: it is no such pair.
+    """
+    source, sign, target = text.partition("=")
+    if not sign or not all(_PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)):
+        raise UsageError(
+            f"`{clean(text[:120])}` is no mirror",
+            hint="write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr",
+        )
+    return Mirror(source, target)
+
+
+def mirrored(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
+    """Return where to take the image from: by the mirror that replaces most of its name, else as it is.
+
+    Raises:
+        UsageError: the name over there would be too long.
+    """
+    fitting = [mirror for mirror in mirrors if f"{reference.name}/".startswith(f"{mirror.source}/")]
+    if not fitting:
+        return reference
+    best = max(fitting, key=lambda mirror: len(mirror.source))
+    name = best.target + reference.name.removeprefix(best.source)
+    match = _PREFIX.fullmatch(name)
+    if match is None or match["path"] is None or len(name) > LONGEST:
+        raise UsageError(
+            f"the mirror {best.source}={best.target} makes no name of an image out of {reference.name}",
+            hint="name a registry and the repository in it",
+        )
+    return replace(reference, registry=match["registry"], repository=match["path"])
+
+
+def parse_platform(text: str) -> str:
+    """Return `linux/amd64` or `linux/arm64`, however it is spelt.
+
+    Raises:
+        UsageError: it is another one.
+    """
+    platform = _SPELLINGS.get(text, MACHINES.get(text, text))
+    if platform not in MACHINES.values():
+        raise UsageError(
+            f"there is no platform `{clean(text[:40])}` for TensorFlow images",
+            hint="there are: linux/amd64, linux/arm64",
+        )
+    return platform

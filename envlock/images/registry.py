@@ -1,0 +1,187 @@
+"""A registry asked over HTTP: which digest a tag has now, and what the image says of itself. No layer is fetched."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from urllib.parse import quote, urlencode, urlsplit
+
+from envlock.images import manifest
+from envlock.images.challenge import Challenge, challenges
+from envlock.images.errors import RegistryError
+from envlock.images.logins import Login, login
+from envlock.images.manifest import Found
+from envlock.images.reference import DOCKER_HUB, Reference
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
+from envlock.web.client import Answer, Client, Limits
+from envlock.web.faults import WebError, refused
+
+MANIFEST_LIMIT = 4 * 1024 * 1024
+CONFIG_LIMIT = 8 * 1024 * 1024
+TOKEN_LIMIT = 1024 * 1024
+PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
+
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
+
+
+class Registry:
+    """Looks images up, and remembers which registry wants to be shown what.
+
+    Args:
+        client: asks over HTTP.
+        logins: user and password for a registry.
+    """
+
+    def __init__(self, client: Client, logins: Callable[[str], Login | None] = login) -> None:
+        self._client = client
+        self._logins = cache(logins)
+        self._origins: dict[str, str] = {}
+        self._shown: dict[tuple[str, str], str] = {}
+
+    def find(self, reference: Reference, platform: str) -> Found:
+        """Return what a tag, or a digest, stands for.
+
+        Raises:
+            UsageError: it names neither tag nor digest.
+            RegistryError: the registry cannot be asked, does not let us, has no such image or none for this platform,
+                or sends something else.
+        """
+        asked = reference.digest or reference.tag
+        if asked is None:
+            raise UsageError(f"{reference} names no tag", hint="name one, or a digest: there is no newest one to lock")
+        top, data = self._manifest(reference, asked)
+        own = top
+        if "manifests" in data:
+            own = manifest.manifest_for(platform, data, reference)
+            _, data = self._manifest(reference, own)
+        wanted = manifest.config_digest(data, reference)
+        answer = self._ask(reference, f"blobs/{wanted}", {"Accept": "*/*"}, CONFIG_LIMIT)
+        manifest.check(answer.body, wanted, reference)
+        config = manifest.config(manifest.parse(answer.body, "a config", reference))
+        if config.platform != platform:
+            raise RegistryError(
+                f"{reference} is an image for {clean(config.platform[:40])}, and one for {platform} was asked for",
+                hint="name its platform with --platform, or another image",
+            )
+        return Found(top, own, config)
+
+    def _manifest(self, reference: Reference, name: str) -> tuple[str, dict[str, object]]:
+        """Return digest and content of a manifest or an index."""
+        accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
+        answer = self._ask(reference, f"manifests/{name}", accept, MANIFEST_LIMIT)
+        digest = manifest.digest_of(answer.body)
+        said = answer.headers.get("Docker-Content-Digest", "")
+        for promised in (name, said):
+            if promised.startswith("sha256:"):
+                manifest.check(answer.body, promised, reference)
+        return digest, manifest.parse(answer.body, "a manifest", reference)
+
+    def _ask(self, reference: Reference, path: str, headers: Mapping[str, str], limit: int) -> Answer:
+        """Return the answer of the registry, after showing it what it wants to see."""
+        try:
+            url = f"{self._origin(reference.registry)}/v2/{reference.repository}/{path}"
+            answer = self._get(reference, url, headers, limit)
+            if answer.status == 401 and self._authorize(reference, answer):
+                answer = self._get(reference, url, headers, limit)
+        except WebError as error:
+            raise RegistryError(
+                f"cannot look up {reference}: {error.message}", hint=error.hint, ours=error.status is None
+            ) from None
+        if answer.status != 200:
+            raise self._refusal(reference, answer, path)
+        return answer
+
+    def _get(self, reference: Reference, url: str, headers: Mapping[str, str], limit: int) -> Answer:
+        shown = self._shown.get((reference.registry, reference.repository))
+        own = {"Authorization": shown} if shown else {}
+        return self._client.get(url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit)
+
+    def _origin(self, registry: str) -> str:
+        """Return the address of a registry: https, but for one on this machine that speaks plain http."""
+        if registry not in self._origins:
+            host = "registry-1.docker.io" if registry == DOCKER_HUB else registry
+            plain = _LOOPBACK.fullmatch(registry) is not None and _speaks_plainly(host)
+            self._origins[registry] = f"{'http' if plain else 'https'}://{host}"
+        return self._origins[registry]
+
+    def _authorize(self, reference: Reference, answer: Answer) -> bool:
+        """Take what the registry wants to be shown; return whether there is something new to show."""
+        key = (reference.registry, reference.repository)
+        offered = challenges(answer.headers.get("WWW-Authenticate", ""))
+        known = self._logins(reference.registry)
+        shown = None
+        for challenge in offered:
+            if challenge.scheme == "bearer":
+                shown = self._token(reference, challenge, known)
+            elif challenge.scheme == "basic" and known is not None:
+                shown = _basic(known)
+            if shown is not None:
+                break
+        if shown is None or shown == self._shown.get(key):
+            return False
+        self._shown[key] = shown
+        return True
+
+    def _token(self, reference: Reference, challenge: Challenge, known: Login | None) -> str | None:
+        """Return a bearer token to read this repository with, from where the registry says they are made."""
+        realm = challenge.values.get("realm", "")
+        secure = urlsplit(realm).scheme == "https"
+        if not secure and (urlsplit(realm).scheme != "http" or self._origin(reference.registry).startswith("https:")):
+            raise RegistryError(
+                f"{reference.registry} sends us for a token to what is no https address",
+                hint="ask whoever runs it, or use a mirror",
+                ours=True,
+            )
+        wanted = {"scope": f"repository:{reference.repository}:pull"}
+        if "service" in challenge.values:
+            wanted["service"] = challenge.values["service"]
+        query = urlencode(wanted, quote_via=quote, safe=":/")
+        url = f"{realm}{'&' if urlsplit(realm).query else '?'}{query}"
+        headers = {"Authorization": _basic(known)} if known else {}
+        answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
+        if answer.status in (401, 403):
+            return None
+        if answer.status != 200:
+            raise refused(answer.url, answer.status)
+        document = manifest.parse(answer.body, "a token", reference)
+        token = document.get("token") or document.get("access_token")
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise manifest.unreadable("a token", reference, "there is none in it")
+        return f"Bearer {token}"
+
+    def _refusal(self, reference: Reference, answer: Answer, path: str) -> RegistryError:
+        if answer.status == 404:
+            what = path.removeprefix("manifests/").removeprefix("blobs/")
+            sign = "@" if what.startswith("sha256:") else ":"
+            return RegistryError(
+                f"{reference.registry} has no {reference.repository}{sign}{what}",
+                hint="tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror "
+                "that still has it",
+                gone=True,
+            )
+        if answer.status in (401, 403):
+            known = self._logins(reference.registry)
+            with_login = "with the login from Docker's configuration" if known else "without a login"
+            return RegistryError(
+                f"{reference.registry} does not let us read {reference.repository}: {answer.status} {with_login}",
+                hint=f"check the name; where it is private, log in with `docker login {reference.registry}`",
+                ours=True,
+            )
+        error = refused(answer.url, answer.status)
+        return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
+
+
+def _speaks_plainly(host: str) -> bool:
+    """Whether it answers http as a registry does; asked once and briefly, as one with TLS may not answer at all."""
+    try:
+        return Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (200, 401)
+    except WebError:
+        return False
+
+
+def _basic(known: Login) -> str:
+    return "Basic " + base64.b64encode(":".join(known).encode()).decode("ascii")

@@ -1,0 +1,53 @@
+"""The model of `base_image`: what the image of a lock is built on, pinned."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from envlock.lock.texts import Strict
+
+ImageName = Annotated[
+    str,
+    Field(
+        max_length=255,
+        pattern=r"^([a-zA-Z0-9]+([.-]+[a-zA-Z0-9]+)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?"
+        r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+$",
+    ),
+]
+ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class PinnedImage(Strict):
+    """An image of a registry, by its full name, as nvcr.io/nvidia/tensorflow.
+
+    `digest` is what the tag pointed at: an index, where the image is there for several platforms. `manifest` is that
+    of the one platform, null where it was not told. `tag` is for people, and null where a digest was named; tags move.
+    """
+
+    name: ImageName
+    tag: ImageTag | None
+    digest: ImageDigest
+    manifest: ImageDigest | None
+
+
+class BaseImage(PinnedImage):
+    """What the image starts from, and why.
+
+    `route` says where TensorFlow comes from. `python` is the image that Python is taken from, for a base that has
+    none.
+    """
+
+    platform: Literal["linux/amd64", "linux/arm64"]
+    route: Literal["ngc", "cuda", "wheels"]
+    reason: Reason
+    python: PinnedImage | None = None
+
+    @model_validator(mode="after")
+    def _python_where_there_is_none(self) -> BaseImage:
+        if self.python is not None and self.route != "cuda":
+            raise ValueError("only a base of the route cuda has its Python from another image")
+        return self

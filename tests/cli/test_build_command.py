@@ -1,0 +1,94 @@
+"""`envlock build` as a shell sees it, without an engine and without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.containers.plans import DIGEST, lock, without
+from tests.locks import encode
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+HELD = without(lock(), "mine")
+
+
+def write(envlock: Command, **changes: Any) -> None:
+    held = {key: value for key, value in {**HELD, **changes}.items() if value is not ...}
+    (envlock.folder / "envlock.lock").write_bytes(encode(held))
+
+
+def test_a_dry_run_prints_the_dockerfile_and_writes_nothing(envlock: Command) -> None:
+    write(envlock, image=...)
+    done = envlock("build", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert f"\nFROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{DIGEST}\n" in done.stdout
+    assert 'ENTRYPOINT ["/opt/nvidia/nvidia_entrypoint.sh", "/opt/venv/bin/python"' in done.stdout
+    assert [item.name for item in envlock.folder.iterdir()] == ["envlock.lock"]
+
+
+def test_a_dry_run_knows_what_the_last_build_read_of_the_base(envlock: Command) -> None:
+    write(envlock)
+    done = envlock("build", "--dry-run", "--quiet")
+    assert 'ENTRYPOINT ["/entry.sh", "/opt/venv/bin/python"' in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_dry_run_takes_a_digest_that_is_known_in_public(envlock: Command) -> None:
+    write(envlock, image=..., base_image=...)
+    done = envlock("build", "--dry-run", "--base", "nvcr.io/nvidia/tensorflow:25.02-tf2-py3")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "\nFROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@"
+        "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5\n"
+    ) in done.stdout
+
+
+def test_a_dry_run_asks_nobody_for_a_digest(envlock: Command) -> None:
+    write(envlock, image=..., base_image=...)
+    done = envlock("build", "--dry-run", "--base", "python:3.11.7-slim")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: which digest docker.io/library/python:3.11.7-slim has is known to its registry only, and a dry run "
+        "asks nobody\n"
+        "hint: `envlock build --output DIR` asks it; or name the digest: "
+        "--base docker.io/library/python:3.11.7-slim@sha256:...\n"
+    )
+
+
+def test_a_lock_from_stdin(envlock: Command) -> None:
+    done = envlock("build", "-", "--dry-run", "-q", stdin=encode(HELD))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--engine", "podman"], "error: there is no engine `podman`\nhint: there are: auto, buildx, docker\n"),
+        (["--network", "x"], "error: there is no network `x`\nhint: there are: none, host, default\n"),
+        (
+            ["--dry-run", "--base", "python"],
+            "error: python names neither a tag nor a digest\nhint: write python:TAG\n",
+        ),
+        (
+            ["--check"],
+            "error: envlock.lock has no image to compare with\nhint: `envlock build` builds and records one\n",
+        ),
+    ],
+)
+def test_wrong_use(args: list[str], said: str, envlock: Command) -> None:
+    write(envlock, image=..., base_image=...)
+    done = envlock("build", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_without_an_engine_it_is_exit_5(envlock: Command) -> None:
+    write(envlock)
+    environ = {"DOCKER_HOST": f"unix://{envlock.folder}/none.sock", "HOME": str(envlock.folder)}
+    done = envlock("build", environ=environ)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 2
+    assert [item.name for item in envlock.folder.iterdir()] == ["envlock.lock"]

@@ -1,0 +1,180 @@
+"""`envlock images` as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.images.registries import Shelf, digest_of
+from tests.locks import document, encode
+from tests.web.hostile import Hostile, hostile
+
+TAG = "25.02-tf2-py3"
+NVIDIAS: dict[str, Any] = {
+    "python": {"version": "3.12.3"},
+    "tensorflow": {"version": "2.17.0+nv25.2", "nvidia_build": "nv25.2", "cuda_build": True},
+    "cuda": {"cudart": {"version": "12.8"}, "cudnn": {"version": "9.7.1"}},
+    "packages": {},
+    "gpu": {"driver_version": "570.86.10", "devices": {"0": {"compute_capability": "9.0"}}},
+}
+RANKING = """\
+the lock has TensorFlow 2.17.0+nv25.2, Python 3.12.3, CUDA 12.8, cuDNN 9.7.1, linux/amd64; base images, the best first:
+
+   route   image                                          TensorFlow  Python  CUDA     cuDNN
+1  ngc     nvcr.io/nvidia/tensorflow:25.02-tf2-py3        2.17.0      3.12    12.8.0   9.7.1
+2  ngc     nvcr.io/nvidia/tensorflow:25.01-tf2-py3        2.17.0      ~3.12   ~12.8.0  -
+3  ngc     nvcr.io/nvidia/tensorflow:24.12-tf2-py3        2.17.0      ~3.12   ~12.6.3  -
+4  wheels  docker.io/library/python:3.12.3-slim-bookworm  -           3.12.3  -        -
+5  wheels  docker.io/library/python:3.12.3-slim-bullseye  -           3.12.3  -        -
+
+1  nvcr.io/nvidia/tensorflow:25.02-tf2-py3
+   NVIDIA's release 25.02 is the one of the lock's build nv25.2 of TensorFlow 2.17.0. As in the
+   lock: Python 3.12, CUDA 12.8.0, cuDNN 9.7.1. Driver 570.86.10 is new enough for CUDA 12.8.0
+   (570.26 came with it).
+"""
+
+
+@pytest.fixture
+def lock(envlock: Command) -> Path:
+    path = envlock.folder / "gpu.lock"
+    path.write_bytes(encode(document(facts=NVIDIAS, unavailable={})))
+    return path
+
+
+@pytest.fixture
+def shelf() -> Iterator[tuple[Shelf, Hostile]]:
+    found = Shelf("mirror/nvidia/tensorflow")
+    with hostile(found.reply) as server:
+        yield found, server
+
+
+def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: Path) -> None:
+    done = envlock("images", "--for", "gpu.lock")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(RANKING)
+    assert "\n4  docker.io/library/python:3.12.3-slim-bookworm (will not do)\n" in done.stdout
+    assert done.stdout.endswith("asks the registry\n1 more with --all\n")
+
+
+def test_all_of_them_and_from_stdin(envlock: Command, lock: Path) -> None:
+    done = envlock("images", "--for", "-", "--all", stdin=lock.read_bytes())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\n6  docker.io/library/python:3.12-slim-trixie (will not do)\n" in done.stdout
+
+
+def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
+    done = envlock("images", "--for", "gpu.lock", "-f", "json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["listing_version"]) == (0, "", 1)
+    assert told["wanted"]["label"] == "nv25.2"
+    best = told["candidates"][0]
+    reason = best.pop("reason")
+    assert reason.startswith("NVIDIA's release 25.02 is the one")
+    assert best == {
+        "route": "ngc",
+        "image": f"nvcr.io/nvidia/tensorflow:{TAG}",
+        "exact": True,
+        "usable": True,
+        "holds": {
+            "tensorflow": {"version": "2.17.0", "expected": False},
+            "python": {"version": "3.12", "expected": False},
+            "cuda": {"version": "12.8.0", "expected": False},
+            "cudnn": {"version": "9.7.1", "expected": False},
+            "nccl": {"version": "2.25.1", "expected": False},
+            "libc": {"version": "2.39", "expected": True},
+        },
+        "python_from": None,
+        "digest": None,
+        "manifest": None,
+    }
+
+
+def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple[Shelf, Hostile]) -> None:
+    content, server = shelf
+    manifest = content.image()
+    index = content.index(TAG, amd64=manifest)
+    mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
+    hub = f"docker.io=127.0.0.1:{server.port}/hub"
+    args = ("images", "--for", "gpu.lock", "--resolve", "--mirror", mirror, "--mirror", hub)
+    done = envlock(*args, "-f", "json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "asking the registries\n")
+    best, *others = told["candidates"]
+    assert (best["image"], best["digest"], best["manifest"]) == (f"nvcr.io/nvidia/tensorflow:{TAG}", index, manifest)
+    assert best["holds"]["cudnn"] == {"version": "9.7.1.26", "expected": False}
+    gone = next(one for one in others if "25.01" in one["image"])
+    assert f"It is not there: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:25.01-tf2-py3." in gone["reason"]
+    text = envlock(*args, "--quiet")
+    assert (text.returncode, text.stderr) == (0, "")
+    assert f"   pinned: {index}\n" in text.stdout
+
+
+def test_a_registry_that_has_none_of_them(envlock: Command, lock: Path, shelf: tuple[Shelf, Hostile]) -> None:
+    _, server = shelf
+    done = envlock(
+        "images", "--for", "gpu.lock", "--resolve", "-q", "--mirror", f"nvcr.io=127.0.0.1:{server.port}/mirror"
+    )
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        f"error: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:{TAG}\n"
+        "hint: tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror that "
+        "still has it\n"
+    )
+
+
+def test_without_a_lock_everything_is_listed(envlock: Command) -> None:
+    done = envlock("images")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[3].startswith(f"nvcr.io/nvidia/tensorflow:{TAG} ")
+    cuda = ["docker.io/nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04", "9.8.0.87", "2.25.1"]
+    assert cuda in [line.split() for line in lines]
+    assert any(line.split() == ["docker.io/library/python:3.11-slim-bookworm", "4", "to", "15"] for line in lines)
+
+
+def test_without_a_lock_as_json(envlock: Command) -> None:
+    told = json.loads(envlock("images", "-f", "json").stdout)
+    assert {len({row["release"] for row in told["releases"]}), len(told["python"])} == {97, 28}
+    known = [digest for row in told["releases"] for digest in row["digests"]]
+    assert len(known) == 36  # 38, without the earlier one of 22.09 and the one without a tag
+    assert all(len(digest) == len(digest_of(b"")) for digest in known)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["--resolve"],
+            "error: --resolve, --mirror and --platform are about the images for a lock\n"
+            "hint: name it: --for envlock.lock\n",
+        ),
+        (["--for", "gpu.lock", "-f", "xml"], "error: there is no format `xml`\nhint: there are: text, json\n"),
+        (
+            ["--for", "gpu.lock", "--platform", "linux/386"],
+            "error: there is no platform `linux/386` for TensorFlow images\n"
+            "hint: there are: linux/amd64, linux/arm64\n",
+        ),
+        (
+            ["--for", "gpu.lock", "--resolve", "--mirror", "nvcr.io"],
+            "error: `nvcr.io` is no mirror\n"
+            "hint: write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr\n",
+        ),
+    ],
+)
+def test_wrong_use(args: list[str], message: str, envlock: Command, lock: Path) -> None:
+    done = envlock("images", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_a_terminal_is_not_told_what_to_do_by_a_lock(envlock: Command) -> None:
+    facts = {**NVIDIAS, "tensorflow": {"version": "2.17.0", "nvidia_build": "nv" + "9" * 60, "cuda_build": True}}
+    path = envlock.folder / "odd.lock"
+    path.write_bytes(encode(document(facts=facts, unavailable={})))
+    done = envlock("images", "--for", "odd.lock")
+    assert done.returncode == 0
+    assert all(line.isprintable() for line in done.stdout.splitlines())

@@ -1,0 +1,86 @@
+"""Locks captured inside the bed's stand-ins, and wheels to capture them with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from tests.containers.bed.session import ROOT, Bed
+from tests.locks import document
+
+INSTALL = """
+set -e
+cp -r /el/envlock /tmp/envlock
+python3 -B -m venv {options} --without-pip /tmp/venv
+PYTHONPATH=$(echo /usr/share/python-wheels/pip-*.whl) /tmp/venv/bin/python -B -m pip install -q \
+    --no-index --find-links /wheels --no-deps --no-compile {names} >&2
+cd /
+/tmp/venv/bin/python -B -c '
+import json, sys
+sys.path.append("/tmp")
+from envlock.runtime.capture import snapshot
+found = snapshot()
+print(json.dumps([found.facts, found.unavailable]))
+'
+"""
+"""What a user does by hand in a container of the base before capturing: a virtual environment and a few packages."""
+
+
+def demo_wheel(folder: Path, name: str, version: str) -> Path:
+    """Write a wheel with one module and one command."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}/__init__.py": f"__version__ = {version!r}\n\n\ndef main():\n    print(__version__)\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
+    }
+    rows = []
+    for path, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(text)}\n")
+    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"])
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), text)
+    return wheel
+
+
+def identity(wheelhouse: Path) -> dict[str, Any]:
+    """Return what `envlock hash` would say of everything in a wheelhouse."""
+    packages = {}
+    for wheel in sorted(wheelhouse.glob("*.whl")):
+        name, version = wheel.name.split("-")[:2]
+        data = wheel.read_bytes()
+        packages[name.lower().replace("_", "-")] = {
+            "version": version,
+            "content": None,
+            "origin": "index",
+            "proof": "file",
+            "wheel": {
+                "name": wheel.name,
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "size": len(data),
+                "url": None,
+                "index": None,
+            },
+            "reason": None,
+        }
+    return {"packages": packages}
+
+
+def captured(bed: Bed, image: str, wheelhouse: Path, *, system: bool, **changes: Any) -> dict[str, Any]:
+    """Return a lock of the image with what is in a wheelhouse, taken inside a container."""
+    names = " ".join(wheel.name.split("-")[0] for wheel in sorted(wheelhouse.glob("*.whl")))
+    script = INSTALL.format(options="--system-site-packages" if system else "", names=names)
+    mounts = ["-v", f"{ROOT}:/el:ro", "-v", f"{wheelhouse}:/wheels:ro"]
+    done = bed.engine.docker("run", "--rm", "--network=none", *mounts, image, "sh", "-c", script)
+    facts, unavailable = json.loads(done.stdout.strip().rpartition("\n")[2])
+    held = document(facts=facts, unavailable=unavailable, identity=identity(wheelhouse))
+    return {**held, **changes}

@@ -1,0 +1,394 @@
+"""From a lock to an image on a real engine: verified inside, refused when tampered with, the same when rebuilt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.lock.document import load
+from tests.containers.bed.fixtures import StartEngine
+from tests.containers.bed.images import Image, Layer
+from tests.containers.bed.session import ROOT, Bed
+from tests.containers.stocked import captured, demo_wheel, identity
+from tests.locks import encode
+
+pytestmark = pytest.mark.engine
+
+ENGINES = ["buildx", "docker"]
+
+
+class Project:
+    """A folder with a lock and a wheelhouse, and the command line there, where nvcr.io is the bed's registry."""
+
+    def __init__(self, bed: Bed, folder: Path, lock: dict[str, Any]) -> None:
+        self.bed = bed
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.write(lock)
+
+    def write(self, lock: dict[str, Any]) -> None:
+        (self.folder / "envlock.lock").write_bytes(encode(lock))
+
+    def __call__(self, *args: str, umask: int = 0o022, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        names = ("PATH", "HOME", "LANG", "CI")
+        plain = {name: value for name, value in os.environ.items() if name in names}
+        return subprocess.run(
+            [*self.bed.engine.enter, "env", "-C", self.folder, sys.executable, "-m", "envlock", *args],
+            env={**plain, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **self.bed.engine.environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            umask=umask,
+            check=False,
+        )
+
+    @property
+    def image(self) -> dict[str, Any]:
+        lock = load(self.folder / "envlock.lock")
+        assert lock.image is not None
+        return lock.image.model_dump()
+
+
+@pytest.fixture(scope="session")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stock")
+    demo_wheel(folder, "alpha", "1.0")
+    demo_wheel(folder, "beta", "2.5")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ngc_lock(bed: Bed, stock: Path) -> dict[str, Any]:
+    """Return a lock of NVIDIA's image with two packages more."""
+    return captured(bed, bed.ngc, stock, system=True)
+
+
+@pytest.fixture(scope="session")
+def plain_lock(bed: Bed, stock: Path) -> dict[str, Any]:
+    """Return a lock of a plain Python with two packages."""
+    return captured(bed, bed.python, stock, system=False)
+
+
+def project(bed: Bed, folder: Path, lock: dict[str, Any], stock: Path) -> Project:
+    made = Project(bed, folder, lock)
+    shutil.copytree(stock, folder / "wheelhouse")
+    return made
+
+
+@pytest.fixture
+def ngc(bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path) -> Project:
+    return project(bed, tmp_path / "ngc", ngc_lock, stock)
+
+
+@pytest.fixture(scope="session")
+def image(bed: Bed, ngc_lock: dict[str, Any], stock: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a built image, for tests that only run it."""
+    made = project(bed, tmp_path_factory.mktemp("image") / "project", ngc_lock, stock)
+    done = made("build", "--base", bed.ngc)
+    assert done.returncode == 0, done.stderr
+    return str(made.image["id"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_locked_environment_is_built_and_verified_inside(engine: str, ngc: Project, bed: Bed) -> None:
+    done = ngc("build", "--base", bed.ngc, "--engine", engine, "--tag", f"test/train:{engine}")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert f"test/train:{engine} was verified inside: it matches under policy strict\n" in done.stderr
+    assert done.stderr.endswith("wrote base and image into envlock.lock\n")
+    assert (ngc.image["engine"], ngc.image["base"]) == (engine, bed.ngc.rpartition("@")[2])
+    ran = bed.engine.docker("run", "--rm", "--network=none", f"test/train:{engine}", "beta")
+    assert ran.stdout == "2.5\n"
+    assert "== TensorFlow == NVIDIA Release" in ran.stderr  # the base's own entrypoint is in front
+    script = "import envlock, os, tensorflow; print(os.getuid(), tensorflow.__version__, envlock.assert_locked().match)"
+    ran = bed.engine.docker("run", "--rm", "--network=none", f"test/train:{engine}", "python", "-c", script)
+    assert ran.stdout == "1000 2.17.0 True\n"
+
+
+def derived(bed: Bed, image: str, command: str, folder: Path) -> str:
+    """Return an image that somebody has made of ours."""
+    (folder / "tampered").mkdir()
+    text = f"FROM tampered-from:{folder.name}\nUSER 0\nRUN {command}\nUSER 1000:1000\n"
+    (folder / "tampered" / "Dockerfile").write_text(text, encoding="utf-8")
+    bed.engine.docker("tag", image, f"tampered-from:{folder.name}")
+    built = bed.engine.docker("build", "-q", "--network=none", folder / "tampered")
+    return built.stdout.strip()
+
+
+def refused(bed: Bed, image: str, *options: str) -> str:
+    """Return what the entrypoint says when it refuses."""
+    done = bed.engine.docker("run", "--rm", "--network=none", *options, image, "echo", "started", check=False)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "envlock: this container is refused\n" in done.stderr
+    return done.stderr
+
+
+def test_a_tampered_package_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
+    site = "/opt/venv/lib/python3.11/site-packages"
+    other = derived(bed, image, f"mv {site}/beta-2.5.dist-info {site}/beta-2.6.dist-info", tmp_path)
+    assert "  x packages.beta.version is 2.6 live, the lock has 2.5\n" in refused(bed, other)
+
+
+def test_another_value_of_a_variable_is_refused(bed: Bed, image: str) -> None:
+    said = refused(bed, image, "-e", "TF_ENABLE_ONEDNN_OPTS=1")
+    assert "  x environ.TF_ENABLE_ONEDNN_OPTS is 1 live, the lock has 0\n" in said
+
+
+def test_a_replaced_tensorflow_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
+    site = "/usr/local/lib/python3.11/dist-packages"
+    move = f"mv {site}/tensorflow-2.17.0+nv25.2.dist-info {site}/tensorflow-2.18.0.dist-info"
+    said = refused(bed, derived(bed, image, move, tmp_path))
+    assert "  x tensorflow.version is 2.18.0 live, the lock has 2.17.0+nv25.2\n" in said
+    assert "  x tensorflow.nvidia_build is none live, the lock has nv25.2\n" in said
+
+
+def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path) -> None:
+    gpu = {"driver_version": "570.86.10", "devices": {"0": {"name": "NVIDIA H100 80GB HBM3"}}}
+    lock = {**ngc_lock, "facts": {**ngc_lock["facts"], "gpu": gpu}}
+    made = project(bed, tmp_path / "gpu", lock, stock)
+    done = made("build", "--base", bed.ngc)
+    assert done.returncode == 0, done.stderr
+    assert "it is the locked environment; this machine is not the locked one (gpu), so the image refuses" in done.stderr
+    assert "  x gpu is none live, the lock has {devices, driver_version}\n" in refused(bed, made.image["id"])
+
+
+def test_the_emergency_switch_is_loud(bed: Bed, image: str) -> None:
+    run = ["run", "--rm", "--network=none", "-e", "TF_ENABLE_ONEDNN_OPTS=1"]
+    warned = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=warn", image, "echo", "started")
+    assert warned.stdout == "started\n"
+    assert "ENVLOCK_MODE=warn: going on although /opt/envlock/envlock.lock: does not match" in warned.stderr
+    off = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=off", image, "echo", "started")
+    assert off.stdout == "started\n"
+    assert "envlock: ENVLOCK_MODE=off: the environment is NOT verified\n" in off.stderr
+
+
+def test_the_same_image_from_another_place_umask_and_builder(
+    bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path
+) -> None:
+    images = {}
+    for place, engine, umask in [("a", "buildx", 0o022), ("b/c", "buildx", 0o077), ("d", "docker", 0o027)]:
+        made = project(bed, tmp_path / place, ngc_lock, stock)
+        done = made("build", "--base", bed.ngc, "--engine", engine, "--no-cache", umask=umask)
+        assert done.returncode == 0, done.stderr
+        images[place] = made.image
+    assert images["a"]["id"] == images["b/c"]["id"]
+    assert images["a"]["layers"] == images["b/c"]["layers"] == images["d"]["layers"]
+    assert images["a"]["config"] == images["d"]["config"]
+
+
+def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
+    assert ngc("build", "--base", bed.ngc).returncode == 0
+    done = ngc("build", "--check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "identical: the same image ID\n")
+    done = ngc("build", "--check", "--engine", "docker")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("identical in layers and configuration (its ID is another: docker ")
+    held = json.loads((ngc.folder / "envlock.lock").read_bytes())
+    wheel = demo_wheel(ngc.folder / "wheelhouse", "alpha", "1.1")
+    (ngc.folder / "wheelhouse" / "alpha-1.0-py3-none-any.whl").unlink()
+    ngc.write({**held, "identity": identity(wheel.parent)})
+    done = ngc("build", "--check")
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[0]) == (1, "the image is another one than envlock.lock has:")
+    assert "  the layers are others" in lines
+    assert "  another content: /opt/venv/lib/python3.11/site-packages/alpha/__init__.py" in lines
+    assert "  only now: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
+
+
+def test_a_plain_python_with_wheels(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
+    images = []
+    for engine in ENGINES:
+        made = project(bed, tmp_path / engine, plain_lock, stock)
+        done = made("build", "--base", bed.python, "--engine", engine, "--no-cache")
+        assert done.returncode == 0, done.stderr
+        assert "it matches under policy strict" in done.stderr
+        images.append(made.image)
+    assert images[0]["layers"] == images[1]["layers"]
+    ran = bed.engine.docker("run", "--rm", "--network=none", images[0]["id"], "alpha")
+    assert ran.stdout == "1.0\n"
+
+
+def test_a_context_builds_without_envlock_on_any_builder(
+    ngc: Project,
+    tmp_path: Path,
+    plain_lock: dict[str, Any],
+    stock: Path,
+    bed: Bed,
+    start_engine: StartEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unchanged on BuildKit, the classic builder of Docker 26 and that of 20.10: two routes, and the base for teams."""
+    plain = project(bed, tmp_path / "plain", plain_lock, stock)
+    for made, base in ((ngc, bed.ngc), (plain, bed.python)):
+        done = made("build", "--base", base, "--output", "context")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.endswith("wrote context: Dockerfile, .dockerignore and payload.tar with 2 wheels\n")
+    team = tmp_path / "Dockerfile.base"
+    team.write_text(re.sub(r"(?m)^FROM \S+", f"FROM {bed.ngc}", (ROOT / "Dockerfile.base").read_text()))
+    for engine, buildkit in ((bed.engine, "1"), (bed.engine, "0"), (start_engine("20"), "0")):
+        monkeypatch.setenv("DOCKER_BUILDKIT", buildkit)
+        for made in (ngc, plain):
+            built = engine.docker("build", "-q", "--network=none", made.folder / "context").stdout.strip()
+            assert engine.docker("run", "--rm", "--network=none", built, "beta").stdout == "2.5\n"
+        built = engine.docker("build", "-q", "--network=none", "-f", team, ROOT).stdout.strip()
+        assert built.startswith("sha256:")
+
+
+def test_an_image_that_is_not_the_locked_environment_gets_no_name(
+    bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path
+) -> None:
+    facts = {**ngc_lock["facts"], "numpy": {"version": "9.9", "blas": None}}
+    made = project(bed, tmp_path / "other", {**ngc_lock, "facts": facts}, stock)
+    before = (made.folder / "envlock.lock").read_bytes()
+    done = made("build", "--base", bed.ngc, "--tag", "test/wrong:1")
+    assert done.returncode == 1
+    assert "is built, and is not the environment of envlock.lock:\ndoes not match under policy strict" in done.stderr
+    assert bed.engine.docker("images", "-q", "test/wrong:1").stdout == ""
+    assert (made.folder / "envlock.lock").read_bytes() == before
+
+
+def test_the_build_fails_when_a_package_of_nvidias_changes(ngc: Project, bed: Bed) -> None:
+    assert ngc("build", "--base", bed.ngc, "--output", "context").returncode == 0
+    dockerfile = ngc.folder / "context" / "Dockerfile"
+    record = "/usr/local/lib/python3.11/dist-packages/tensorflow-2.17.0+nv25.2.dist-info/RECORD"
+    spoil = f"""RUN echo 'open("{record}", "a").write("x")' >> /opt/envlock/envlock/runtime/assertion.py\n"""
+    text = dockerfile.read_text(encoding="utf-8")
+    dockerfile.write_text(text.replace("RUN [", f"{spoil}RUN [", 1), encoding="utf-8")
+    done = bed.engine.docker("build", "--network=none", ngc.folder / "context", check=False)
+    assert done.returncode != 0
+    assert "envlock: the base's own tensorflow changed; NVIDIA's builds are never replaced" in done.stderr
+
+
+def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
+    bed: Bed, tmp_path: Path, stock: Path, ngc_lock: dict[str, Any]
+) -> None:
+    text = (ROOT / "Dockerfile.base").read_text(encoding="utf-8")
+    public = next(line.split()[1] for line in text.splitlines() if line.startswith("FROM"))
+    (tmp_path / "Dockerfile.base").write_text(text.replace(public, bed.ngc), encoding="utf-8")
+    file = tmp_path / "Dockerfile.base"
+    assert bed.engine.docker("build", "-q", "--network=none", "-f", file, "-t", "base:1", ROOT).stdout.startswith(
+        "sha256:"
+    )
+    run = ["run", "--rm", "--network=none"]
+    bare = bed.engine.docker(*run, "base:1", "true", check=False)
+    assert bare.returncode == 3
+    assert "lockfile not found: /opt/envlock/envlock.lock" in bare.stderr
+    found = json.loads(bed.engine.docker(*run, "base:1", "--facts").stdout)
+    lock = {**ngc_lock, "facts": found[0], "unavailable": found[1]}
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    (tmp_path / "Dockerfile").write_text("FROM base:1\nCOPY envlock.lock /opt/envlock/envlock.lock\n", encoding="utf-8")
+    ours = bed.engine.docker("build", "-q", "--network=none", tmp_path).stdout.strip()
+    assert bed.engine.docker(*run, ours, "echo", "started").stdout == "started\n"
+    refused(bed, ours, "-e", "TF_DETERMINISTIC_OPS=0")
+
+
+DONOR = """\
+FROM {python}
+COPY ldd /usr/bin/ldd
+RUN cp -a /usr/lib/python3.11/. /usr/local/lib/python3.11/ && rm /usr/local/bin/python \\
+    && cp /usr/bin/python3.11 /usr/local/bin/python3 && rm -rf /usr/bin/python3* /usr/lib/python3*
+"""
+PYTHONLESS = """\
+FROM {python}
+COPY ldconfig /sbin/ldconfig
+RUN rm -rf /usr/bin/python3* /usr/lib/python3* /usr/local/lib/python3* /usr/local/bin/python /usr/share/python-wheels \\
+    && rm -f /usr/lib/x86_64-linux-gnu/libffi.so.8* /usr/lib/x86_64-linux-gnu/libsqlite3.so.0* \\
+    && mkdir -p /etc/ld.so.conf.d && echo 'include /etc/ld.so.conf.d/*.conf' > /etc/ld.so.conf
+"""
+LDD = '#!/bin/sh\nfor file; do LD_TRACE_LOADED_OBJECTS=1 /lib64/ld-linux-x86-64.so.2 "$file"; done\n'
+
+
+def published(bed: Bed, folder: Path, dockerfile: str, repository: str) -> str:
+    """Build an image, flatten it, put it into the registry; return its digest."""
+    folder.mkdir()
+    (folder / "ldd").write_text(LDD, encoding="utf-8")
+    (folder / "ldd").chmod(0o755)
+    shutil.copy2(shutil.which("ldconfig", path="/sbin:/usr/sbin") or "", folder / "ldconfig")
+    (folder / "Dockerfile").write_text(dockerfile.format(python=bed.python), encoding="utf-8")
+    built = bed.engine.docker("build", "-q", "--network=none", folder).stdout.strip()
+    container = bed.engine.docker("create", "--network=none", built).stdout.strip()
+    bed.engine.docker("export", "-o", folder / "layer.tar", container)
+    bed.engine.docker("rm", container)
+    digest = hashlib.sha256((folder / "layer.tar").read_bytes()).hexdigest()
+    made = Image((Layer(folder / "layer.tar", f"sha256:{digest}"),), command=("/bin/sh",))
+    return bed.registry.push(repository, "1", made)
+
+
+def test_a_python_from_another_image(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
+    donor = published(bed, tmp_path / "donor", DONOR, "nvidia/render-python")
+    bare = published(bed, tmp_path / "bare", PYTHONLESS, "nvidia/render-cuda")
+    base = {
+        "name": "nvcr.io/nvidia/render-cuda",
+        "tag": "1",
+        "digest": bare,
+        "manifest": None,
+        "route": "cuda",
+        "platform": "linux/amd64",
+        "reason": "A test.",
+        "python": {"name": "nvcr.io/nvidia/render-python", "tag": "1", "digest": donor, "manifest": None},
+    }
+    images = []
+    made = project(bed, tmp_path / "a", {**plain_lock, "base_image": base}, stock)
+    for engine in ("buildx", "buildx", "docker"):
+        done = made("build", "--engine", engine, "--no-cache")
+        assert done.returncode == 0, done.stderr
+        assert "it matches under policy strict" in done.stderr
+        images.append(made.image)
+    code = "import ctypes, sqlite3, ssl, beta; print(beta.__version__)"
+    ran = bed.engine.docker("run", "--rm", "--network=none", images[0]["id"], "python", "-c", code)
+    assert ran.stdout == "2.5\n"
+    assert images[0]["id"] == images[1]["id"]
+    other = [left == right for left, right in zip(images[0]["layers"], images[2]["layers"], strict=True)]
+    assert other == [True, False, True, True]  # the SDK's builder stamps the folder that it copies into
+    done = made("build", "--check", "--engine", "docker")
+    assert (done.returncode, done.stderr.splitlines()[2:]) == (
+        1,
+        ["  no file is another one: the builder stamps times of its own"],
+    )
+
+
+STEP = """
+import envlock
+match = envlock.assert_locked().match
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu"), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+tf.keras.utils.set_random_seed(1)
+losses = model.fit(tf.random.normal((32, 8)), tf.random.normal((32, 1)), epochs=1, verbose=0).history["loss"]
+print(tf.__version__, losses[0] > 0, match)
+"""
+
+
+@pytest.mark.slow
+def test_a_real_tensorflow_trains_in_its_image(bed: Bed, tmp_path: Path) -> None:
+    """The wheels come from the package index, the image from nobody's network."""
+    wheels = tmp_path / "wheels"
+    download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(wheels), "--only-binary=:all:"]
+    target = ["--python-version", "3.11", "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64"]
+    subprocess.run([*download, *target, "tensorflow-cpu==2.18.1"], check=True, timeout=600)
+    lock = captured(bed, bed.python, wheels, system=False)
+    assert lock["facts"]["tensorflow"]["version"] == "2.18.1"
+    made = project(bed, tmp_path / "real", lock, wheels)
+    started = time.monotonic()
+    done = made("build", "--base", bed.python, "--tag", "test/real:1", timeout=1200)
+    seconds = time.monotonic() - started
+    assert done.returncode == 0, done.stderr
+    assert "test/real:1 was verified inside: it matches under policy strict\n" in done.stderr
+    started = time.monotonic()
+    ran = bed.engine.docker("run", "--rm", "--network=none", "test/real:1", "python", "-c", STEP)
+    assert ran.stdout == "2.18.1 True True\n"
+    size = int(bed.engine.docker("image", "inspect", "-f", "{{.Size}}", "test/real:1").stdout)
+    print(
+        f"image {size / 1e9:.2f} GB, built in {seconds:.0f} s, import and a step in {time.monotonic() - started:.0f} s"
+    )
+    bed.engine.docker("rmi", "-f", made.image["id"])

@@ -1,0 +1,207 @@
+"""What an image consists of: variables, wheels, notes, and the lock that it verifies itself by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envlock.containers.plan import Base, base_plan, plan
+from envlock.containers.recipe import program, recipe
+from envlock.data.containers import recipe_table
+from envlock.runtime.errors import LockfileError, UsageError
+from tests.containers.plans import BASES, lock, planned, without
+from tests.trees import put
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "ngc", "environ", "patch"),
+    [
+        ("1.13.2", None, {}, None),
+        ("1.14.0", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
+        ("1.15.5", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
+        ("2.0.4", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
+        ("2.1.0", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("2.4.4", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("2.5.0", None, {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_USE_FRONTEND": "1"}, None),
+        ("2.7.4", None, {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_USE_FRONTEND": "1"}, None),
+        ("2.8.0", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("2.21.0", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("1.13.1", "19.05", {}, None),
+        ("1.13.1", "19.06", {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("1.15.5+nv23.3", "23.03", {"TF_DETERMINISTIC_OPS": "1"}, None),
+        ("2.17.0+nv25.2", "25.02", {"TF_DETERMINISTIC_OPS": "1"}, None),
+    ],
+)
+def test_recipes(tensorflow: str, ngc: str | None, environ: dict[str, str], patch: str | None) -> None:
+    row = recipe(recipe_table(), tensorflow=tensorflow, ngc=ngc)
+    assert row is not None
+    assert (row.environ, row.patch) == (environ, patch)
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "ngc", "first"),
+    [
+        ("1.15.5", None, "from tfdeterminism import patch"),
+        ("2.7.4", None, None),
+        ("2.8.0", None, "tf.keras.utils.set_random_seed(42)"),
+        ("1.15.5+nv23.3", "23.03", None),
+        ("2.17.0+nv25.2", "25.02", "tf.keras.utils.set_random_seed(42)"),
+    ],
+)
+def test_what_the_program_itself_must_do(tensorflow: str, ngc: str | None, first: str | None) -> None:
+    row = recipe(recipe_table(), tensorflow=tensorflow, ngc=ngc)
+    assert row is not None
+    assert next(iter(program(recipe_table(), row, tensorflow)), None) == first
+
+
+def test_a_lock_without_tensorflow_has_no_recipe() -> None:
+    assert recipe(recipe_table(), tensorflow=None, ngc=None) is None
+
+
+# --- variables
+
+
+def environ(held: dict[str, Any], **options: Any) -> dict[str, str]:
+    return dict(planned("ngc", held, **options).environ)
+
+
+HELD = without(lock(), "mine")
+
+
+def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
+    made = planned("ngc", HELD)
+    assert "TF_DETERMINISTIC_OPS" not in dict(made.environ)
+    assert made.notes == ("TF_DETERMINISTIC_OPS=1 would make this TensorFlow deterministic; the lock has it unset",)
+    assert dict(made.environ)["PYTHONHASHSEED"] == "0"
+
+
+def test_where_the_lock_is_silent_the_recipe_speaks() -> None:
+    made = planned("ngc", put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", ...))
+    assert dict(made.environ)["TF_DETERMINISTIC_OPS"] == "1"
+    assert made.notes == ()
+
+
+def test_deterministic_amends_the_lock_that_the_image_is_held_to() -> None:
+    made = planned("ngc", HELD, deterministic=True)
+    assert dict(made.environ)["TF_DETERMINISTIC_OPS"] == "1"
+    assert made.notes == ()
+    shipped = json.loads(made.lock or b"")
+    assert shipped["facts"]["environ"] == {**HELD["facts"]["environ"], "TF_DETERMINISTIC_OPS": "1"}
+
+
+def test_what_is_known_by_its_hash_only_is_not_set() -> None:
+    made = planned("ngc", put(HELD, "facts.environ.LD_LIBRARY_PATH", "sha256:" + "0" * 64))
+    assert "LD_LIBRARY_PATH" not in dict(made.environ)
+    assert "LD_LIBRARY_PATH is known by its hash only and is not set; give it when the container starts" in made.notes
+
+
+def test_what_the_base_sets_and_the_lock_has_not_is_taken_away_by_its_value() -> None:
+    made = planned("ngc", put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", None))
+    assert made.unset == (("LD_LIBRARY_PATH", "/usr/local/cuda/compat/lib"), ("TF_ENABLE_ONEDNN_OPTS", "0"))
+    assert planned("ngc", HELD).unset == (("LD_LIBRARY_PATH", "/usr/local/cuda/compat/lib"),)
+
+
+@pytest.mark.parametrize("value", ["$(id)", 'a"b', "/tmp/x.so", 5, True, ["a"]])
+def test_a_value_that_no_capture_records_is_refused(value: Any) -> None:
+    with pytest.raises(LockfileError) as raised:
+        planned("ngc", put(HELD, "facts.environ.LD_PRELOAD", value))
+    assert raised.value.message == (
+        "`facts.environ.LD_PRELOAD` cannot go into an image: no capture records such a value of LD_PRELOAD"
+    )
+
+
+# --- wheels
+
+
+def names(route: str) -> tuple[list[str], dict[str, str]]:
+    made = planned(route)
+    return [wheel.name for wheel in made.wheels], dict(made.skipped)
+
+
+def test_over_nvidias_own_build_neither_tensorflow_nor_nvidias_libraries_are_installed() -> None:
+    installed, skipped = names("ngc")
+    assert installed == ["keras", "numpy", "nvidia-ml-py", "tensorflow-datasets"]
+    assert skipped == {
+        "tensorflow": "NVIDIA's own build in the base is never replaced",
+        "nvidia-nccl-cu12": "the base brings NVIDIA's libraries itself",
+    }
+
+
+def test_over_nvidias_cuda_tensorflow_is_installed() -> None:
+    installed, skipped = names("cuda")
+    assert "tensorflow" in installed
+    assert list(skipped) == ["nvidia-nccl-cu12"]
+
+
+def test_on_a_plain_python_all_are_installed() -> None:
+    installed, skipped = names("wheels")
+    assert "nvidia-nccl-cu12" in installed
+    assert skipped == {}
+
+
+def test_a_wheel_that_is_not_at_hand_is_asked_for() -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(HELD, BASES["wheels"], ["keras-3.5.0-py3-none-any.whl"])
+    assert raised.value.message == "numpy and 4 more cannot be installed: its wheel is not in the wheelhouse"
+    assert raised.value.hint == "`envlock vendor` fills the wheelhouse; --wheelhouse names another folder"
+
+
+def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(lock(), BASES["wheels"], None)
+    assert raised.value.message == "mine cannot be installed: no wheel of it is known: it is an editable install"
+    skipped = dict(plan(lock(), BASES["ngc"], None).skipped)
+    assert skipped["mine"] == "no wheel of it is known: it is an editable install"
+
+
+def test_a_lock_without_identity() -> None:
+    held = lock(identity=...)
+    with pytest.raises(UsageError) as raised:
+        plan(held, BASES["wheels"], None)
+    assert raised.value.message == "the lock does not say which wheels its packages came from"
+    made = plan(held, BASES["ngc"], None)
+    assert (made.wheels, made.venv, made.python) == ((), "none", "python3")
+
+
+# --- the rest
+
+
+def test_the_shipped_lock_is_free_of_what_a_build_adds_to_it() -> None:
+    made = planned("ngc")
+    assert planned("ngc", {**HELD, "image": {}, "base_image": {}}).lock == made.lock
+    shipped = json.loads(made.lock or b"")
+    assert sorted(shipped) == ["$schema", "created_by", "facts", "identity", "lock_version", "policy", "unavailable"]
+    digest = hashlib.sha256(made.lock or b"").hexdigest()
+    assert dict(made.labels)["io.github.tf-envlock.lock"] == f"sha256:{digest}"
+
+
+def test_an_old_python_is_not_verified() -> None:
+    made = planned("wheels", put(HELD, "facts.python.version", "3.7.17"))
+    assert (made.verified, made.entrypoint) == (False, ())
+
+
+def test_the_bases_own_entrypoint_stays_in_front() -> None:
+    verifying = ("/opt/venv/bin/python", "-B", "/opt/envlock/entrypoint.py")
+    assert planned("ngc").entrypoint == ("/opt/nvidia/nvidia_entrypoint.sh", *verifying)
+    assert planned("wheels").entrypoint == verifying
+    unread = replace(planned("wheels"), base=replace(BASES["wheels"], entrypoint=None, command=None))
+    assert (unread.entrypoint, unread.command) == (verifying, ("python3",))
+
+
+@pytest.mark.parametrize("user", ["root", "1000", "1000:", "-1:0", "1000:1000\nRUN id", ""])
+def test_a_user_is_two_numbers(user: str) -> None:
+    with pytest.raises(LockfileError):
+        planned("ngc", user=user)
+
+
+def test_a_base_for_teams_has_no_lock() -> None:
+    made = base_plan(Base("nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64, "ngc"))
+    assert (made.lock, made.venv, dict(made.environ)) == (
+        None,
+        "none",
+        {"PYTHONHASHSEED": "0", "TF_DETERMINISTIC_OPS": "1"},
+    )

@@ -1,0 +1,82 @@
+"""The one door into a Dockerfile: what it lets through holds nothing that means something to anybody."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.containers.quoting import KINDS, exec_form, quoted, safe
+from envlock.runtime.errors import LockfileError
+from tests.containers.test_injection import HOSTILE
+from tests.trees import quick
+
+DANGEROUS = set('"\\$`\n\r\t\0\x0b\x0c\x1b\x85\u2028\u2029{}<>|&;') - {";"}
+FITTING = {
+    "reference": ["nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64, "[::1]:5000/a@sha256:" + "a" * 64],
+    "version": ["2.17.0+nv25.2", "1!2.0"],
+    "name": ["TF_DETERMINISTIC_OPS", "io.github.tf-envlock.lock"],
+    "number": ["315532800"],
+    "user": ["1000:1000"],
+    "path": ["/opt/venv/bin/python"],
+    "digest": ["a" * 64],
+    "value": ["", "--xla_a=1 --xla_b", ":4096:8", "glibc.cpu.hwcaps=-AVX2"],
+    "word": ["/opt/nvidia/nvidia_entrypoint.sh", "-B", "A=b"],
+    "sentence": ["NVIDIA's own build in the base is never replaced"],
+    "file": ["a-1.0-py3-none-any.whl", "torch-2.4.0+cpu-cp311-cp311-linux_x86_64.whl"],
+}
+
+
+def test_what_fits_stands_as_it_is() -> None:
+    assert FITTING.keys() == KINDS.keys()
+    for kind, texts in FITTING.items():
+        for text in texts:
+            assert safe(text, kind, "x") == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", ["\n", "\0", "\u2028", "\x85", '"', "\\", "$x", "`"])
+def test_nothing_may_follow(kind: str, end: str) -> None:
+    for text in FITTING[kind]:
+        with pytest.raises(LockfileError):
+            safe(text + end, kind, "x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@quick
+@given(st.text(max_size=20) | st.sampled_from(HOSTILE))
+def test_whatever_is_let_through_is_harmless(kind: str, text: str) -> None:
+    if KINDS[kind].fullmatch(text):
+        assert safe(text, kind, "x") == text
+        assert not set(text) & DANGEROUS
+        assert text.isascii()
+        return
+    with pytest.raises(LockfileError) as raised:
+        safe(text, kind, "x")
+    assert raised.value.message.startswith("`x` cannot go into an image: ")
+    assert raised.value.message.isprintable()
+
+
+@pytest.mark.parametrize("value", [None, 1, True, ["a"], b"a"])
+def test_only_text_is_text(value: object) -> None:
+    with pytest.raises(LockfileError):
+        safe(value, "value", "x")
+
+
+def test_a_message_names_path_and_kind_and_is_short() -> None:
+    with pytest.raises(LockfileError) as raised:
+        quoted("a\nRUN id " + "b" * 500, "facts.environ.XLA_FLAGS")
+    assert raised.value.message == (
+        f"`facts.environ.XLA_FLAGS` cannot go into an image: `a\\nRUN id {'b' * 67}...` is no value"
+    )
+    assert raised.value.exit_code == 3
+
+
+def test_arguments_are_a_json_list() -> None:
+    words = ["/bin/sh", "-c", "x=1"]
+    assert json.loads(exec_form(words, "x")) == words
+    assert exec_form([], "x") == "[]"
+    with pytest.raises(LockfileError):
+        exec_form(["a", ""], "x")

@@ -1,0 +1,104 @@
+"""Generated text: whole files, and that templates print nothing that nobody has looked at."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+
+from envlock.containers import render
+from envlock.containers.plan import Base, BuildPlan, base_plan
+from envlock.containers.quoting import safe
+from envlock.runtime.errors import LockfileError
+from tests.containers.plans import BASES, lock, planned, without
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+
+PUBLIC_25_02 = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
+
+NOT_PORTABLE = re.compile(
+    r"^#\s*(syntax|escape|check)\s*=|<<|--mount|--link|--chmod|--checksum|RUN --network", re.MULTILINE
+)
+"""What one of the builders refuses, ignores, or takes for something else."""
+
+
+def legacy() -> BuildPlan:
+    """Return the plan of stock TensorFlow 1.15 on Python 3.7, from when locks were written by hand."""
+    held = without(lock(), "mine", "tensorflow", "keras")
+    facts = {**held["facts"], "python": {"version": "3.7.17"}, "tensorflow": {"version": "1.15.5"}, "environ": {}}
+    return planned("wheels", {**held, "facts": facts})
+
+
+PLANS = {
+    "ngc": lambda: planned("ngc"),
+    "ngc.deterministic": lambda: planned("ngc", deterministic=True),
+    "cuda": lambda: planned("cuda"),
+    "wheels": lambda: planned("wheels"),
+    "wheels.legacy": legacy,
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_golden_files(name: str) -> None:
+    assert render.dockerfile(PLANS[name]()) == (GOLDEN / f"Dockerfile.{name}").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_only_what_every_builder_knows(name: str) -> None:
+    text = render.dockerfile(PLANS[name]())
+    assert NOT_PORTABLE.search(text) is None
+    assert text.isascii()
+    bases = [line for line in text.splitlines() if line.startswith("FROM")]
+    assert [line for line in bases if re.fullmatch(r"FROM \S+@sha256:[0-9a-f]{64}( AS python)?", line) is None] == []
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1] == "1000:1000"
+
+
+def test_what_is_not_portable_is_recognised() -> None:
+    for line in ("# syntax=docker/dockerfile:1", "RUN <<EOF", "COPY --link a b", "RUN --mount=type=cache x"):
+        assert NOT_PORTABLE.search(f"FROM a\n{line}\n") is not None
+
+
+def test_the_committed_base_is_what_the_renderer_gives() -> None:
+    base = Base(f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{PUBLIC_25_02}", "ngc")
+    assert (ROOT / "Dockerfile.base").read_text(encoding="utf-8") == render.dockerfile(base_plan(base))
+
+
+def test_the_context_is_two_files_and_what_keeps_others_out() -> None:
+    assert render.dockerignore().splitlines()[1:] == ["*", "!Dockerfile", "!payload.tar"]
+
+
+def test_requirements_are_sorted_and_hashed() -> None:
+    lines = render.requirements(planned("wheels")).splitlines()
+    assert [line.split("==")[0] for line in lines] == [
+        *("keras", "numpy", "nvidia-ml-py", "nvidia-nccl-cu12", "tensorflow", "tensorflow-datasets"),
+    ]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+
+
+@pytest.mark.parametrize("value", ["text", 'a"b', None, ["a"]])
+def test_a_template_prints_safe_text_only(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = jinja2.DictLoader({"dockerignore.j2": "{{ version }}\n"})
+    monkeypatch.setattr(render._templates(), "loader", folder)
+    monkeypatch.setattr(render, "safe", lambda text, kind, path: value)
+    with pytest.raises(TypeError) as raised:
+        render._render("dockerignore.j2", {"version": value})
+    assert str(raised.value) == f"a template printed {value!r}, which nobody has looked at"
+    assert render._render("dockerignore.j2", {"version": safe("1", "number", "x")}) == "1\n"
+
+
+def test_a_name_that_nobody_has_given_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render._templates(), "loader", jinja2.DictLoader({"x.j2": "{{ gone }}"}))
+    with pytest.raises(jinja2.UndefinedError):
+        render._render("x.j2", {})
+
+
+def test_an_entrypoint_of_a_hostile_base_is_refused() -> None:
+    bad = replace(BASES["ngc"], entrypoint=("/bin/sh", "-c", 'x"]\nRUN id'))
+    with pytest.raises(LockfileError) as raised:
+        render.dockerfile(replace(planned("ngc"), base=bad))
+    assert raised.value.message == ('`base_image.entrypoint` cannot go into an image: `x"]\\nRUN id` is no word')

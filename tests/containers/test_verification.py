@@ -1,0 +1,82 @@
+"""What is the image's and what is the machine's, and what an image answers. The engine is a stand-in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from envlock.containers.engines import Finished
+from envlock.containers.verification import answer, differing, of_machine, sentence, verify
+from envlock.runtime.errors import OutsideError
+from tests.containers.plans import lock
+from tests.trees import put
+
+HELD = lock()
+
+
+def run(facts: dict[str, Any], before: str = "== TensorFlow ==\n") -> Any:
+    printed = f"{before}{json.dumps([facts, HELD['unavailable']])}"
+    return lambda argv: Finished(0, printed, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "machine"),
+    [
+        *(("gpu", True), ("gpu.devices.0.name", True), ("cuda.cuda_driver.version", True), ("cpu.flags", True)),
+        *(("cpu", True), ("system.kernel_release", True), ("cuda.cudnn.version", False), ("cuda", False)),
+        *(("system.libc_version", False), ("packages.numpy.version", False), ("environ.XLA_FLAGS", False)),
+    ],
+)
+def test_whose_a_fact_is(path: str, machine: bool) -> None:
+    assert of_machine(path) is machine
+
+
+def test_the_locked_environment_on_the_locked_machine() -> None:
+    verdict = verify(HELD, run(HELD["facts"]))
+    assert (verdict.image.match, verdict.machine.match) == (True, True)
+    assert sentence(verdict, "x:1") == "x:1 was verified inside: it matches under policy strict"
+
+
+def test_another_machine_is_said_and_is_no_fault_of_the_image() -> None:
+    verdict = verify(HELD, run(put(HELD["facts"], "cpu.flags", ["avx"])))
+    assert (verdict.image.match, verdict.machine.match) == (True, False)
+    assert sentence(verdict, "x:1") == (
+        "x:1 was verified inside: it is the locked environment; this machine is not the locked one (cpu.flags), "
+        "so the image refuses to start here"
+    )
+
+
+def test_another_package_is_a_fault_of_the_image() -> None:
+    verdict = verify(HELD, run(put(HELD["facts"], "packages.numpy.version", "2.0")))
+    assert [finding.path for finding in verdict.image.findings] == ["packages.numpy.version"]
+    assert (
+        verdict.image.to_text().splitlines()[1] == "  x packages.numpy.version is 2.0 in the image, the lock has 1.26.4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        (Finished(1, "", "Traceback\nboom\x1b[31m"), "exit code 1: boom\\x1b[31m"),
+        (Finished(0, "no JSON", ""), "exit code 0: no JSON"),
+        (Finished(0, "", ""), "exit code 0: "),
+    ],
+)
+def test_an_image_that_does_not_answer(done: Finished, said: str) -> None:
+    with pytest.raises(OutsideError) as raised:
+        answer(lambda argv: done, ["--facts"])
+    assert raised.value.message == f"the image cannot be verified: its entrypoint ended with {said}"
+    assert raised.value.exit_code == 5
+
+
+def test_which_files_differ() -> None:
+    old = {"/a": [1, 0, 0, "x"], "/b": [1, 0, 0, "x"], "/c\n": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
+    new = {"/a": [1, 0, 0, "y"], "/b": [2, 1, 0, "x"], "/d": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
+    assert differing(old, new) == [
+        "only before: /c\\n",
+        "only now: /d",
+        "another content: /a",
+        "another mode and owner: /b",
+    ]

@@ -1,0 +1,83 @@
+"""From machines of files and from locks to what the rules look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.determinism.examine import LEAST, missing_flags, of_live, of_lock
+from envlock.determinism.rules import diagnose
+from envlock.runtime.capture import snapshot
+from tests.machines import BUILD_INFO_CPU_2_21, complete, distribution, machine, write
+
+SOUND = {"PYTHONHASHSEED": "0"}
+
+
+def site_of(folder: Path, version: str, **packages: str) -> Path:
+    """Return site-packages with a TensorFlow for CPUs and other distributions."""
+    site = folder / "site-packages"
+    for name, number in {"tensorflow": version, **packages}.items():
+        distribution(site, name, number)
+    write(site / "tensorflow", {"__init__.py": "", "python/platform/build_info.py": BUILD_INFO_CPU_2_21})
+    return site
+
+
+def test_a_clean_machine_of_files(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "2.18.1", numpy="2.0.2", protobuf="5.29.5", keras="3.12.0")
+    host = machine(tmp_path / "root", environ=SOUND, site=site)
+    found = snapshot(host)
+    found.facts["python"]["version"] = "3.11.7"
+    assert [finding.evidence for finding in diagnose(of_live(found, host.environ)).findings] == []
+
+
+def test_a_broken_one(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "2.15.1", numpy="2.2.6", protobuf="4.25.8", keras="2.15.0")
+    wrong = {"TF_DETERMINISTIC_OPS": "yes", "TF_DETERMINSTIC_OPS": "1", "KERAS_MAX_EPOCHS": "2", "XLA_FLAGS": "/none"}
+    host = machine(tmp_path / "root", environ={**SOUND, **wrong}, site=site)
+    found = snapshot(host)
+    found.facts["python"]["version"] = "3.11.7"
+    assert [finding.evidence for finding in diagnose(of_live(found, host.environ)).findings] == [
+        "numpy is 2.2.6, and TensorFlow 2.15.1 asks for <2.0.0,>=1.23.5",
+        "TF_DETERMINISTIC_OPS is yes",
+        "XLA_FLAGS does not start with -- and no file of that name is there",
+        "'TF_DETERMINSTIC_OPS' is set, a name that nobody reads",
+        "KERAS_MAX_EPOCHS is set",
+    ]
+
+
+def test_a_variable_changed_after_the_start_is_not_judged_but_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = complete(tmp_path, {**SOUND, "TF_DETERMINISTIC_OPS": "yes"})
+    host._start = {**host.environ, "TF_DETERMINISTIC_OPS": "0"}
+    monkeypatch.setattr(type(host), "imported", lambda self, name: name == "tensorflow")
+    found = diagnose(of_live(snapshot(host), host.environ)).findings
+    assert [each.rule for each in found if each.subject == "TF_DETERMINISTIC_OPS"] == ["variable-too-late"]
+
+
+def test_of_a_lock_only_what_it_holds(tmp_path: Path) -> None:
+    host = complete(tmp_path, {"TF_DETERMINSTIC_OPS": "1"})
+    found = snapshot(host)
+    patient = of_lock({"facts": found.facts, "unavailable": found.unavailable})
+    assert patient.others is None
+    assert "PYTHONHASHSEED" not in patient.variables
+    assert patient.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
+
+
+@pytest.fixture
+def tensorflow(tmp_path: Path) -> Path:
+    """Return a package folder with one library that registers two flags."""
+    names = b"\0xla_first\0tf_xla_second\0"
+    write(tmp_path / "tensorflow", {"libtensorflow_cc.so.2": names + bytes(LEAST), "_small.so": b"xla_third\0"})
+    return tmp_path / "tensorflow"
+
+
+def test_flags_are_looked_up_in_the_libraries(tensorflow: Path) -> None:
+    asked = ["--xla_first", "--tf_xla_second", "--xla_third", "--xla_fir"]
+    assert missing_flags(tensorflow, asked) == ["--xla_fir", "--xla_third"]
+
+
+def test_without_libraries_no_flag_is_called_unknown(tmp_path: Path) -> None:
+    assert missing_flags(tmp_path, ["--xla_first"]) == []
+    assert missing_flags(None, ["--xla_first"]) == []

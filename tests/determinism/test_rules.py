@@ -1,0 +1,230 @@
+"""Every rule of the doctor: it fires where it should, says the whole finding, and is silent on clean environments."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.data import determinism, variables
+from envlock.determinism.exports import exports
+from envlock.determinism.finding import Diagnosis, Finding
+from envlock.determinism.patient import Patient
+from envlock.determinism.rules import RULES, diagnose
+from tests.determinism.patients import LINES, changed, clean
+from tests.trees import quick
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.json"
+GPU = clean(gpu=True)
+CPU = clean()
+NVIDIA_1 = [("tensorflow.version", "1.15.5+nv23.3"), ("tensorflow.nvidia_build", "nv23.3")]
+TF15 = changed(clean("2.15"), ("packages.numpy", {"version": "1.26.4"}))
+TWO_GPUS = {str(n): {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"} for n in range(2)}
+MIXED = {**TWO_GPUS, "1": {"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}}
+LOST = {"linkage": "dlopen", "soname": "libcusolver.so.11", "file": None, "resolved_by": "not found"}
+COMPAT = {"soname": "libcuda.so.1", "file": "x", "compat_cuda": "12.9", "compat_drivers": [535, 550]}
+LATE = {"environ.TF_DETERMINISTIC_OPS": {"code": "changed-after-start", "reason": "it was unset when ..."}}
+BROKEN = {"gpu": {"code": "driver-library-mismatch", "reason": "The library is version 1; reboot the machine."}}
+
+CASES: dict[str, Patient] = {
+    "no TensorFlow": changed(CPU, ("tensorflow", None)),
+    "TensorFlow of unknown version": changed(
+        CPU,
+        ("tensorflow.version", None),
+        unavailable={"tensorflow.version": {"code": "no-metadata", "reason": "it belongs to no distribution"}},
+    ),
+    "two distributions": changed(CPU, ("tensorflow.distributions", ["tensorflow", "tensorflow-cpu"])),
+    "Python too new": changed(CPU, ("python.version", "3.14.1")),
+    "NumPy 2 with 2.15": changed(TF15, ("packages.numpy", {"version": "2.2.6"})),
+    "NumPy 2.3 with 2.18": changed(clean("2.18"), ("packages.numpy", {"version": "2.3.0"})),
+    "protobuf 5 with 2.21": changed(CPU, ("packages.protobuf", {"version": "5.29.5"})),
+    "protobuf 3.19 with 2.18": changed(clean("2.18"), ("packages.protobuf", {"version": "3.19.6"})),
+    "Keras 3 with 2.15": changed(TF15, ("packages.keras", {"version": "3.5.0"})),
+    "driver and library of two versions": changed(CPU, unavailable=BROKEN),
+    "driver 470 for CUDA 12.5": changed(GPU, ("gpu.driver_version", "470.256.02"), ("gpu.cuda_driver_version", "11.4")),
+    "driver 535 for CUDA 12.5": changed(GPU, ("gpu.driver_version", "535.261.03"), ("gpu.cuda_driver_version", "12.2")),
+    "compat libcuda of other branches": changed(GPU, ("cuda.cuda_driver", COMPAT)),
+    "compat libcuda on a GeForce": changed(
+        GPU,
+        ("cuda.cuda_driver", COMPAT),
+        ("gpu.driver_version", "550.54.15"),
+        ("gpu.devices", {"0": {"name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9"}}),
+    ),
+    "Blackwell by PTX": changed(GPU, ("gpu.devices.0.compute_capability", "12.0")),
+    "Blackwell, driver cannot": changed(
+        GPU,
+        ("gpu.devices.0.compute_capability", "12.0"),
+        ("gpu.cuda_driver_version", "12.2"),
+    ),
+    "Maxwell": changed(GPU, ("gpu.devices.0.compute_capability", "5.2")),
+    "two models": changed(GPU, ("gpu.devices", MIXED), NCCL_NVLS_ENABLE="0"),
+    "cuSOLVER not found, with a GPU": changed(GPU, ("cuda.cusolver", LOST)),
+    "cuSOLVER not found, without": changed(GPU, ("cuda.cusolver", LOST), ("gpu", None)),
+    "cuSOLVER not found, nor its wheel": changed(GPU, ("cuda.cusolver", LOST), ("packages.nvidia-cusolver-cu12", ...)),
+    "cuDNN is a folder": changed(GPU, ("cuda.cudnn.problem", "cannot read file data: Is a directory")),
+    "cuDNN from LD_LIBRARY_PATH": changed(
+        GPU, ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH"), ("cuda.cudnn.wheel_version", None)
+    ),
+    "cuDNN 9.1": changed(GPU, ("cuda.cudnn.version", "9.1.0")),
+    "cuDNN 8 from LD_LIBRARY_PATH": changed(
+        GPU, ("cuda.cudnn.version", "8.9.7"), ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH")
+    ),
+    "CUDA 12 and 13": changed(
+        GPU, ("packages.nvidia-cudnn-cu13", {"version": "9.20.0.48"}), ("packages.nvidia-cublas", {"version": "13.1"})
+    ),
+    "CUDA 12 and 13 in one file": changed(
+        GPU,
+        ("packages.nvidia-cudnn-cu13", {"version": "9.20.0.48"}),
+        ("cuda.cudnn.claimed_by", ["nvidia-cudnn-cu12 9.3.0.75", "nvidia-cudnn-cu13 9.20.0.48"]),
+    ),
+    "pynvml before nvidia-ml-py": changed(GPU, ("gpu.binding.problem", "shadowed"), ("gpu.binding.version", "11.4.1")),
+    "pynvml beside nvidia-ml-py": changed(
+        CPU, ("packages.pynvml", {"version": "13.0.1"}), ("packages.nvidia-ml-py", {})
+    ),
+    "TF_DETERMINISTIC_OPS=yes": changed(CPU, TF_DETERMINISTIC_OPS="yes"),
+    "TF_DETERMINISTIC_OPS empty": changed(clean("2.7"), TF_DETERMINISTIC_OPS=""),
+    "TF_ENABLE_ONEDNN_OPTS=yes": changed(CPU, TF_ENABLE_ONEDNN_OPTS="yes"),
+    "TF_USE_LEGACY_KERAS=TRUE": changed(CPU, TF_USE_LEGACY_KERAS="TRUE"),
+    "KERAS_BACKEND=theano": changed(CPU, KERAS_BACKEND="theano"),
+    "a variable known by its digest": changed(CPU, TF_DETERMINISTIC_OPS="sha256:" + "0" * 64),
+    "stale weights": changed(CPU, TF_ONEDNN_ASSUME_FROZEN_WEIGHTS="true"),
+    "two epochs": changed(CPU, KERAS_MAX_EPOCHS="2"),
+    "no tuning in 2.4": changed(clean("2.4"), TF_CUDNN_USE_AUTOTUNE="0"),
+    "another engine": changed(CPU, KERAS_BACKEND="jax"),
+    "determinism off in 2.4": changed(clean("2.4"), TF_DETERMINISTIC_OPS="0"),
+    "nothing set in 1.15": changed(clean("1.15"), TF_CUDNN_DETERMINISTIC=None),
+    "nothing set in 2.4": changed(clean("2.4"), TF_DETERMINISTIC_OPS=None),
+    "nothing set in 2.6": changed(clean("2.5"), TF_DETERMINISTIC_OPS=None, TF_CUDNN_USE_FRONTEND=None),
+    "nothing set in NVIDIA's 1.15": changed(clean("1.15"), *NVIDIA_1, TF_CUDNN_DETERMINISTIC=None),
+    "no hash seed": changed(CPU, PYTHONHASHSEED=None),
+    "Horovod": changed(CPU, ("packages.horovod", {"version": "0.28.1"})),
+    "two GPUs": changed(GPU, ("gpu.devices", TWO_GPUS)),
+    "front end in 2.21": changed(CPU, TF_CUDNN_USE_FRONTEND="1"),
+    "a name of documents": changed(CPU, TF_USE_CUDNN_AUTOTUNE="0"),
+    "a name of notebooks": changed(CPU, TF_CUDNN_DETERMINISM="1"),
+    "NVIDIA's name in a stock build": changed(CPU, TF_ENABLE_AUTO_MIXED_PRECISION="1"),
+    "misspelt": changed(CPU, others=["TF_DETERMINSTIC_OPS", "PYTHONHASHseed", "TF_CUDNN_USE_FRONTEND "]),
+    "cuDNN only": changed(CPU, TF_CUDNN_DETERMINISTIC="1"),
+    "determinism and timing": changed(CPU, TF_DETERMINISTIC_OPS="1", TF_MATMUL_AUTOTUNE_ENABLE="1"),
+    "two ceilings": changed(CPU, ONEDNN_MAX_CPU_ISA="AVX2", DNNL_MAX_CPU_ISA="SSE41"),
+    "ceiling without oneDNN": changed(CPU, ONEDNN_MAX_CPU_ISA="AVX2", TF_ENABLE_ONEDNN_OPTS="0"),
+    "Keras 2 with another engine": changed(CPU, TF_USE_LEGACY_KERAS="1", KERAS_BACKEND="torch"),
+    "too late": changed(CPU, unavailable=LATE),
+    "a flag of 2.7": changed(CPU, XLA_FLAGS="--xla_gpu_deterministic_reductions"),
+    "a flag of JAX": changed(CPU, XLA_FLAGS="--xla_of_jax=1", strange_flags=["--xla_of_jax"]),
+    "a flag that lets go": changed(CPU, XLA_FLAGS="--xla_gpu_deterministic_ops=false --xla_cpu_enable_fast_math"),
+    "auto-clustering": changed(CPU, TF_XLA_FLAGS="--tf_xla_auto_jit=2"),
+    "no file of flags": changed(CPU, XLA_FLAGS="/nowhere", missing_flag_file=True),
+    "half precision": changed(CPU, ("keras.config.floatx", "float16")),
+    "keras.json names another engine": changed(CPU, ("keras.config.backend", "torch")),
+    "Keras 3.5 on a GPU": changed(
+        clean("2.18", gpu=True), ("keras.version", "3.5.0"), ("packages.keras", {"version": "3.5.0"})
+    ),
+    "1.15 without the patch": changed(clean("1.15"), ("packages.framework-reproducibility", ...)),
+}
+
+
+def found(name: str) -> list[dict[str, Any]]:
+    """Return the findings of a case as JSON values."""
+    return [finding.to_json() for finding in diagnose(CASES[name]).findings]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_whole_finding(name: str) -> None:
+    """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
+    if os.environ.get("ENVLOCK_TEST_WRITE_GOLDEN"):
+        text = json.dumps({case: found(case) for case in CASES}, indent=1, ensure_ascii=False)
+        GOLDEN.write_text(text + "\n", encoding="utf-8")
+    assert found(name) == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
+    assert found(name) != []
+
+
+def test_the_golden_file_has_no_case_that_is_gone() -> None:
+    assert list(json.loads(GOLDEN.read_text(encoding="utf-8"))) == list(CASES)
+
+
+def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
+    assert {finding["rule"] for name in CASES for finding in found(name)} == set(RULES)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("line", LINES)
+def test_no_alarm_on_a_clean_environment(line: str, gpu: bool) -> None:
+    assert [finding.to_json() for finding in diagnose(clean(line, gpu=gpu)).findings] == []
+
+
+def test_a_cuda_build_on_a_machine_without_gpu_and_libraries_is_a_cpu_installation() -> None:
+    nothing = {
+        key: {"soname": key, "file": None, "resolved_by": "not found"} for key in ("cudart", "cudnn", "cusolver")
+    }
+    assert diagnose(changed(GPU, ("gpu", None), ("cuda", nothing))).findings == []
+
+
+def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
+    driver = {"soname": "libcuda.so.1", "file": None, "resolved_by": "not found"}
+    problem = "libcuda.so.1, which it needs, is not found"
+    patient = changed(GPU, ("gpu", None), ("cuda.cuda_driver", driver), ("cuda.cudnn.problem", problem))
+    assert diagnose(patient).findings == []
+
+
+def test_of_a_lock_nothing_is_said_about_variables_that_no_lock_holds() -> None:
+    locked = {row.name: None for row in variables()}
+    assert diagnose(Patient(CPU.facts, {}, locked)).findings == []
+
+
+def test_errors_come_first_and_decide() -> None:
+    many = changed(CPU, PYTHONHASHSEED=None, TF_DETERMINISTIC_OPS="yes", TF_CUDNN_USE_FRONTEND="1")
+    diagnosis = diagnose(many)
+    assert [finding.severity for finding in diagnosis.findings] == ["error", "warning", "info"]
+    assert (diagnosis.sound, diagnosis.exit_code) == (False, 1)
+    assert next(diagnosis.lines()) == ("title", "not sound: 1 error, 1 warning, 1 note")
+    assert diagnose(changed(CPU, PYTHONHASHSEED=None)).exit_code == 0
+    assert list(Diagnosis([]).lines()) == []
+
+
+def test_exports_mend_what_a_variable_can_mend() -> None:
+    wrong = {"PYTHONHASHSEED": None, "KERAS_MAX_EPOCHS": "1", "TF_DETERMINISTIC_OPS": "yes"}
+    patient = changed(CPU, **wrong)
+    lines = exports(diagnose(patient))
+    assert lines == ["unset KERAS_MAX_EPOCHS", "export PYTHONHASHSEED=0", "export TF_DETERMINISTIC_OPS=1"]
+    mended = changed(CPU, PYTHONHASHSEED="0", KERAS_MAX_EPOCHS=None, TF_DETERMINISTIC_OPS="1")
+    assert diagnose(mended).findings == []
+
+
+VALUES = st.none() | st.sampled_from(["0", "1", "true", "yes", "", "jax", "BF16", "$(reboot)", "sha256:00", "a b\x1b["])
+NAMES = [row.name for row in determinism.variable_table().variable]
+
+
+@quick
+@given(line=st.sampled_from(LINES), values=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6))
+def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, values: dict[str, str | None]) -> None:
+    rows = determinism.variable_table()
+    good = {need.value for row in rows.variable for need in row.needed} | {
+        value for each in rows.combination for value in each.set.values()
+    }
+    diagnosis = diagnose(changed(clean(line), **values))
+    for text in exports(diagnosis):
+        word, _, rest = text.partition(" ")
+        name, _, value = rest.partition("=")
+        assert word in ("export", "unset")
+        assert name in NAMES
+        assert value in good if word == "export" else value == ""
+    told = "\n".join(line for _, line in diagnosis.lines())
+    assert "reboot" not in told
+    assert "\x1b" not in told
+
+
+def test_a_finding_in_text() -> None:
+    finding = Finding("rule", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
+    lines = [line for _, line in Diagnosis([finding]).lines()]
+    assert lines == [
+        "not sound: 1 error",
+        "  x A\\x1b is wrong [rule]",
+        "      why: Because.",
+        "      fix: mend it",
+    ]

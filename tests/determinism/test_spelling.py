@@ -1,0 +1,67 @@
+"""Names that are nearly known: what is meant is told, and what is somebody else's is left alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.data import determinism, variables
+from envlock.determinism.spelling import SHORTEST, distance, misspelt, nearest
+from tests.determinism.patients import changed, clean
+from tests.trees import quick
+
+KNOWN = sorted({row.name for row in variables()} | {row.name for row in determinism.variable_table().variable})
+LONG = [name for name in KNOWN if len(name) >= SHORTEST]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("TF_DETERMINSTIC_OPS", "TF_DETERMINISTIC_OPS"),
+        ("TF_DETERMINISTIC_OP", "TF_DETERMINISTIC_OPS"),
+        ("TF_DETERMINISITC_OPS", "TF_DETERMINISTIC_OPS"),
+        ("tf_deterministic_ops", "TF_DETERMINISTIC_OPS"),
+        ("TF_CUDNN_USE_FRONTEND ", "TF_CUDNN_USE_FRONTEND"),
+        ("PYTHONHASHseed", "PYTHONHASHSEED"),
+        ("PYTHON_HASH_SEED", "PYTHONHASHSEED"),
+        ("KERAS_BACKENDS", "KERAS_BACKEND"),
+        ("OMP_NUM_THREAD", "OMP_NUM_THREADS"),
+        ("PATH", None),
+        ("TF_GPU_THREAD_COUNT", None),
+        ("BLIS_NUM_THREADS", None),
+        ("TF_CPP_MAX_VLOG_LEVEL", None),
+        ("LD_PRELOADS_OF_MINE", None),
+    ],
+)
+def test_what_is_meant(name: str, meant: str | None) -> None:
+    assert nearest(name, set(KNOWN)) == meant
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("abc", "abd", 1), ("abc", "acbd", 2), ("kitten", "sitting", 3)],
+)
+def test_distance(one: str, other: str, expected: int) -> None:
+    assert distance(one, other) == distance(other, one) == expected
+
+
+@quick
+@given(name=st.sampled_from(LONG), place=st.integers(2, 40))
+def test_a_letter_left_out_is_noticed_unless_it_makes_another_known_name(name: str, place: int) -> None:
+    place = min(place, len(name) - 1)
+    short = name[:place] + name[place + 1 :]
+    found = nearest(short, set(KNOWN) - {short})
+    assert found is not None
+    assert distance(short, found) <= 1
+
+
+@quick
+@given(names=st.lists(st.text(min_size=1, max_size=30), max_size=5))
+def test_names_from_nowhere_are_no_crash(names: list[str]) -> None:
+    patient = changed(clean(), others=names)
+    assert {finding.rule for finding in misspelt(patient)} <= {"variable-misspelt"}
+
+
+def test_no_known_name_is_taken_for_another() -> None:
+    assert list(misspelt(changed(clean(), others=["NCCL_MAX_NCHANNELS"]))) == []

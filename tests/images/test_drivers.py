@@ -1,0 +1,69 @@
+"""Which driver and which GPU a CUDA needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from envlock.images.drivers import driver_floor, judge_driver, judge_gpus, oldest_driver
+from envlock.images.versions import Value
+from envlock.images.wanted import Wanted
+from tests.images.asking import TABLES
+
+
+@pytest.mark.parametrize(
+    ("cuda", "own", "oldest"),
+    [
+        ("12.8.0", "570.26", "525.60.13"),
+        ("12.8.1", "570.124.06", "525.60.13"),
+        ("12.8", "570.26", "525.60.13"),
+        ("12.4.99", "550.54.14", "525.60.13"),
+        ("11.0.167", "450.36.06", "450.36.06"),
+        ("10.1.243", "418.39", "418.39"),
+        ("13.0.1", "580.82.07", "580"),
+    ],
+)
+def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it(cuda: str, own: str, oldest: str) -> None:
+    floor = driver_floor(cuda, TABLES.cuda)
+    assert floor is not None
+    assert (floor.driver, oldest_driver(cuda, TABLES.cuda)) == (own, oldest)
+
+
+@pytest.mark.parametrize(
+    ("driver", "doubt", "note"),
+    [
+        ("570.26", None, "Driver 570.26 is new enough for CUDA 12.8.0 (570.26 came with it)."),
+        (
+            "535.104.05",
+            None,
+            "Driver 535.104.05 is older than 570.26, which came with CUDA 12.8.0; it runs it by minor version "
+            "compatibility (525.60.13 or newer), but for PTX of CUDA 12.8.0.",
+        ),
+        (
+            "525.60.12",
+            "Driver 525.60.12 is too old for CUDA 12.8.0: it takes 525.60.13 or newer; on data-centre GPUs the image's "
+            "own cuda-compat may do.",
+            None,
+        ),
+        (None, None, None),
+    ],
+)
+def test_a_driver_under_a_cuda(driver: str | None, doubt: str | None, note: str | None) -> None:
+    assert judge_driver(Value("12.8.0"), Wanted(driver=driver), TABLES.cuda) == (doubt, note)
+
+
+@pytest.mark.parametrize("cuda", [None, "7.5", "99.9"])
+def test_of_a_cuda_that_is_not_known_nothing_is_said(cuda: str | None) -> None:
+    assert judge_driver(Value(cuda), Wanted(driver="470.57"), TABLES.cuda) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "capability", "first"),
+    [
+        *(("11.7", "9.0", "11.8"), ("11.8", "9.0", None), ("12.6", "12.0", "12.8"), ("12.6", "12.1", "12.8")),
+        *(("9.0", "7.5", "10.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", "11.4")),
+    ],
+)
+def test_a_cuda_that_makes_no_code_for_a_gpu(cuda: str, capability: str, first: str | None) -> None:
+    found = list(judge_gpus(Value(cuda), None, Wanted(capabilities=(capability,)), TABLES.cuda))
+    said = f"CUDA {cuda} makes no code for compute capability {capability} ({first} is the first)."
+    assert found == ([] if first is None else [said])

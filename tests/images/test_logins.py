@@ -1,0 +1,132 @@
+"""Logins from where `docker login` puts them: the file, and credential helpers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.images import logins
+from envlock.images.errors import RegistryError
+from envlock.images.logins import config_path, login
+
+PACKED = base64.b64encode(b"me:pass:word").decode()
+HELPER = """#!/bin/sh
+[ "$1" = get ] || exit 9
+read -r server
+case "$server" in
+  nvcr.io) echo '{"ServerURL": "nvcr.io", "Username": "$oauthtoken", "Secret": "key"}' ;;
+  https://index.docker.io/v1/) echo '{"Username": "hub", "Secret": "s"}' ;;
+  token.example) echo '{"Username": "<token>", "Secret": "s"}' ;;
+  broken.example) echo 'no JSON' ;;
+  slow.example) exec sleep 5 ;;
+  bad.example) echo 'a secret' >&2; exit 3 ;;
+  *) echo 'credentials not found in native keychain'; exit 1 ;;
+esac
+"""
+
+
+def write(folder: Path, config: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "docker-credential-mine"
+    program.parent.mkdir()
+    program.write_text(HELPER, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_where_docker_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", "/somewhere")
+    assert config_path() == Path("/somewhere/config.json")
+    monkeypatch.delenv("DOCKER_CONFIG")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert config_path() == Path("/home/me/.docker/config.json")
+
+
+@pytest.mark.parametrize(
+    ("config", "registry", "found"),
+    [
+        ({"auths": {"nvcr.io": {"auth": PACKED}}}, "nvcr.io", ("me", "pass:word")),
+        ({"auths": {"https://nvcr.io": {"auth": PACKED}}}, "nvcr.io", ("me", "pass:word")),
+        ({"auths": {"https://index.docker.io/v1/": {"auth": PACKED}}}, "docker.io", ("me", "pass:word")),
+        ({"auths": {"nvcr.io": {"username": "me", "password": "p"}}}, "nvcr.io", ("me", "p")),
+        ({"auths": {"harbor.example/nvcr": {"auth": PACKED}}}, "harbor.example", ("me", "pass:word")),
+        ({"auths": {"nvcr.io": {"auth": PACKED}}}, "nvcr.io.evil.example", None),
+        ({"auths": {"nvcr.io.evil.example": {"auth": PACKED}}}, "nvcr.io", None),
+        ({"auths": {"nvcr.io": {"auth": "not base64!"}}}, "nvcr.io", None),
+        ({"auths": {"nvcr.io": {"auth": base64.b64encode(b"no colon").decode()}}}, "nvcr.io", None),
+        ({"auths": {"nvcr.io": {}}}, "nvcr.io", None),
+        ({"auths": {"nvcr.io": 1}}, "nvcr.io", None),
+        ({"auths": []}, "nvcr.io", None),
+        ({}, "nvcr.io", None),
+    ],
+)
+def test_a_login_in_the_file(config: Any, registry: str, found: Any, tmp_path: Path) -> None:
+    assert login(registry, write(tmp_path, config)) == found
+
+
+def test_no_file_is_no_login(tmp_path: Path) -> None:
+    assert login("nvcr.io", tmp_path / "none" / "config.json") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ("{", "it is not JSON"),
+        ("[" * 10_000, "it is not JSON"),
+        ("[]", "it is not an object"),
+        (" " * 2**20 + "{}", "it is larger than 1 MB"),
+    ],
+)
+def test_a_file_that_is_none(config: str, why: str, tmp_path: Path) -> None:
+    path = write(tmp_path, config)
+    with pytest.raises(RegistryError) as caught:
+        login("nvcr.io", path)
+    assert str(caught.value) == (
+        f"cannot read the logins in {path}: {why}\nhint: correct the file, or name another folder in DOCKER_CONFIG"
+    )
+
+
+@pytest.mark.usefixtures("helper")
+@pytest.mark.parametrize(
+    ("registry", "found"),
+    [("nvcr.io", ("$oauthtoken", "key")), ("docker.io", ("hub", "s")), ("a.example", None), ("token.example", None)],
+)
+@pytest.mark.parametrize(
+    "config", [{"credsStore": "mine"}, {"credHelpers": dict.fromkeys(["nvcr.io", "docker.io"], "mine")}]
+)
+def test_a_login_of_a_credential_helper(registry: str, found: Any, config: Any, tmp_path: Path) -> None:
+    assert login(registry, write(tmp_path, config)) == found
+
+
+@pytest.mark.usefixtures("helper")
+@pytest.mark.parametrize(
+    ("name", "registry", "why"),
+    [
+        ("mine", "bad.example", "it ended with 3"),
+        ("mine", "broken.example", "its answer cannot be read"),
+        ("mine", "slow.example", "it did not answer within 0.2 s"),
+        ("absent", "nvcr.io", "No such file or directory"),
+        ("../../bin/mine", "nvcr.io", "its name is none"),
+    ],
+)
+def test_a_credential_helper_that_fails(
+    name: str, registry: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "SECONDS", 0.2 if registry == "slow.example" else 15)
+    with pytest.raises(RegistryError) as caught:
+        login(registry, write(tmp_path, {"credsStore": name}))
+    assert str(caught.value) == (
+        f"the credential helper docker-credential-{name} gave no login: {why}\n"
+        "hint: repair it, or name a folder without it in DOCKER_CONFIG to go on without logins"
+    )
+    assert "secret" not in str(caught.value)

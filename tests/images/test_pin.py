@@ -1,0 +1,135 @@
+"""What registries say of the best candidates, and what the lock keeps of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from envlock.images.candidate import reason
+from envlock.images.choose import candidates
+from envlock.images.errors import RegistryError
+from envlock.images.inside import told
+from envlock.images.manifest import ImageConfig
+from envlock.images.pin import Pinned, base_image, look_up
+from envlock.images.reference import Reference
+from envlock.images.versions import Value
+from envlock.images.wanted import wanted
+from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
+
+ASKED = wanted(nvidias(LABELLED[-1][0], "2.17.0"))
+FOUND = candidates(ASKED, TABLES)
+DIGEST, MANIFEST = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+
+
+def config(environ: dict[str, str], labels: dict[str, str] | None = None) -> ImageConfig:
+    return ImageConfig("linux/amd64", environ, labels or {}, (), (), "", "", ())
+
+
+def pinned(reference: Reference, environ: dict[str, str] | None = None) -> Pinned:
+    place = reference.at(DIGEST)
+    return Pinned(place, place, "linux/amd64", MANIFEST, config(environ or {}))
+
+
+@pytest.mark.parametrize(
+    ("environ", "labels", "found"),
+    [
+        ({"CUDA_VERSION": "12.8.0.038"}, {}, {"cuda": "12.8.0"}),
+        ({"CUDNN_VERSION": "8.3.2.44+cuda11.5"}, {}, {"cudnn": "8.3.2.44"}),
+        ({"NV_CUDNN_VERSION": "8.9.6.50", "NCCL_VERSION": "2.19.3-1"}, {}, {"cudnn": "8.9.6.50", "nccl": "2.19.3"}),
+        ({"TENSORFLOW_VERSION": "1.9.0+"}, {"com.nvidia.tensorflow.version": "1.8.0"}, {"tensorflow": "1.9.0"}),
+        ({}, {"com.nvidia.cudnn.version": "9.5.1.17"}, {"cudnn": "9.5.1.17"}),
+        ({"PYTHON_VERSION": "3.11.7"}, {}, {"python": "3.11.7"}),
+        ({"CUDA_VERSION": "", "NCCL_VERSION": "x", "CUDNN_VERSION": "9", "PYTHON_VERSION": "3.\u0661"}, {}, {}),
+    ],
+)
+def test_what_an_image_tells_of_itself(environ: dict[str, str], labels: dict[str, str], found: dict[str, str]) -> None:
+    assert told(config(environ, labels)) == found
+
+
+def test_what_the_image_says_wins_over_the_table_and_changes_the_order() -> None:
+    def find(reference: Reference) -> Pinned:
+        wrong = reference.tag == "25.02-tf2-py3"
+        return pinned(reference, {"CUDA_VERSION": "11.0.3"} if wrong else {"CUDNN_VERSION": "9.7.1.26"})
+
+    ordered, found = look_up(FOUND, ASKED, TABLES, find)
+    best = ordered[0]
+    assert best.reference.tag == "25.02-tf2-py3", "the lock's own build stays first"
+    assert best.holds["cuda"] == Value("11.0.3")
+    assert reason(best, ASKED).endswith("The image itself says: CUDA 11.0.3.")
+    assert "Not as in the lock: CUDA 11.0.3 (the lock has 12.8.0)." in reason(best, ASKED)
+    assert ordered[1].holds["cudnn"] == Value("9.7.1.26")
+    assert len(found) == 3
+
+
+def test_what_is_installed_from_wheels_is_not_the_images_to_tell() -> None:
+    asked = wanted(gpu(BUILDS[-1], "3.12.11"))
+    ordered, _ = look_up(
+        candidates(asked, TABLES),
+        asked,
+        TABLES,
+        lambda one: pinned(one, {"CUDA_VERSION": "1.0", "PYTHON_VERSION": "3.12.11"}),
+    )
+    assert ordered[0].route == "wheels"
+    assert ordered[0].holds["cuda"] == Value("12.5")
+    assert reason(ordered[0], asked).endswith("The image itself says: Python 3.12.11.")
+
+
+def test_one_that_is_gone_falls_behind_the_others_and_says_so() -> None:
+    def find(reference: Reference) -> Pinned:
+        if reference.tag == "25.02-tf2-py3":
+            raise RegistryError("nvcr.io has no nvidia/tensorflow:25.02-tf2-py3", gone=True)
+        return pinned(reference)
+
+    ordered, _ = look_up(FOUND, ASKED, TABLES, find)
+    assert ordered[0].reference.tag == "25.01-tf2-py3"
+    gone = next(one for one in ordered if one.reference.tag == "25.02-tf2-py3")
+    assert gone.obstacles == ("It is not there: nvcr.io has no nvidia/tensorflow:25.02-tf2-py3.",)
+
+
+def test_a_runner_up_that_cannot_be_asked_for_is_noted() -> None:
+    def find(reference: Reference) -> Pinned:
+        if reference.tag != "25.02-tf2-py3":
+            raise RegistryError("it does not answer")
+        return pinned(reference)
+
+    ordered, found = look_up(FOUND, ASKED, TABLES, find)
+    assert list(found) == [ordered[0].reference]
+    assert reason(ordered[1], ASKED).endswith("It could not be asked for: it does not answer.")
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_where_the_best_cannot_be_had_at_all_that_is_the_answer(gone: bool) -> None:
+    asked = []
+
+    def find(reference: Reference) -> Pinned:
+        asked.append(reference)
+        raise RegistryError(f"no {reference.tag}", gone=gone)
+
+    with pytest.raises(RegistryError) as caught:
+        look_up(FOUND, ASKED, TABLES, find)
+    assert caught.value.message == "no 25.02-tf2-py3"
+    assert len(asked) == (3 if gone else 1)
+
+
+def test_what_the_lock_keeps() -> None:
+    kept = base_image(FOUND[0], ASKED, pinned(FOUND[0].reference))
+    assert kept.model_dump() == {
+        "name": "nvcr.io/nvidia/tensorflow",
+        "tag": "25.02-tf2-py3",
+        "digest": DIGEST,
+        "manifest": MANIFEST,
+        "platform": "linux/amd64",
+        "route": "ngc",
+        "reason": reason(FOUND[0], ASKED),
+        "python": None,
+    }
+
+
+def test_a_base_without_python_keeps_where_its_python_is_from() -> None:
+    asked = wanted(gpu(next(row for row in BUILDS if row.tensorflow == "2.13.0"), "3.11.13"))
+    best = candidates(asked, TABLES)[0]
+    assert best.python_from is not None
+    kept = base_image(best, asked, pinned(best.reference), pinned(best.python_from))
+    assert kept.python is not None
+    assert (kept.name, kept.python.tag) == ("docker.io/nvidia/cuda", "3.11.13-slim-bullseye")
+    with pytest.raises(ValueError, match="only a base of the route cuda"):
+        type(kept).model_validate({**kept.model_dump(), "route": "wheels"})

@@ -1,0 +1,444 @@
+"""The client of registries against real servers: tokens, passwords, indexes, lies, and every refusal word for word."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.images.errors import RegistryError
+from envlock.images.manifest import Found
+from envlock.images.pin import Pinned, moved, pin
+from envlock.images.reference import Mirror, Reference, parse
+from envlock.images.registry import Registry
+from envlock.lock.base_image import PinnedImage
+from envlock.runtime.errors import UsageError
+from envlock.web import client as web
+from envlock.web.client import Client, Limits
+from tests.images.registries import MANIFEST, Shelf, basic, bearer, config, digest_of, encode, query
+from tests.web.hostile import Hostile, Request, answer, hostile
+from tests.web.test_client import certificate  # noqa: F401 (a fixture)
+
+QUICK = Limits(connect=2, silence=2, answer=4, body=4, attempts=2, backoff=0.01, retry_after=0.05)
+AMD64 = "linux/amd64"
+TAG = "25.02-tf2-py3"
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No proxy, no certificates and no logins of the machine."""
+    for name in (*web.CA_VARIABLES, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "no-docker"))
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def server(shelf: Shelf) -> Iterator[Hostile]:
+    with hostile(lambda request, sock: shelf.reply(request, sock)) as served:
+        yield served
+
+
+def registry() -> Registry:
+    return Registry(Client(limits=QUICK))
+
+
+def named(server: Hostile, tag: str | None = TAG, digest: str | None = None) -> Reference:
+    return Reference(f"127.0.0.1:{server.port}", "nvidia/tensorflow", tag, digest)
+
+
+def fails(server: Hostile, tag: str | None = TAG, digest: str | None = None, platform: str = AMD64) -> RegistryError:
+    with pytest.raises(RegistryError) as caught:
+        registry().find(named(server, tag, digest), platform)
+    assert caught.value.exit_code == 5
+    return caught.value
+
+
+def shown(error: RegistryError, server: Hostile) -> str:
+    return str(error).replace(f"127.0.0.1:{server.port}", "HOST")
+
+
+# --- what is there
+
+
+def test_an_index_leads_to_the_platforms_manifest_and_its_config(server: Hostile, shelf: Shelf) -> None:
+    amd64, arm64 = shelf.image(), shelf.image(architecture="arm64", User="1000:1000")
+    index = shelf.index(TAG, amd64=amd64, arm64=arm64)
+    found = registry().find(named(server), AMD64)
+    assert (found.digest, found.manifest, found.config.platform) == (index, amd64, AMD64)
+    assert found.config.environ["CUDA_VERSION"] == "12.8.0.038"
+    assert found.config.environ["A"] == "b=c"
+    assert (found.config.entrypoint, found.config.command) == (("/opt/entry.sh",), ())
+    other = registry().find(named(server, None, index), "linux/arm64")
+    assert (other.digest, other.manifest, other.config.user) == (index, arm64, "1000:1000")
+
+
+def test_no_layer_is_ever_asked_for(server: Hostile, shelf: Shelf) -> None:
+    shelf.image(TAG)
+    registry().find(named(server), AMD64)
+    paths = [request.path for request in server.requests if request.path != "/v2/"]
+    assert [path.split("/")[4] for path in paths] == ["manifests", "blobs"]
+
+
+def test_one_manifest_without_an_index(server: Hostile, shelf: Shelf) -> None:
+    digest = shelf.image(TAG)
+    found = registry().find(named(server), AMD64)
+    assert (found.digest, found.manifest) == (digest, digest)
+
+
+def test_both_kinds_of_documents_are_asked_for(server: Hostile, shelf: Shelf) -> None:
+    shelf.image(TAG)
+    registry().find(named(server), AMD64)
+    accept = next(request.headers["accept"] for request in server.requests if "/manifests/" in request.path)
+    assert accept == (
+        "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
+        "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+    )
+
+
+# --- being let in
+
+
+@pytest.mark.parametrize("name", ["token", "access_token"])
+def test_an_anonymous_token_as_nvcr_io_wants_it(name: str, server: Hostile, shelf: Shelf) -> None:
+    shelf.image(TAG)
+    shelf.wants = bearer(server.url("/token"), service="registry")
+    shelf.token = lambda request: answer(encode({name: "let.me-in"}))
+    assert registry().find(named(server), AMD64).digest
+    asked = [request for request in server.requests if request.path.startswith("/token")]
+    assert [query(request) for request in asked] == [
+        {"scope": ["repository:nvidia/tensorflow:pull"], "service": ["registry"]}
+    ]
+    assert "authorization" not in asked[0].headers
+
+
+def test_a_token_is_asked_for_once(server: Hostile, shelf: Shelf) -> None:
+    shelf.index(TAG, amd64=shelf.image())
+    shelf.wants = bearer(server.url("/token"))
+    shelf.token = lambda request: answer(encode({"token": "let.me-in"}))
+    one = registry()
+    one.find(named(server), AMD64)
+    one.find(named(server), AMD64)
+    assert [request.path[:6] for request in server.requests].count("/token") == 1
+
+
+def test_a_login_is_shown_where_the_token_is_made(
+    server: Hostile, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auths = {f"https://127.0.0.1:{server.port}/v1/": {"auth": "JG9hdXRodG9rZW46a2V5"}}  # $oauthtoken:key
+    (tmp_path / "config.json").write_text(json.dumps({"auths": auths}), encoding="utf-8")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    shelf.image(TAG)
+    shelf.wants = bearer(server.url("/token"))
+    shelf.token = lambda request: (
+        answer(encode({"token": "let.me-in"}))
+        if request.headers.get("authorization") == "Basic JG9hdXRodG9rZW46a2V5"
+        else answer(b"", "401 Unauthorized")
+    )
+    assert registry().find(named(server), AMD64).digest
+
+
+def test_user_and_password(server: Hostile, shelf: Shelf) -> None:
+    shelf.image(TAG)
+    shelf.wants = basic("me", "pass:word")
+    asked: list[str] = []
+
+    def login(host: str) -> tuple[str, str]:
+        asked.append(host)
+        return "me", "pass:word"
+
+    assert Registry(Client(limits=QUICK), login).find(named(server), AMD64).digest
+    assert asked == [f"127.0.0.1:{server.port}"]
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "how"),
+    [
+        (None, "401 Unauthorized", "401 without a login"),
+        (("me", "old"), "401 Unauthorized", "401 with the login from Docker's configuration"),
+        (None, "403 Forbidden", "401 without a login"),
+    ],
+)
+def test_who_gets_no_token_is_not_let_in(
+    known: tuple[str, str] | None, status: str, how: str, server: Hostile, shelf: Shelf
+) -> None:
+    shelf.wants = bearer(server.url("/token"))
+    shelf.token = lambda request: answer(b"secret-old", status)
+    with pytest.raises(RegistryError) as caught:
+        Registry(Client(limits=QUICK), lambda host: known).find(named(server), AMD64)
+    assert shown(caught.value, server) == (
+        f"HOST does not let us read nvidia/tensorflow: {how}\n"
+        "hint: check the name; where it is private, log in with `docker login HOST`"
+    )
+    assert caught.value.ours
+
+
+def test_a_token_that_does_not_help_is_not_asked_for_again(server: Hostile, shelf: Shelf) -> None:
+    shelf.wants = bearer(server.url("/token"), "another")
+    shelf.token = lambda request: answer(encode({"token": "let.me-in"}))
+    assert "401 without a login" in fails(server).message
+    assert len([request for request in server.requests if request.path.startswith("/token")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "it is empty"),
+        (b"[]", "it is not an object"),
+        (b"{}", "there is none in it"),
+        (b'{"token": "a b"}', "there is none in it"),
+        (b'{"token": "a\\r\\nX: y"}', "there is none in it"),
+        (b'{"token": 1}', "there is none in it"),
+    ],
+)
+def test_a_token_that_is_none(body: bytes, why: str, server: Hostile, shelf: Shelf) -> None:
+    shelf.wants = bearer(server.url("/token"))
+    shelf.token = lambda request: answer(body)
+    assert shown(fails(server), server) == (
+        f"HOST sent a token of nvidia/tensorflow that cannot be read: {why}\n"
+        "hint: is it a registry? check the name, and the mirror if there is one"
+    )
+
+
+def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostile, shelf: Shelf) -> None:
+    shelf.wants = bearer("file:///etc/passwd")
+    assert shown(fails(server), server) == (
+        "HOST sends us for a token to what is no https address\nhint: ask whoever runs it, or use a mirror"
+    )
+
+
+# --- refusals and lies
+
+
+def test_a_tag_that_is_not_there(server: Hostile, shelf: Shelf) -> None:
+    error = fails(server)
+    assert shown(error, server) == (
+        f"HOST has no nvidia/tensorflow:{TAG}\n"
+        "hint: tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror that "
+        "still has it"
+    )
+    assert (error.gone, error.ours) == (True, False)
+
+
+def test_a_digest_that_is_gone(server: Hostile, shelf: Shelf) -> None:
+    digest = digest_of(b"x")
+    assert fails(server, TAG, digest).message == f"127.0.0.1:{server.port} has no nvidia/tensorflow@{digest}"
+
+
+def test_a_403() -> None:
+    def reply(request: Request, sock: socket.socket) -> None:
+        sock.sendall(answer(b"{}", "200 OK" if request.path == "/v2/" else "403 Forbidden"))
+
+    with hostile(reply) as other:
+        assert shown(fails(other), other) == (
+            "HOST does not let us read nvidia/tensorflow: 403 without a login\n"
+            "hint: check the name; where it is private, log in with `docker login HOST`"
+        )
+
+
+@pytest.mark.parametrize("what", ["manifest", "index", "config"])
+def test_something_else_than_was_asked_for_is_noticed(what: str, server: Hostile, shelf: Shelf) -> None:
+    manifest = shelf.image()
+    index = shelf.index(TAG, amd64=manifest)
+    inner = digest_of(encode(config()))
+    wanted = {"manifest": manifest, "index": index, "config": inner}[what]
+    lie = encode({**json.loads(shelf.documents[wanted]), "more": 1})
+    shelf.documents[wanted] = lie
+    assert shown(fails(server, TAG, index), server) == (
+        f"HOST sent {digest_of(lie)} of nvidia/tensorflow, where {wanted} was asked for\n"
+        "hint: do not use it: a proxy or the registry has changed it; ask over another network, or a mirror"
+    )
+
+
+def test_a_digest_in_the_header_that_is_not_that_of_the_bytes() -> None:
+    data = encode({"config": {"digest": digest_of(b"")}})
+    lie = answer(data, Docker_Content_Digest=digest_of(b"other"))
+    with hostile(lambda request, sock: sock.sendall(lie)) as server:
+        assert f"where {digest_of(b'other')} was asked for" in fails(server).message
+
+
+def test_a_platform_that_is_not_there(server: Hostile, shelf: Shelf) -> None:
+    shelf.index(TAG, amd64=shelf.image())
+    assert shown(fails(server, platform="linux/arm64"), server) == (
+        f"HOST/nvidia/tensorflow:{TAG} has no image for linux/arm64; it has linux/amd64\n"
+        "hint: name another platform with --platform, or another image"
+    )
+    shelf.image("single")
+    assert shown(fails(server, "single", platform="linux/arm64"), server) == (
+        "HOST/nvidia/tensorflow:single is an image for linux/amd64, and one for linux/arm64 was asked for\n"
+        "hint: name its platform with --platform, or another image"
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (b"", "it is empty"),
+        (b"<html>", "it is not JSON (line 1, column 1: a value is missing)"),
+        (b"[]", "it is not an object"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
+        (b'{"schemaVersion": 1, "signatures": []}', "it names no config"),
+        (b'{"config": {"digest": "sha256:../../x"}}', "it names no config"),
+    ],
+)
+def test_a_manifest_that_is_none(document: bytes, why: str, server: Hostile, shelf: Shelf) -> None:
+    shelf.put(document, MANIFEST, TAG)
+    assert shown(fails(server), server) == (
+        f"HOST sent a manifest of nvidia/tensorflow that cannot be read: {why}\n"
+        "hint: is it a registry? check the name, and the mirror if there is one"
+    )
+
+
+def test_a_config_of_another_shape_says_nothing(server: Hostile, shelf: Shelf) -> None:
+    odd: dict[str, Any] = {
+        "Env": ["=x", 1, "A=1"],
+        "Labels": {"a": 1, "b": "c"},
+        "Entrypoint": "sh",
+        "User": 7,
+        "WorkingDir": None,
+    }
+    shelf.image(TAG, **odd)
+    found = registry().find(named(server), AMD64).config
+    assert (found.environ, found.labels, found.entrypoint, found.user, found.folder) == (
+        {"A": "1"},
+        {"b": "c"},
+        (),
+        "",
+        "",
+    )
+
+
+def test_a_registry_that_sends_too_much() -> None:
+    def reply(request: Request, sock: socket.socket) -> None:
+        sock.sendall(answer(b"{}" if request.path == "/v2/" else b"x" * 5 * 2**20))
+
+    with hostile(reply) as server:
+        error = fails(server)
+    assert "sends more than 4194304 bytes, which is too much for what it is" in error.message
+
+
+def test_a_registry_that_fails_every_time() -> None:
+    def reply(request: Request, sock: socket.socket) -> None:
+        sock.sendall(answer(b"{}", "200 OK" if request.path == "/v2/" else "503 Service Unavailable"))
+
+    with hostile(reply) as server:
+        error = fails(server)
+        assert shown(error, server) == (
+            f"cannot look up HOST/nvidia/tensorflow:{TAG}: http://HOST/v2/nvidia/tensorflow/manifests/{TAG} answered "
+            "503 (Service Unavailable)\nhint: try again later, or name another index or registry"
+        )
+        asked = [request for request in server.requests if "/manifests/" in request.path]
+        assert (len(asked), error.ours) == (2, False)
+
+
+def test_a_registry_that_is_down() -> None:
+    with hostile(lambda request, sock: None) as server:
+        pass
+    error = fails(server)
+    assert shown(error, server) == (
+        f"cannot look up HOST/nvidia/tensorflow:{TAG}: https://HOST/v2/nvidia/tensorflow/manifests/{TAG} cannot be "
+        "reached: connection refused\n"
+        "hint: check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
+    )
+    assert error.ours
+
+
+# --- TLS
+
+
+@pytest.fixture
+def secure(certificate: Path, shelf: Shelf) -> Iterator[Hostile]:  # noqa: F811 (the fixture)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with hostile(lambda request, sock: shelf.reply(request, sock), context) as served:
+        yield served
+
+
+def test_a_registry_with_a_private_certificate(
+    secure: Hostile,
+    shelf: Shelf,
+    certificate: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digest = shelf.image(TAG)
+    error = fails(secure)
+    assert shown(error, secure).startswith(
+        f"cannot look up HOST/nvidia/tensorflow:{TAG}: https://HOST/v2/nvidia/tensorflow/manifests/{TAG} is not "
+        "trusted: "
+    )
+    assert error.ours
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert registry().find(named(secure), AMD64).digest == digest
+
+
+def test_a_token_over_plain_http_is_not_asked_for_by_a_registry_with_tls(
+    secure: Hostile,
+    server: Hostile,
+    shelf: Shelf,
+    certificate: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    shelf.wants = bearer(server.url("/token"))
+    assert fails(secure).message.endswith("sends us for a token to what is no https address")
+    assert server.requests == []
+
+
+# --- pinning
+
+
+FOUND = Found("sha256:" + "a" * 64, "sha256:" + "b" * 64, None)  # type: ignore[arg-type]
+NVIDIAS = parse(f"nvcr.io/nvidia/tensorflow:{TAG}")
+
+
+def test_a_mirror_is_asked_and_the_name_stays() -> None:
+    asked: list[str] = []
+
+    def find(reference: Reference, platform: str) -> Found:
+        asked.append(f"{reference} {platform}")
+        return FOUND
+
+    pinned = pin(find, NVIDIAS, AMD64, mirrors=[Mirror("nvcr.io", "harbor.example/nvcr")])
+    assert asked == [f"harbor.example/nvcr/nvidia/tensorflow:{TAG} {AMD64}"]
+    assert str(pinned.reference) == f"{NVIDIAS}@{FOUND.digest}"
+    assert str(pinned.place) == f"harbor.example/nvcr/nvidia/tensorflow:{TAG}@{FOUND.digest}"
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_second_source_is_asked_only_where_the_fault_is_ours(ours: bool) -> None:
+    def find(reference: Reference, platform: str) -> Found:
+        raise RegistryError("no", ours=ours)
+
+    if ours:
+        pinned = pin(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
+        assert (pinned.reference.digest, pinned.manifest, pinned.config) == ("sha256:" + "c" * 64, None, None)
+    else:
+        with pytest.raises(RegistryError):
+            pin(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
+
+
+def test_a_tag_that_has_moved_is_a_finding() -> None:
+    locked = PinnedImage(name=NVIDIAS.name, tag=TAG, digest="sha256:" + "d" * 64, manifest=None)
+    finding = moved(locked, Pinned(NVIDIAS.at(FOUND.digest), NVIDIAS, AMD64, None, None))
+    assert finding is not None
+    assert (finding.path, finding.expected, finding.actual) == ("base_image.digest", locked.digest, FOUND.digest)
+    assert finding.why == f"The tag {NVIDIAS} has moved: what is built on it now is built on another image."
+    assert moved(locked, Pinned(NVIDIAS.at(locked.digest), NVIDIAS, AMD64, None, None)) is None
+
+
+def test_a_name_without_a_tag_is_not_looked_up() -> None:
+    with pytest.raises(UsageError) as caught:
+        registry().find(parse("nvcr.io/nvidia/tensorflow"), AMD64)
+    assert str(caught.value) == (
+        "nvcr.io/nvidia/tensorflow names no tag\nhint: name one, or a digest: there is no newest one to lock"
+    )

@@ -1,0 +1,117 @@
+"""The doctor and its proof against a real TensorFlow: the verdict flips when determinism does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+
+IMPORT = "import tensorflow as tf\n"
+SWITCH = "tf.config.experimental.enable_op_determinism"
+SOUND = {"PYTHONHASHSEED": "0"}
+OTHERS = "ENVLOCK_TEST_TENSORFLOWS"
+"""Names more interpreters with other TensorFlows, separated as in PATH, for the slow lane."""
+
+
+def shown(cli: Command, *args: str, environ: dict[str, str] | None = None) -> tuple[int, dict[str, str], Any]:
+    """Return the exit code, the states by subject and the findings of a proof."""
+    done = cli("doctor", "--prove", "-q", "-f", "json", *args, environ={**SOUND, **(environ or {})}, timeout=300)
+    assert done.stderr == ""
+    report = json.loads(done.stdout)
+    return done.returncode, {each["what"]: each["state"] for each in report["shown"]}, report["findings"]
+
+
+def test_a_sound_environment_is_silent(cli: Command) -> None:
+    done = cli("doctor", environ=SOUND)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "sound: nothing was found\n")
+
+
+def test_the_switch_without_its_parentheses_is_off(cli: Command) -> None:
+    code, states, findings = shown(cli, "--with", IMPORT + SWITCH)
+    assert (code, states["op determinism"]) == (1, "off")
+    assert [each["fix"] for each in findings] == [f"{SWITCH}()"]
+
+
+def test_and_with_them_it_is_on(cli: Command) -> None:
+    code, states, findings = shown(cli, "--with", f"{IMPORT}{SWITCH}()")
+    assert (code, states["op determinism"], findings) == (0, "on", [])
+
+
+def test_a_variable_set_too_late_is_seen_by_what_tensorflow_does(cli: Command) -> None:
+    late = f"{IMPORT}tf.timestamp()\nimport os\nos.environ['TF_DETERMINISTIC_OPS'] = '1'"
+    assert shown(cli, "--with", late)[1]["op determinism"] == "off"
+
+
+def test_a_sitecustomize_that_switches_it_on(cli: Command, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\nos.environ['TF_DETERMINISTIC_OPS'] = '1'\n", encoding="utf-8"
+    )
+    assert shown(cli, environ={"PYTHONPATH": str(tmp_path)})[:2][1]["op determinism"] == "on"
+
+
+@pytest.mark.parametrize(
+    ("environ", "what", "state"),
+    [
+        ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "oneDNN", "off"),
+        ({"TF_ENABLE_ONEDNN_OPTS": "1"}, "oneDNN", "on"),
+        ({"TF_NUM_INTRAOP_THREADS": "3"}, "intra-op threads", "3"),
+        ({"TF_NUM_INTRAOP_THREADS": "1"}, "intra-op threads", "1"),
+        ({"TF_NUM_INTEROP_THREADS": "3"}, "inter-op threads", "3"),
+        ({"TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"}, "XLA", "on"),
+        ({"TF_FUNCTION_JIT_COMPILE_DEFAULT": "1"}, "XLA", "on"),
+        ({}, "XLA", "off"),
+    ],
+)
+def test_states_follow_the_variables(environ: dict[str, str], what: str, state: str, cli: Command) -> None:
+    assert shown(cli, environ=environ)[1][what] == state
+
+
+def test_a_lock_says_what_is_wanted(cli: Command, lock: dict[str, Any]) -> None:
+    count = lock["facts"]["cpu"]["intra_op_threads"]
+    environ = {"TF_DETERMINISTIC_OPS": "1", "TF_NUM_INTRAOP_THREADS": str(count + 1)}
+    code, _, findings = shown(cli, "envlock.lock", environ=environ)
+    assert (code, [each["subject"] for each in findings]) == (1, ["intra-op threads"])
+    assert shown(cli, "envlock.lock", environ={"TF_DETERMINISTIC_OPS": "1"})[0] == 0
+
+
+def test_a_value_that_aborts_is_told_before_and_after(cli: Command) -> None:
+    wrong = {**SOUND, "TF_DETERMINISTIC_OPS": "yes"}
+    assert cli("doctor", environ=wrong).returncode == 1
+    done = cli("doctor", "--prove", "-q", environ=wrong, timeout=300)
+    assert done.returncode == 4
+    assert done.stderr.startswith(
+        "error: TensorFlow was ended by signal 6 before it could show its state: Check failed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ("--xla_cpu_multi_thread_eigen=false", 0),
+        ("--xla_of_another_product=1", 1),
+        ("--xla_gpu_deterministic_reductions", 1),
+    ],
+)
+def test_flags_are_known_or_not_as_tensorflow_itself_finds(
+    flags: str, code: int, cli: Command, python: Command
+) -> None:
+    compiled = f"{IMPORT}tf.function(lambda x: x + 1, jit_compile=True)(tf.ones(3))"
+    environ = {**SOUND, "XLA_FLAGS": flags}
+    assert cli("doctor", "-q", environ=environ, timeout=120).returncode == code
+    assert (python("-c", compiled, environ=environ, timeout=120).returncode != 0) is bool(code)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["", "()"])
+def test_the_same_on_other_tensorflows(end: str, cli: Command) -> None:
+    named = [name for name in os.environ.get(OTHERS, "").split(os.pathsep) if name]
+    if not named:
+        pytest.skip(f"no other TensorFlows: name their interpreters in {OTHERS}")
+    for name in named:
+        state = shown(cli, "--python", name, "--with", IMPORT + SWITCH + end)[1]["op determinism"]
+        assert state == ("on" if end else "off"), name

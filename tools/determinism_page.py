@@ -1,0 +1,121 @@
+"""docs/reference/determinism.md, from the tables: recipes, sources of noise, variables and the doctor's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envlock.data import determinism as tables
+from envlock.determinism.rules import RULES
+
+INTRODUCTION = """\
+<!-- written by tools/generate.py from envlock/data/determinism_*.toml -->
+# Determinism
+
+Every row names where it is known from in `envlock/data/determinism_sources.toml`, `determinism_variables.toml` and
+`determinism_recipes.toml`. Checked through TensorFlow {through}. What is said of a GPU rests on sources, not on runs.
+"""
+CODES = """\
+## Sources of noise
+
+`latest` is the state in TensorFlow {through} once op determinism is on: fixed, raises (an error in place of noise),
+silent (still noisy, no error), outside (op determinism does not reach it). The solutions of NVIDIA's
+tensorflow-determinism table, in these terms:
+
+{codes}
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    through = tables.sources_table().checked_through
+    codes = "\n".join(f"- {code}: {row.meaning}" for code, row in tables.sources_table().codes.items())
+    parts = [
+        INTRODUCTION.format(through=through),
+        _recipes(),
+        _variables(),
+        CODES.format(through=through, codes=codes),
+        _sources(),
+        _rules(),
+    ]
+    return "\n".join(parts)
+
+
+def _recipes() -> str:
+    always = tables.recipe_table().always
+    rows = [
+        (
+            ", ".join(row.tensorflow),
+            _code(f"{name}={value}" for name, value in row.set.items()) or "nothing",
+            _code([*row.seeds, *row.calls, *row.patch]),
+            " ".join(row.remarks),
+        )
+        for row in tables.recipe_table().recipe
+    ]
+    before = _code(f"{name}={value}" for name, value in always.set.items())
+    return (
+        "## The recipe for a version\n\n"
+        f"In every version besides: {before} before the interpreter starts, and {_code(always.pinned)} as the lock has "
+        "them, since all three change bits between machines.\n\n"
+        + _table(("TensorFlow", "before the start", "in the program", "remarks"), rows)
+    )
+
+
+def _variables() -> str:
+    rows = []
+    for row in tables.variable_table().variable:
+        for bad in row.dangerous:
+            told = "any value" if bad.set else _code(bad.values)
+            rows.append(
+                (f"`{row.name}`", f"{told}{_where(bad.tensorflow, bad.keras, bad.when)}", bad.severity, bad.why)
+            )
+        for need in row.needed:
+            told = f"unset, `{need.value}` is needed{_where(need.tensorflow, need.build, need.when)}"
+            rows.append((f"`{row.name}`", told, need.severity, need.why))
+        if row.meant is not None:
+            why = f"No TensorFlow reads this name{f': `{row.meant}` is meant' if row.meant else ''}."
+            rows.append((f"`{row.name}`", "any value", "warning", why))
+        if row.otherwise in ("abort", "raise"):
+            what = "The process aborts." if row.otherwise == "abort" else "An error at import."
+            rows.append((f"`{row.name}`", "a value that it does not understand", "error", what))
+    return "## Variables and values to avoid\n\n" + _table(("variable", "value", "severity", "why"), rows)
+
+
+def _sources() -> str:
+    rows = [
+        (
+            f"`{row.id}`",
+            row.component,
+            ", ".join(row.affected) or "where switched on",
+            row.latest,
+            "; ".join(_solution(each) for each in row.solutions),
+        )
+        for row in tables.sources_table().source
+    ]
+    return _table(("source", "what", "TensorFlow", "latest", "solutions"), rows)
+
+
+def _solution(row: tables.Solution) -> str:
+    settings = [f"{name}={value}" for name, value in row.set.items()] + [f"{name} unset" for name in row.unset]
+    told = _code(settings) or (f"`{row.api}`" if row.api else row.note or row.kind)
+    return f"{row.tensorflow}{f' (NVIDIA {row.ngc})' if row.ngc else ''}: {told}"
+
+
+def _rules() -> str:
+    rows = [(f"`{name}`", what) for name, (_, what) in RULES.items()]
+    return "## What `envlock doctor` looks for\n\n" + _table(("rule", "finds"), rows)
+
+
+def _where(tensorflow: Sequence[str], more: str | None, condition: str | None) -> str:
+    words = [", ".join(tensorflow) if tensorflow != ["*"] else "", more or "", condition or ""]
+    told = ", ".join(word for word in words if word)
+    return f" ({told})" if told else ""
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
