@@ -32,7 +32,7 @@ OWNERS = {
     "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
-    "tensorflow": ("envlock/determinism/proof_program.py",),
+    "tensorflow": ("envlock/determinism/dataset.py", "envlock/determinism/proof_program.py"),
     "numpy": (),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),

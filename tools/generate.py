@@ -4,6 +4,7 @@ envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half re
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
+docs/reference/lint.md        from envlock/data/lint.toml
 README.md                     the help of each command, between its markers
 """
 
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 
 import determinism_page
+import lint_page
 
 from envlock import data
 from envlock.containers.plan import Base, base_plan
@@ -26,7 +28,7 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build")
+COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint")
 
 
 def compact(value: object) -> str:
@@ -164,6 +166,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/determinism.md": determinism_page.page(),
+        "docs/reference/lint.md": lint_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),

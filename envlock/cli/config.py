@@ -17,6 +17,7 @@ else:
     import tomli as tomllib
 
 
+LINT_KEYS = ("select", "ignore", "exclude")
 SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
 
 
@@ -24,13 +25,14 @@ SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `folder` is the project's, `policy` is None where the project names none.
+    `folder` is the project's, `policy` is None where the project names none; `lint` holds lists of text by their keys.
     """
 
     lock: Path | None = None
     policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
     folder: Path | None = field(default=None, compare=False)
+    lint: dict[str, list[str]] = field(default_factory=dict)
 
 
 def load(folder: Path) -> Config:
@@ -83,8 +85,10 @@ def _table(file: Path) -> Any:
 
 def _config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    if not isinstance(table, dict) or set(table) - {"lock", "policy"}:
-        raise UsageError(f"{where} can hold `lock` and `policy` only", hint="see the reference of the configuration")
+    if not isinstance(table, dict) or set(table) - {"lock", "policy", "lint"}:
+        raise UsageError(
+            f"{where} can hold `lock`, `policy` and `lint` only", hint="see the reference of the configuration"
+        )
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
@@ -96,7 +100,18 @@ def _config(table: Any, file: Path) -> Config:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", hint='write for example: "cpu.flags" = "superset"') from None
-    return Config(None if lock is None else file.parent / lock, name, overrides, file.parent)
+    lint = _lint(table.get("lint", {}), where)
+    return Config(None if lock is None else file.parent / lock, name, overrides, file.parent, lint)
+
+
+def _lint(table: Any, where: str) -> dict[str, list[str]]:
+    if not isinstance(table, dict) or set(table) - set(LINT_KEYS):
+        keys = ", ".join(f"`{key}`" for key in LINT_KEYS)
+        raise UsageError(f"{where}: `lint` can hold {keys} only", hint="see the reference of the configuration")
+    for key, value in table.items():
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UsageError(f"{where}: `lint.{key}` is a list of text", hint='write for example: ignore = ["ENV402"]')
+    return {key: list(value) for key, value in table.items()}
 
 
 def _flat(table: dict[str, Any], prefix: str) -> dict[str, str]:

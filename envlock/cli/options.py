@@ -64,6 +64,10 @@ RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Exit 1, and write nothing, when a package is left out.")
 ]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
+ReportOption = Annotated[
+    str,
+    typer.Option("--format", "-f", help="text for people; json, github, junit or sarif for programs."),
+]
 
 
 def live(python: Path | None) -> Snapshot:

@@ -10,11 +10,11 @@ import typer
 from envlock.cli import config as settings
 from envlock.cli.deep import deep as beyond
 from envlock.cli.options import (
-    FormatOption,
     LockArgument,
     PolicyOption,
     PythonOption,
     QuietOption,
+    ReportOption,
     live,
     one_of,
     read_document,
@@ -36,7 +36,7 @@ def verify(
             help="Also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.",
         ),
     ] = False,
-    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    format: ReportOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
     """Is this environment the locked one?
@@ -51,6 +51,7 @@ def verify(
       envlock verify gpu.lock -p same-arch   another machine of the same architecture will do
       envlock verify --deep                  every file against its RECORD, CUDA against what TensorFlow loads
       envlock verify -f json | jq .findings  for programs
+      envlock verify -f github               in a workflow: annotations; sarif and junit for other services
     """
     one_of(format, list(FORMATS), "format")
     name, document = read_document(lock, settings.load(Path.cwd()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from envlock.reports import json, text
+from envlock.reports import github, json, junit, sarif, text
 from envlock.runtime.report import Report
 
 
@@ -16,4 +16,10 @@ class Render(Protocol):
         ...
 
 
-FORMATS: dict[str, Render] = {"text": text.render, "json": json.render}
+FORMATS: dict[str, Render] = {
+    "text": text.render,
+    "json": json.render,
+    "github": github.render,
+    "junit": junit.render,
+    "sarif": sarif.render,
+}

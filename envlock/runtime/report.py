@@ -145,14 +145,14 @@ class Report:
         errors, unknown, info = (self._facts(severity) for severity in (ERROR, UNKNOWN, INFO))
         for group in _alike(errors + unknown):
             for finding in group:
-                yield finding.severity, f"  {_MARKS[finding.severity]} {self._sentence(finding)}"
+                yield finding.severity, f"  {_MARKS[finding.severity]} {self.sentence(finding)}"
             yield "note", f"      why: {group[0].why}"
             yield "note", f"      fix: {group[0].fix}"
         if info:
             yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
         for group in _alike(info):
             for finding in group[:INFO_SHOWN]:
-                yield INFO, f"  {_MARKS[INFO]} {self._sentence(finding)}"
+                yield INFO, f"  {_MARKS[INFO]} {self.sentence(finding)}"
             if len(group) > INFO_SHOWN:
                 yield INFO, f"  {_MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
             yield "note", f"      why: {group[0].why}"
@@ -178,7 +178,8 @@ class Report:
             return f"cannot tell under policy {self.policy}: {' and '.join(untold)}"
         return f"matches under policy {self.policy}"
 
-    def _sentence(self, finding: Finding) -> str:
+    def sentence(self, finding: Finding) -> str:
+        """Return what a finding says of its fact, in one sentence without a full stop."""
         path, name = clean(finding.path), clean(self.expected_name)
         wanted = f"{name} does not have it" if finding.expected is ABSENT else f"{name} has {show(finding.expected)}"
         if finding.rule == DEEP and isinstance(finding.actual, Unavailable):

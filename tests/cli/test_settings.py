@@ -43,7 +43,7 @@ def test_a_bad_project_file_is_exit_2(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.envlock]\nlocks = 1\n", encoding="utf-8")
     done = envlock("verify")
     expected = (
-        f"error: [tool.envlock] in {tmp_path}/pyproject.toml can hold `lock` and `policy` only\n"
+        f"error: [tool.envlock] in {tmp_path}/pyproject.toml can hold `lock`, `policy` and `lint` only\n"
         "hint: see the reference of the configuration\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
@@ -160,7 +160,7 @@ RULES = "there are: exact, same_minor, at_least, superset, within_3_percent, ign
     [
         ("[tool.envlock]\nlock = 3\n", "[tool.envlock] in {}: `lock` is a path, `policy` is a name or a table"),
         ("[tool.envlock]\npolicy = 3\n", "[tool.envlock] in {}: `lock` is a path, `policy` is a name or a table"),
-        ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} can hold `lock` and `policy` only"),
+        ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} can hold `lock`, `policy` and `lint` only"),
         (
             '[tool.envlock]\npolicy = "x"\n',
             "[tool.envlock] in {}: there is no policy `x` (there are: strict, same-arch, functional)",

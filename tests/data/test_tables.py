@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml"))
 
 AUTHORING = {
+    "lint",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "recipes", "tensorflow_builds"),
     *("compatibility", "determinism_recipes", "determinism_sources", "determinism_variables"),
 }

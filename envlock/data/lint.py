@@ -1,0 +1,50 @@
+"""The rules of `envlock lint`, as typed rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from envlock.data import Row, Sentence, Text, read
+from envlock.data.determinism import Specifiers, sources_table
+
+
+class LintRule(Row):
+    """A rule (lint.toml explains the columns)."""
+
+    id: Annotated[str, Field(pattern=r"^ENV\d{3}$")]
+    name: Annotated[str, Field(pattern=r"^[a-z-]+$")]
+    severity: Literal["error", "warning", "info"]
+    title: Annotated[str, Field(pattern=r"^[^A-Z].*[^.]$|^(Python|NumPy|PYTHON).*[^.]$", max_length=90)]
+    why: Sentence
+    fix: Sentence
+    tensorflow: Specifiers = Field(default=["*"])
+    source: Text
+
+
+@cache
+def lint_rules() -> dict[str, LintRule]:
+    """Return the rules by their id, in order."""
+    return _rows("rule")
+
+
+@cache
+def dataset_rules() -> dict[str, LintRule]:
+    """Return the rules for the graphs of datasets by their id, in order."""
+    return _rows("dataset_rule")
+
+
+def _rows(table: str) -> dict[str, LintRule]:
+    rows = [LintRule.model_validate(row) for row in read("lint")[table]]
+    return {row.id: row for row in sorted(rows, key=lambda row: row.id)}
+
+
+def reference(source: str) -> str:
+    """Return where something is known from as people can follow it: of a row of sources, its first URL."""
+    if not source.startswith("source:"):
+        return source
+    name = source.partition(":")[2]
+    row = next(each for each in sources_table().source if each.id == name)
+    return next((each for each in row.sources if each.startswith("https://")), f"determinism_sources.toml, {name}")

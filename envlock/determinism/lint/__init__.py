@@ -1,0 +1,1 @@
+"""`envlock lint`: what in Python code makes a TensorFlow program give other bits."""

@@ -1,0 +1,160 @@
+"""The linter: files and settings in, findings out. The code that is looked at is never run or imported."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from envlock.data.determinism import holds
+from envlock.data.lint import LintRule, lint_rules
+from envlock.determinism.lint.files import Unreadable, read
+from envlock.determinism.lint.finding import Finding, Hit
+from envlock.determinism.lint.ignores import Ignore, ignores
+from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
+from envlock.determinism.lint.table import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
+from envlock.runtime.errors import UsageError
+
+TEXT_LIMIT = 200  # characters of a line that a report shows
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to judge by: a TensorFlow version, whether its environment turns op determinism on, and which rules."""
+
+    tensorflow: str
+    switched_on: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What one file gave: findings that count if its programs allow it, and its ignore comments."""
+
+    summary: Summary
+    found: list[tuple[Hit, Finding]]
+    comments: list[Ignore]
+
+
+def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None) -> list[Finding]:
+    """Return what is found in some files, by file and line; `step` is called after each file is read.
+
+    Raises:
+        UsageError: a rule that is selected or ignored does not exist.
+    """
+    active = _active(settings)
+    looked: list[Looked] = []
+    found: list[Finding] = []
+    with _no_collection():
+        for file in files:
+            try:
+                looked.append(look(read(file), settings.tensorflow, active))
+            except Unreadable as error:
+                found.extend(_unreadable(file, error) if UNREADABLE in active else ())
+            step()
+    outside = frozenset({SWITCHED} if settings.switched_on else ())
+    for each, does in zip(looked, programs([each.summary for each in looked]), strict=True):
+        found.extend(judge(each, does | outside, active))
+    return sorted(found)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collector of cycles from going through all nodes again and again; none of them is in a cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
+    """Return what the active rules find in a module; whether it counts is told when its programs are known."""
+    found: list[tuple[Hit, Finding]] = []
+    for rule in active:
+        hits = RULES[rule](module, tensorflow) if rule in RULES else iter(())
+        found.extend((hit, _finding(module, lint_rules()[rule], hit)) for hit in hits)
+    comments = ignores(module.text, lint_rules())
+    return Looked(summary(module, tensorflow), found, comments)
+
+
+def judge(looked: Looked, does: frozenset[str], active: Sequence[str]) -> Iterator[Finding]:
+    """Yield the findings of a file that count in programs that do this, without what its comments ignore."""
+    for hit, finding in looked.found:
+        if hit.needs <= does and not hit.unless & does and not _is_ignored(finding, looked.comments):
+            yield finding
+    yield from _about_comments(looked, active)
+
+
+def _active(settings: Settings) -> tuple[str, ...]:
+    """Return the rules that count: those selected (all, if none is) without those ignored, for this TensorFlow."""
+    rules = lint_rules()
+    for name in (*settings.select, *settings.ignore):
+        if not any(rule.startswith(name) for rule in rules) or not name:
+            hint = f"there are: {', '.join(rules)}, or the start of one, such as ENV2"
+            raise UsageError(f"there is no rule `{name}`", hint=hint)
+    chosen = [rule for rule in rules if not settings.select or rule.startswith(settings.select)]
+    kept = [rule for rule in chosen if not (settings.ignore and rule.startswith(settings.ignore))]
+    return tuple(rule for rule in kept if holds(rules[rule].tensorflow, settings.tensorflow))
+
+
+def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
+    ignored = False
+    for comment in comments:
+        inside = any(finding.line <= line <= finding.end_line for line in comment.covers)
+        if comment.problem is None and finding.rule in comment.rules and inside:
+            comment.used.add(finding.rule)
+            ignored = True
+    return ignored
+
+
+def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
+    line = getattr(hit.node, "lineno", 1)
+    source = hit.source or rule.source
+    end = getattr(hit.node, "end_lineno", None) or line
+    return Finding(
+        path=module.path,
+        line=line,
+        column=_column(module, line, getattr(hit.node, "col_offset", 0)),
+        rule=rule.id,
+        severity=hit.severity or rule.severity,
+        message=hit.message,
+        fix=hit.fix or rule.fix,
+        source=source,
+        text=module.line(line).strip()[:TEXT_LIMIT],
+        end_line=end,
+        end_column=_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
+    )
+
+
+def _column(module: Module, line: int, offset: int) -> int:
+    """Return the column as editors count: the parser counts bytes of UTF-8."""
+    text = module.line(line)
+    return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))) + 1
+
+
+def _about_comments(looked: Looked, active: Sequence[str]) -> Iterator[Finding]:
+    for comment in looked.comments:
+        unused = [rule for rule in comment.rules if rule not in comment.used and rule in active]
+        if comment.problem is not None:
+            rule, message = BAD_IGNORE, f"this comment ignores nothing: {comment.problem}"
+        elif unused:
+            rule, message = UNUSED_IGNORE, f"there is nothing to ignore here for {', '.join(unused)}"
+        else:
+            continue
+        if rule in active:
+            yield _of_file(looked.summary.path, rule, message, comment.line, comment.column)
+
+
+def _unreadable(file: str, error: Unreadable) -> Iterator[Finding]:
+    yield _of_file(file, UNREADABLE, error.reason, error.line, error.column)
+
+
+def _of_file(path: str, rule: str, message: str, line: int, column: int) -> Finding:
+    row = lint_rules()[rule]
+    return Finding(path, line, column, rule, row.severity, message, row.fix, row.source, "", line, column)

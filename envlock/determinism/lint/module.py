@@ -1,0 +1,254 @@
+"""A module as the rules see it: its nodes by type, and the full dotted name behind every expression.
+
+Names are written in one canonical way, so that a rule need not know how the code imports them: `tf.` for tensorflow
+(also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from envlock.determinism.lint.scopes import Binding, Function, Index
+
+Node = TypeVar("Node", bound=ast.AST)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+DEPTH = 24
+"""How many assignments and calls are followed before a name is given up: code that is longer is not readable either."""
+
+
+def canonical(dotted: str) -> str:
+    """Return the one way in which the rules write this name."""
+    words = dotted.split(".")
+    if words[0] in ("tensorflow", "tf"):
+        words[0] = "tf"
+        while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
+            del words[1:3]
+        if words[1:3] == ["python", "keras"]:
+            del words[:2]
+        elif words[1:2] == ["keras"]:
+            del words[0]
+    elif words[0] == "tf_keras":
+        words[0] = "keras"
+    if words[0] == "keras":
+        _shorten(words)
+    return ".".join(words)
+
+
+def _shorten(words: list[str]) -> None:
+    """Take out of a name of Keras what says only where it was kept once."""
+    while words[1:2] in (["src"], ["api"]):
+        del words[1]
+    if words[1:2] == ["layers"]:
+        while words[2:3] in (["experimental"], ["preprocessing"]):
+            del words[2]
+
+
+class Module:
+    """One file.
+
+    Attributes:
+        path: as it is shown.
+        lines: its text, for the report.
+    """
+
+    def __init__(self, path: str, text: str, tree: ast.Module) -> None:
+        self.path = path
+        self.text = text
+        self.lines = re.split("\r\n|\r|\n", text)
+        self.tree = tree
+        self._index = Index(tree)
+        self._names: dict[ast.AST, str | None] = {}
+        self._meanings: dict[int, str | None] = {}
+
+    def nodes(self, kind: type[Node]) -> list[Node]:
+        """Return every node of one type, in the order of the text."""
+        found: list[Node] = self._index.by_type.get(kind, [])  # type: ignore[assignment]
+        return found
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node around this one."""
+        return self._index.parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around this one, the innermost first."""
+        around = self._index.parents.get(node)
+        while around is not None:
+            yield around
+            around = self._index.parents.get(around)
+
+    def function_around(self, node: ast.AST) -> Function | None:
+        """Return the innermost function or lambda that this code is in; None at module level."""
+        return next((around for around in self.ancestors(node) if isinstance(around, Function)), None)
+
+    def class_around(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the class whose method this code is in, or None."""
+        return next((around for around in self.ancestors(node) if isinstance(around, ast.ClassDef)), None)
+
+    @cached_property
+    def calls(self) -> list[tuple[ast.Call, str]]:
+        """Every call of something that has a name, with it, in the order of the text."""
+        named = [(call, self.name(call.func)) for call in self.nodes(ast.Call)]
+        return [(call, name) for call, name in named if name is not None]
+
+    @cached_property
+    def imports(self) -> frozenset[str]:
+        """Every module that is imported anywhere in the file, as it is written; with a dot in front: relative."""
+        plain = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
+        for node in self.nodes(ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            plain.update((module, *(f"{module}.{alias.name}" for alias in node.names)))
+        return frozenset(plain)
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The top-level names of what is imported, canonical: `tf`, `keras`, `numpy`."""
+        return frozenset(canonical(name).partition(".")[0] for name in self.imports if not name.startswith("."))
+
+    @cached_property
+    def uses_keras(self) -> bool:
+        """Whether anything of Keras is named."""
+        if "keras" in self.packages:
+            return True
+        return any((self.name(node) or "").startswith("keras") for node in self.nodes(ast.Attribute))
+
+    def name(self, node: ast.AST) -> str | None:
+        """Return the canonical dotted name of what an expression stands for: a module, a function, a class, or None.
+
+        A name that could mean two things means none, unless all of them are one.
+        """
+        if node not in self._names:
+            self._names[node] = self._resolve(node, DEPTH)
+        return self._names[node]
+
+    def _resolve(self, node: ast.AST, depth: int) -> str | None:
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or depth == 0:
+            return None
+        start = self._name_of(node, depth)
+        return None if start is None else canonical(".".join([start, *reversed(attributes)]))
+
+    def _name_of(self, node: ast.Name, depth: int) -> str | None:
+        bindings = self.bindings(node)
+        if bindings is None:
+            stars = self._index.top.stars
+            known = bool(stars) and not stars[-1].startswith(".") and not hasattr(builtins, node.id)
+            return f"{stars[-1]}.{node.id}" if known else None
+        key = id(bindings)  # the scope holds them as long as this module lives
+        if key not in self._meanings:
+            self._meanings[key] = None  # while it is looked for: a name that is made of itself means nothing
+            found = {self._meaning(binding, depth) for binding in bindings if not _is_none(binding)}
+            self._meanings[key] = found.pop() if len(found) == 1 else None
+        return self._meanings[key]
+
+    def _meaning(self, binding: Binding, depth: int) -> str | None:
+        if binding.kind == "import":
+            return None if binding.dotted.startswith(".") else canonical(binding.dotted)
+        if binding.kind == "value" and isinstance(binding.node, ast.Name | ast.Attribute):
+            return self._resolve(binding.node, depth - 1)
+        return None
+
+    def bindings(self, node: ast.Name) -> list[Binding] | None:
+        """Return what a name may stand for; None where nothing in this file binds it."""
+        scope = self._index.scopes.get(node)
+        return None if scope is None else scope.find(node.id)
+
+    def is_builtin(self, node: ast.AST, name: str) -> bool:
+        """Return whether an expression is this built-in, and nothing else of that name."""
+        return isinstance(node, ast.Name) and node.id == name and self.bindings(node) is None
+
+    def values(self, node: ast.AST) -> list[ast.AST]:
+        """Return the expressions that a name, or an attribute of `self`, was given anywhere; [] where unknown."""
+        if isinstance(node, ast.Name):
+            bindings = self.bindings(node) or []
+            return [binding.node for binding in bindings if binding.kind in ("value", "class")]
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            around = self.class_around(node)
+            return [] if around is None else self._attributes.get((around, node.attr), [])
+        return []
+
+    @cached_property
+    def _attributes(self) -> dict[tuple[ast.ClassDef, str], list[ast.AST]]:
+        """What is assigned to `self.x` in each class."""
+        found: dict[tuple[ast.ClassDef, str], list[ast.AST]] = {}
+        for assign in self.nodes(ast.Assign):
+            for target in assign.targets:
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                    around = self.class_around(target) if target.value.id in ("self", "cls") else None
+                    if around is not None:
+                        found.setdefault((around, target.attr), []).append(assign.value)
+        return found
+
+    def definition(self, node: ast.AST, depth: int = DEPTH) -> Function | None:
+        """Return the function of this file that an expression stands for: a name, a lambda, `self.x`, a partial."""
+        while depth:
+            depth -= 1
+            if isinstance(node, ast.Lambda):
+                return node
+            if isinstance(node, ast.Call):  # functools.partial(f, ...), or what decorates f
+                if not node.args:
+                    return None
+                node = node.args[0]
+                continue
+            found = self._definition(node)
+            if found is None or isinstance(found, Function):
+                return found
+            node = found
+        return None
+
+    def _definition(self, node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.Name):
+            bindings = self.bindings(node) or []
+            last = bindings[-1] if bindings else None
+            return last.node if last is not None and last.kind in ("def", "value") else None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            around = self.class_around(node)
+            methods = around.body if around is not None else []
+            for method in methods:
+                if isinstance(method, Definition) and method.name == node.attr:
+                    return method
+        return None
+
+    def line(self, number: int) -> str:
+        """Return a line of the text, the first is 1; empty behind the end."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+def _is_none(binding: Binding) -> bool:
+    """Return whether this is `name = None`, as it stands beside an import that may fail."""
+    return binding.kind == "value" and isinstance(binding.node, ast.Constant) and binding.node.value is None
+
+
+def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
+    """Return the argument of a call by its name or its position, or None when it is not given."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if position is None or position >= len(call.args):
+        return None
+    before = call.args[: position + 1]
+    return None if any(isinstance(item, ast.Starred) for item in before) else before[position]
+
+
+def has_star(call: ast.Call) -> bool:
+    """Return whether some arguments of a call cannot be seen: `*args` or `**options`."""
+    starred = any(isinstance(item, ast.Starred) for item in call.args)
+    return starred or any(keyword.arg is None for keyword in call.keywords)
+
+
+def constant(node: ast.AST | None) -> object:
+    """Return the value of a literal constant, a minus sign included; `...` where it is none."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return -number if isinstance(number, int | float) else ...
+    return ...

@@ -1,0 +1,142 @@
+"""What a rule must know of the other files: what the programs that a file is part of seed and turn on.
+
+A file is part of every program that imports it, directly or not; what any file of such a program does counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from envlock.data.determinism import holds
+from envlock.determinism.lint.module import Module, constant
+from envlock.determinism.lint.names import SEEDS, SWITCHES, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.variables import assignments
+
+TRUE = ("1", "true", "True", "TRUE")
+
+
+_KERAS = ("layers.", "Model", "Sequential", "models.", "applications.", "initializers.", "optimizers.")
+DRAWING = tuple(f"keras.{name}" for name in _KERAS)
+"""What is there only where weights are drawn."""
+
+TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
+SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
+"""What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a file does for its programs, and what it imports."""
+
+    path: str
+    does: frozenset[str]
+    imports: frozenset[str]
+
+
+def summary(module: Module, tensorflow: str) -> Summary:
+    """Return what one file does."""
+    does: set[str] = set()
+    for call, name in module.calls:
+        if name in SEEDS and (call.args or call.keywords) and not (call.args and constant(call.args[0]) is None):
+            does.update(f"seeds-{generator}" for generator in SEEDS[name])
+        if name in SWITCHES:
+            does.add(SWITCHED)
+        if name in TRAINING_NAMES:
+            does.add(TRAINS)
+    for call in module.nodes(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in TRAINING_METHODS:
+            does.add(TRAINS)
+    if _sets_the_variable(module, tensorflow):
+        does.add(SWITCHED)
+    if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
+        does.update((TF, NUMPY, PYTHON))  # its setUp seeds all three
+    if _builds_models(module):
+        does.add(KERAS)
+    return Summary(module.path, frozenset(does), module.imports)
+
+
+def _sets_the_variable(module: Module, tensorflow: str) -> bool:
+    read = holds([">=2.1"], tensorflow)
+    return read and any(each.name == "TF_DETERMINISTIC_OPS" and each.value in TRUE for each in assignments(module))
+
+
+def _builds_models(module: Module) -> bool:
+    """Return whether a file makes layers or models of Keras, or trains them: metrics and losses draw nothing."""
+    named = (module.name(node) or "" for kind in (ast.Attribute, ast.Name) for node in module.nodes(kind))
+    return module.uses_keras and any(name.startswith(DRAWING) for name in named)
+
+
+def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
+    """Return for each file what its programs do: it, all that it imports, all that import it, and all those import."""
+    edges = _edges(files)
+    down = _spread([file.does for file in files], edges)
+    importers: list[set[int]] = [set() for _ in files]
+    for index, imported in enumerate(edges):
+        for other in imported:
+            importers[other].add(index)
+    return [frozenset(each) for each in _spread(down, importers)]
+
+
+def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> list[set[str]]:
+    """Return each file's facts with those of all that its edges lead to."""
+    known = [set(each) for each in facts]
+    changed = True
+    while changed:
+        changed = False
+        for index, others in enumerate(edges):
+            before = len(known[index])
+            for other in others:
+                known[index] |= known[other]
+            changed = changed or len(known[index]) > before
+    return known
+
+
+def _edges(files: Sequence[Summary]) -> list[set[int]]:
+    """Return which of the files each file imports, told by the ends of their paths."""
+    paths = [_dotted(file.path) for file in files]
+    by_last: dict[str, list[int]] = {}
+    for index, path in enumerate(paths):
+        if path:
+            by_last.setdefault(path[-1], []).append(index)
+    edges: list[set[int]] = []
+    for file, path in zip(files, paths, strict=True):
+        folder = path if PurePath(file.path).stem == "__init__" else path[:-1]
+        found: set[int] = set()
+        for imported in file.imports:
+            name = _absolute(imported, folder)
+            found.update(_meant(by_last.get(name[-1], []), paths, name, folder))
+        edges.append(found)
+    return edges
+
+
+def _meant(
+    candidates: Sequence[int], paths: Sequence[tuple[str, ...]], name: tuple[str, ...], folder: tuple[str, ...]
+) -> list[int]:
+    """Return the files that an imported name can mean: their path ends so.
+
+    A single word means a neighbour, or else the only file or package of that name, unless Python has one, too.
+    """
+    fit = [each for each in candidates if paths[each][-len(name) :] == name]
+    if len(name) > 1:
+        return fit
+    near = [each for each in fit if paths[each][:-1] == folder]
+    alone = len(fit) == 1 and name[0] not in sys.stdlib_module_names
+    return near or (fit if alone else [])
+
+
+def _dotted(path: str) -> tuple[str, ...]:
+    parts = PurePath(path).with_suffix("").parts
+    return parts[:-1] if parts[-1:] == ("__init__",) else parts
+
+
+def _absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of an imported name; a relative one becomes the path it means."""
+    level = len(name) - len(name.lstrip("."))
+    parts = tuple(part for part in name[level:].split(".") if part)
+    if level:
+        parts = folder[: len(folder) - level + 1] + parts
+    return parts or ("",)

@@ -1,0 +1,213 @@
+"""Operations that give other bits from run to run, by the table of sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from envlock.data.determinism import Solution, Source, holds, sources_table
+from envlock.determinism.lint.finding import Hit, Severity
+from envlock.determinism.lint.module import Module, argument, canonical, constant, has_star
+from envlock.determinism.lint.program import SWITCHED, TRAINS
+from envlock.determinism.lint.rules.seeds import and_more
+from envlock.determinism.lint.stateful import draws
+
+ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumulate_n": 0, "tf.math.accumulate_n": 0}
+LOOPS = {"tf.map_fn": "fn", "tf.while_loop": "body", "tf.scan": "fn", "tf.foldl": "fn", "tf.foldr": "fn"}
+SCATTERS = ("scatter_add", "scatter_sub")
+SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
+NEAREST = ("nearest", "NEAREST_NEIGHBOR")
+ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
+
+Condition = Callable[[Module, ast.Call, str], bool]
+
+
+def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV401: what the table lists for this TensorFlow, where op determinism does not make it repeat by itself."""
+    on, nothing = frozenset({SWITCHED}), frozenset[str]()
+    said: set[tuple[ast.Call, frozenset[str]]] = set()
+    for call, source in _called(module):
+        if not source.active(tensorflow):
+            continue
+        needs = frozenset({TRAINS} if "backward" in source.path else ())
+        severity: Severity | None = None if _certain(module, call, source) else "info"
+        with_it, without = _with_switch(source, tensorflow), _without(source, tensorflow)
+        for found, more, unless in ((with_it, on, nothing), (without, nothing, on)):
+            if found is not None and (call, unless) not in said:  # one on GPUs and one on CPUs: the first tells enough
+                said.add((call, unless))
+                yield Hit(call, found[0], severity, found[1], f"source:{source.id}", needs | more, unless)
+
+
+def _called(module: Module) -> Iterator[tuple[ast.Call, Source]]:
+    """Yield every call of an operation of the table that meets the conditions under which it is noisy."""
+    for call, name in module.calls:
+        for source in _operations().get(name, ()):
+            condition = CONDITIONS.get(source.id)
+            if condition is None or condition(module, call, name):
+                yield call, source
+    scatter = next(each for each in sources_table().source if each.id == "resource-scatter-add-cpu")
+    for call in module.nodes(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in SCATTERS and _is_variable(module, call):
+            yield call, scatter
+
+
+@cache
+def _operations() -> dict[str, list[Source]]:
+    found: dict[str, list[Source]] = {}
+    for source in sources_table().source:
+        if source.category == "op" or source.id == "parameter-server-strategy":
+            for name in source.calls:
+                if source.id not in ONE_RULE_EACH:
+                    found.setdefault(canonical(name), []).append(source)
+    return found
+
+
+def _with_switch(source: Source, tensorflow: str) -> tuple[str, str] | None:
+    """Return what an operation does under op determinism, and the remedy; None where nothing need be said."""
+    solutions = source.solutions_for(tensorflow)
+    kinds = {solution.kind for solution in solutions}
+    errors = source.errors_in(tensorflow)
+    if errors and "raises" in kinds:
+        text = f"under op determinism this raises {errors[0].error} on a GPU: {source.component}"
+        return text, _note(solutions) or "Replace it, or run it on the CPU."
+    if kinds & {"api", "env", "raises", "default"}:
+        return None
+    text = f"this differs from run to run{_where(source)}, with op determinism too: {source.component}"
+    return text, _note(solutions) or "Replace it."
+
+
+def _without(source: Source, tensorflow: str) -> tuple[str, str] | None:
+    """Return what an operation does without op determinism, and the remedy; what it mends on GPUs is ENV108's."""
+    solutions = source.solutions_for(tensorflow)
+    switches = [each for each in solutions if each.kind in ("api", "env")]
+    if any(each.kind == "default" for each in solutions) or (switches and source.platform == "gpu"):
+        return None
+    text = f"this differs from run to run{_where(source)}: {source.component}"
+    if switches and switches[0].api:
+        return text, f"Turn op determinism on: {switches[0].api}."
+    return text, _note(solutions) or "Replace it."
+
+
+def _where(source: Source) -> str:
+    return {"gpu": " on a GPU", "cpu": " on a CPU"}.get(source.platform, "")
+
+
+def _note(solutions: Sequence[Solution]) -> str | None:
+    return next((each.note for each in solutions if each.kind == "workaround" and each.note), None)
+
+
+def _certain(module: Module, call: ast.Call, source: Source) -> bool:
+    """Return whether the operation surely runs where it is noisy.
+
+    What changes images is mostly part of a data pipeline, which runs on the CPU; in a model or a step it is not.
+    """
+    if not (module.name(call.func) or "").startswith("tf.image."):
+        return source.id != "svd"  # from 2.11 on only matrices with one column
+    function = module.function_around(call)
+    if function is None or getattr(function, "name", "") in ("call", "train_step", "build"):
+        return True
+    return any(module.name(node) == "tf.GradientTape" for node in ast.walk(function) if isinstance(node, ast.Attribute))
+
+
+def _is_variable(module: Module, call: ast.Call) -> bool:
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable" for each in module.values(owner))
+    given = call.args[0] if call.args else None
+    return made or (isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices")
+
+
+def _nearest(module: Module, call: ast.Call, name: str) -> bool:
+    if name == "tf.image.resize":
+        method = argument(call, "method", 2)
+        last = (module.name(method) or "").rpartition(".")[2] if method is not None else ""
+        return constant(method) in NEAREST or last in NEAREST
+    if name == "keras.layers.UpSampling2D":
+        given = argument(call, "interpolation", 2)
+        return not has_star(call) and (given is None or constant(given) == "nearest")
+    return True
+
+
+def _bilinear(module: Module, call: ast.Call, name: str) -> bool:
+    return name != "tf.image.resize" or argument(call, "method", 2) is None
+
+
+def _weighted(module: Module, call: ast.Call, name: str) -> bool:
+    given = argument(call, "weights", 1)
+    return given is not None and constant(given) is not None
+
+
+def _frozen(module: Module, call: ast.Call, name: str) -> bool:
+    return name == "tf.nn.fused_batch_norm" and constant(argument(call, "is_training")) is False
+
+
+def _never(module: Module, call: ast.Call, name: str) -> bool:
+    return False
+
+
+def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether an embedding is trained with an optimizer that adds sparse gradients to it, in this file."""
+    if name != "keras.layers.Embedding":
+        return False
+    made = any(each.rpartition(".")[2] in SPARSE_OPTIMIZERS and "optim" in each for _, each in module.calls)
+    return made or any(
+        str(constant(argument(each, "optimizer", 0))).lower() in [name.lower() for name in SPARSE_OPTIMIZERS]
+        for each in module.nodes(ast.Call)
+        if isinstance(each.func, ast.Attribute) and each.func.attr == "compile"
+    )
+
+
+CONDITIONS: dict[str, Condition] = {
+    "resize-nearest-backprop": _nearest,
+    "resize-bilinear-backprop": _bilinear,
+    "bincount": _weighted,
+    "bincount-weighted-cpu": _weighted,
+    "fused-batch-norm-frozen-backprop": _frozen,
+    "indexed-slices-to-tensor": _never,
+    "resource-scatter-add-cpu": _sparse_updates,
+}
+"""When a call that the table lists is noisy; without an entry: always."""
+
+
+def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV402: AddN of three or more."""
+    for call, name in module.calls:
+        if name not in ADDERS:
+            continue
+        given = argument(call, "inputs", ADDERS[name])
+        if isinstance(given, ast.List | ast.Tuple) and not any(isinstance(item, ast.Starred) for item in given.elts):
+            if len(given.elts) < 3:
+                continue
+            yield Hit(call, f"{name} adds {len(given.elts)} tensors in any order")
+        else:
+            yield Hit(call, f"{name} adds in any order where there are three tensors or more")
+
+
+def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV403: stateful random operations in the body of tf.map_fn or tf.while_loop."""
+    for call, name in module.calls:
+        if name not in LOOPS or constant(argument(call, "parallel_iterations")) == 1 or has_star(call):
+            continue
+        body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
+        function = module.definition(body) if body is not None else None
+        found = [each for each in draws(module, function) if each.kind == "op"] if function is not None else []
+        if found:
+            yield Hit(call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}")
+
+
+def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV404: a stateful random operation in a function with jit_compile=True."""
+    for function in module.nodes(ast.FunctionDef):
+        if not any(_compiles(module, decorator) for decorator in function.decorator_list):
+            continue
+        layers = holds(["<2.16"], tensorflow)  # later ones draw with stateless operations
+        found = [each for each in draws(module, function) if each.kind == "op" or (each.kind == "layer" and layers)]
+        if found:
+            message = f"{found[0].name} in {function.name}, which XLA compiles{and_more(found)}, passes over the seeds"
+            yield Hit(found[0].node, message)
+
+
+def _compiles(module: Module, decorator: ast.expr) -> bool:
+    if not isinstance(decorator, ast.Call) or module.name(decorator.func) != "tf.function":
+        return False
+    return True in (constant(argument(decorator, "jit_compile")), constant(argument(decorator, "experimental_compile")))

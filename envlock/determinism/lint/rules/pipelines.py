@@ -1,0 +1,115 @@
+"""Data pipelines whose elements, or their order, depend on threads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from envlock.data.determinism import holds
+from envlock.determinism.lint.datasets import is_dataset
+from envlock.determinism.lint.finding import Hit
+from envlock.determinism.lint.module import Module, argument, constant
+from envlock.determinism.lint.program import SWITCHED
+from envlock.determinism.lint.stateful import Draw, draws, random_layer
+
+PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
+"""Methods that run a function on each element, and the position of `num_parallel_calls`."""
+FITS = frozenset({"fit", "fit_generator", "evaluate_generator", "predict_generator", "evaluate", "predict"})
+SERIAL = "op determinism makes this run serially, which repeats and can be slow"
+
+
+def stateful_map(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV301: random numbers or Python functions in a map with `num_parallel_calls`."""
+    for call in module.nodes(ast.Call):
+        if not _is_parallel(module, call):
+            continue
+        mapped = argument(call, "map_func", 0)
+        found = _stateful(module, mapped) if mapped is not None else None
+        if found is not None:
+            yield from _mended(call, f"{_what(found)} runs in parallel", SERIAL, tensorflow)
+
+
+def _is_parallel(module: Module, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in PARALLEL:
+        return False
+    given = argument(call, "num_parallel_calls", PARALLEL[call.func.attr])
+    if given is None or constant(given) in (None, 1):
+        return False
+    return any(keyword.arg == "num_parallel_calls" for keyword in call.keywords) or is_dataset(module, call.func.value)
+
+
+def _stateful(module: Module, mapped: ast.expr) -> Draw | None:
+    layer = random_layer(module, mapped)
+    if layer is not None:
+        return Draw("layer", layer, mapped)
+    function = module.definition(mapped)
+    found = draws(module, function) if function is not None else []
+    return found[0] if found else None
+
+
+def _what(found: Draw) -> str:
+    if found.kind == "opaque":
+        return f"{found.name}, whose function cannot be seen here,"
+    where = f" (line {found.node.lineno})" if hasattr(found.node, "lineno") else ""
+    return f"{found.name}{where}"
+
+
+def _mended(node: ast.AST, message: str, remark: str, tensorflow: str) -> Iterator[Hit]:
+    """Yield a hit, and the one that takes its place where op determinism mends it."""
+    if holds(["<2.7"], tensorflow):
+        yield Hit(node, message)
+    else:
+        yield Hit(node, message, unless=frozenset({SWITCHED}))
+        yield Hit(node, f"{message}; {remark}", "info", needs=frozenset({SWITCHED}))
+
+
+def any_order(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV302: `deterministic=False`, `options.deterministic = False`, `sloppy=True`."""
+    for node, message in _orders_given_up(module):
+        yield from _mended(node, message, "op determinism overrides it", tensorflow)
+
+
+def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
+    for call in module.nodes(ast.Call):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr in PARALLEL and constant(argument(call, "deterministic")) is False:
+            yield call, f"{call.func.attr} may give its elements in any order"
+        elif constant(argument(call, "sloppy")) is True and "tf" in module.packages:
+            yield call, f"a sloppy {call.func.attr} gives its elements in any order"
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            if isinstance(target, ast.Attribute) and constant(assign.value) is False and _is_option(module, target):
+                yield assign, "the dataset's options let its elements come in any order"
+
+
+def _is_option(module: Module, target: ast.Attribute) -> bool:
+    """Return whether this is the option of a dataset: its name is used for nothing else, or its owner is one."""
+    if target.attr == "experimental_deterministic":
+        return True
+    if target.attr != "deterministic":
+        return False
+    values = module.values(target.value)
+    made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.data.Options" for each in values)
+    options = isinstance(target.value, ast.Call) and getattr(target.value.func, "attr", "") == "options"
+    return made or options or any(getattr(getattr(each, "func", None), "attr", "") == "options" for each in values)
+
+
+def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV306: `fit(workers=4)`, `PyDataset(use_multiprocessing=True)`."""
+    if not module.uses_keras:
+        return
+    for call in module.nodes(ast.Call):
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        name = module.name(call.func) or ""
+        if (
+            method not in FITS
+            and name not in ("keras.utils.PyDataset", "keras.utils.Sequence")
+            and method != "__init__"
+        ):
+            continue
+        number, processes = constant(argument(call, "workers")), constant(argument(call, "use_multiprocessing"))
+        if isinstance(number, int) and number > 1:
+            yield Hit(call, f"{number} Python workers feed the model")
+        elif processes is True:
+            yield Hit(call, "Python worker processes feed the model")

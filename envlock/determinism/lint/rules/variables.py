@@ -1,0 +1,166 @@
+"""Environment variables set by code: too late, misspelt, or to a value that is not understood."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+
+from envlock.data import variables
+from envlock.data.determinism import VariableRules, holds, variable_table
+from envlock.determinism.lint.finding import Hit, Severity
+from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.scopes import Function
+from envlock.determinism.lint.variables import Setting, assignments
+
+HASH_SEED = "PYTHONHASHSEED"
+AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
+READERS = ("tf", "keras", "tensorflow_addons", "tensorflow_datasets", "tensorflow_probability", "tensorflow_hub")
+TRUE_AND_FALSE = ("0", "1", "true", "false")
+
+
+@cache
+def _rules() -> dict[str, VariableRules]:
+    return {row.name: row for row in variable_table().variable}
+
+
+@cache
+def _read_once() -> dict[str, str]:
+    """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
+    when = {row.name: row.read for row in variable_table().variable}
+    bits = {row.name for row in variables() if row.bits in ("yes", "conditional", "unknown")}
+    read = {name: when.get(name, "first-use") for name in bits if not name.startswith(("NCCL_", "HOROVOD_"))}
+    return {name: moment for name, moment in read.items() if moment in ("import", "first-use")}
+
+
+def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
+    top = [node for node in _imports(module) if module.function_around(node) is None]
+    for setting in assignments(module):
+        if setting.name in AT_START:
+            message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
+            yield Hit(setting.node, message, fix="Set it before the process starts (`envlock run` does).")
+        elif setting.name in _read_once():
+            first = _import_before(module, setting, top)
+            if first is not None:
+                yield _late(module, setting, first)
+
+
+def _late(module: Module, setting: Setting, first: ast.stmt) -> Hit:
+    """Return the hit; where TensorFlow can hardly have asked yet, it is for information."""
+    message = f"{setting.name} is set after the import in line {first.lineno}"
+    if _read_once()[setting.name] == "import":
+        return Hit(setting.node, f"{message}, which has read it")
+    line = getattr(setting.node, "lineno", 0)
+    asked = any(
+        name.startswith(("tf.", "keras.")) and module.function_around(call) is None and call.lineno < line
+        for call, name in module.calls
+    )
+    if module.function_around(setting.node) is not None or asked:
+        return Hit(setting.node, f"{message}: it counts only if TensorFlow has not asked for it yet")
+    return Hit(setting.node, f"{message}: it counts as long as nothing of TensorFlow ran before", "info")
+
+
+def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
+    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for _, name in module.calls):
+        return
+    for setting in assignments(module):
+        if setting.name == HASH_SEED:
+            yield Hit(
+                setting.node, "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process"
+            )
+
+
+def value(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV105: a value outside the variable's syntax."""
+    for setting in assignments(module):
+        row = _rules().get(setting.name)
+        if row is None or not holds(row.tensorflow, tensorflow):
+            continue
+        if setting.value is ... or setting.value is None:
+            continue
+        problem = _problem(row, setting.value)
+        if problem is not None:
+            yield Hit(setting.node, *problem)
+
+
+def _problem(row: VariableRules, found: object) -> tuple[str, Severity | None, str] | None:
+    """Return message, severity and fix for a literal value that is not understood."""
+    if not isinstance(found, str):
+        return (
+            f"{row.name} is set to {found!r}, which is no text: os.environ raises TypeError",
+            None,
+            f'Write "{int(found) if isinstance(found, bool) else found}".',
+        )
+    accepted: tuple[str, ...] = TRUE_AND_FALSE if row.syntax == "bool" else row.accepts
+    if row.syntax == "bool" and found.lower() in accepted:
+        return None
+    if row.syntax == "integer" and found.strip().lstrip("-").isdigit():
+        return None
+    if row.syntax == "any" or found in accepted:
+        return None
+    wanted = "a whole number" if row.syntax == "integer" else f"one of {', '.join(accepted)}"
+    does = {
+        "abort": "TensorFlow ends the process when it first reads it",
+        "raise": "its reader raises an error",
+        "ignored": "it is ignored, and the default counts",
+        "off": "it counts as off",
+    }.get(row.otherwise or "", "what it does was never measured")
+    severity: Severity | None = None if row.otherwise in ("abort", "raise") else "warning"
+    return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
+
+
+def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV106: a name that no TensorFlow reads, or none of this version."""
+    known = set(_rules()) | {row.name for row in variables()}
+    for setting in assignments(module):
+        row = _rules().get(setting.name)
+        if row is not None and row.read_by == "nobody":
+            fix = f"Write {row.meant}, if at all." if row.meant else None
+            yield Hit(setting.node, f"no TensorFlow from 1.13 to 2.21 reads {setting.name}", fix=fix)
+        elif setting.name not in known:
+            meant = _meant(setting.name, known)
+            if meant is not None:
+                yield Hit(setting.node, f"{setting.name!r} is read by nobody", fix=f"Write {meant}.")
+
+
+def _meant(name: str, known: set[str]) -> str | None:
+    """Return the variable that a name differs from by blanks, case or punctuation only."""
+    plain = name.strip().upper().replace("-", "_")
+    return plain if plain in known else None
+
+
+def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
+    """Return what imports TensorFlow or Keras."""
+    found: list[ast.Import | ast.ImportFrom] = [
+        node for node in module.nodes(ast.Import) if any(_reads(alias.name) for alias in node.names)
+    ]
+    found += [node for node in module.nodes(ast.ImportFrom) if not node.level and _reads(node.module or "")]
+    return found
+
+
+def _reads(name: str) -> bool:
+    top = name.partition(".")[0]
+    return ("tf" if top == "tensorflow" else top) in READERS
+
+
+def _import_before(module: Module, setting: Setting, top: list[ast.Import | ast.ImportFrom]) -> ast.stmt | None:
+    """Return an import that has run when the variable is set, or None."""
+    line = getattr(setting.node, "lineno", 0)
+    around = module.function_around(setting.node)
+    inside = [node for node in _imports(module) if around is not None and module.function_around(node) is around]
+    earlier = [node for node in inside if node.lineno < line]
+    if earlier:
+        return earlier[0]
+    first = min(top, key=lambda node: node.lineno, default=None)
+    if first is None:
+        return None
+    if around is None:
+        return first if first.lineno < line else None
+    calls = [call.lineno for call in module.nodes(ast.Call) if _calls(module, call, around)]
+    return None if any(number < first.lineno for number in calls) else first
+
+
+def _calls(module: Module, call: ast.Call, function: Function) -> bool:
+    return module.function_around(call) is None and module.definition(call.func) is function

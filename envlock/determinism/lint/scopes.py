@@ -1,0 +1,253 @@
+"""Which name means what where: the scopes of a module and what is bound in them, from one walk of its tree.
+
+Nothing here recurses, so that no nesting of the code that is looked at can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Kind = Literal["import", "value", "element", "def", "class", "parameter", "other"]
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One way a name gets its meaning.
+
+    Attributes:
+        kind: `import` (`dotted` says of what), `value` (`node` is the expression assigned), `element` (`node` is what
+            is iterated over or unpacked), `def` and `class` (`node` is the definition), `parameter`, or `other`.
+    """
+
+    kind: Kind
+    node: ast.AST
+    dotted: str = ""
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, class, function, lambda or comprehension: the names bound in it, and the scope around it."""
+
+    owner: ast.AST
+    parent: Scope | None
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    outer: dict[str, Scope] = field(default_factory=dict)  # names declared `global` or `nonlocal`
+    stars: list[str] = field(default_factory=list)  # modules of `from x import *`
+
+    def bind(self, name: str, binding: Binding) -> None:
+        """Add one more meaning to a name."""
+        scope = self.outer.get(name, self)
+        scope.bindings.setdefault(name, []).append(binding)
+
+    def find(self, name: str) -> list[Binding] | None:
+        """Return what the name may mean to code in this scope, by Python's rules; None: nothing binds it here."""
+        scope: Scope | None = self.outer.get(name, self)
+        first = True
+        while scope is not None:
+            if name in scope.bindings and (first or not isinstance(scope.owner, ast.ClassDef)):
+                return scope.bindings[name]
+            first = first and isinstance(scope.owner, _COMPREHENSIONS)
+            scope = scope.parent
+        return None
+
+    @property
+    def top(self) -> Scope:
+        """The module's scope."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = frozenset({*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
+_SIGNS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+
+
+class Index:
+    """Every node of a tree by its type, with its parent, and the scope of every name in it."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.top = Scope(tree, None)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.scopes: dict[ast.AST, Scope] = {tree: self.top}
+        self.by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        stack: list[tuple[ast.AST, Scope]] = [(tree, self.top)]
+        while stack:
+            node, scope = stack.pop()
+            kind = type(node)
+            self.by_type.setdefault(kind, []).append(node)
+            enter = _BINDERS.get(kind)
+            if enter is not None:
+                enter(node, scope)
+            if kind is ast.Name:
+                self.scopes[node] = scope
+            elif kind is not ast.Constant:
+                children = _children(node)
+                for child in children:
+                    self.parents[child] = node
+                if kind in _SCOPES:
+                    stack.extend(self._placed(node, children, scope))
+                else:
+                    stack.extend([(child, scope) for child in children])
+
+    def _placed(self, node: ast.AST, children: list[ast.AST], scope: Scope) -> list[tuple[ast.AST, Scope]]:
+        """Return the children of what makes a scope, with the scope each lies in: the new one, or the one around."""
+        inner = self.scopes[node] = Scope(node, scope)
+        if isinstance(node, _COMPREHENSIONS):
+            return [(child, inner) for child in children]
+        if isinstance(node, Function):
+            _parameters(node.args, inner)
+        body = getattr(node, "body", [])
+        inside = {id(statement) for statement in (body if isinstance(body, list) else [body])}
+        return [(child, inner if id(child) in inside else scope) for child in children]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes below one, the last first, without operators and the like."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found.extend(item for item in value if isinstance(item, ast.AST) and not isinstance(item, _SIGNS))
+        elif isinstance(value, ast.AST) and not isinstance(value, _SIGNS):
+            found.append(value)
+    found.reverse()
+    return found
+
+
+def _parameters(arguments: ast.arguments, scope: Scope) -> None:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for argument in every:
+        if argument is not None:
+            scope.bind(argument.arg, Binding("parameter", argument))
+
+
+def _import(node: ast.Import, scope: Scope) -> None:
+    for alias in node.names:
+        if alias.asname is not None:
+            scope.bind(alias.asname, Binding("import", node, alias.name))
+        else:
+            top = alias.name.partition(".")[0]
+            scope.bind(top, Binding("import", node, top))
+
+
+def _import_from(node: ast.ImportFrom, scope: Scope) -> None:
+    module = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            scope.stars.append(module)
+        else:
+            scope.bind(alias.asname or alias.name, Binding("import", node, f"{module}.{alias.name}"))
+
+
+def _targets(target: ast.AST, value: ast.AST | None, scope: Scope, kind: Kind) -> None:
+    """Bind every name of an assignment's left side; only a plain name gets the value itself."""
+    stack = [(target, kind)]
+    while stack:
+        node, kind = stack.pop()
+        if isinstance(node, ast.Name):
+            scope.bind(node.id, Binding(kind if value is not None else "other", value or node))
+        elif isinstance(node, ast.Tuple | ast.List):
+            stack.extend((item, "other") for item in node.elts)
+        elif isinstance(node, ast.Starred):
+            stack.append((node.value, "other"))
+
+
+def _assign(node: ast.Assign, scope: Scope) -> None:
+    for target in node.targets:
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else []
+        if isinstance(target, ast.Tuple) and len(target.elts) == len(values):  # a, b = x, y
+            for item, value in zip(target.elts, values, strict=True):
+                _targets(item, value, scope, "value")
+        else:
+            _targets(target, node.value, scope, "value")
+
+
+def _annotated(node: ast.AnnAssign, scope: Scope) -> None:
+    if node.value is not None:
+        _targets(node.target, node.value, scope, "value")
+
+
+def _augmented(node: ast.AugAssign, scope: Scope) -> None:
+    _targets(node.target, node.value, scope, "other")
+
+
+def _walrus(node: ast.NamedExpr, scope: Scope) -> None:
+    while isinstance(scope.owner, _COMPREHENSIONS) and scope.parent is not None:
+        scope = scope.parent
+    _targets(node.target, node.value, scope, "value")
+
+
+def _loop(node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+    _targets(node.target, node.iter, scope, "element")
+
+
+def _comprehension(node: ast.comprehension, scope: Scope) -> None:
+    _targets(node.target, node.iter, scope, "element")
+
+
+def _with(node: ast.withitem, scope: Scope) -> None:
+    if node.optional_vars is not None:
+        _targets(node.optional_vars, node.context_expr, scope, "other")
+
+
+def _handler(node: ast.ExceptHandler, scope: Scope) -> None:
+    if node.name is not None:
+        scope.bind(node.name, Binding("other", node))
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+    scope.bind(node.name, Binding("def", node))
+
+
+def _class(node: ast.ClassDef, scope: Scope) -> None:
+    scope.bind(node.name, Binding("class", node))
+
+
+def _global(node: ast.Global, scope: Scope) -> None:
+    for name in node.names:
+        if scope.parent is not None:
+            scope.outer[name] = scope.top
+
+
+def _nonlocal(node: ast.Nonlocal, scope: Scope) -> None:
+    around = scope.parent
+    for name in node.names:
+        while around is not None and name not in around.bindings and around.parent is not None:
+            around = around.parent
+        if around is not None:
+            scope.outer[name] = around
+
+
+def _match(node: ast.AST, scope: Scope) -> None:
+    name = getattr(node, "name", None) or getattr(node, "rest", None)
+    if isinstance(name, str):
+        scope.bind(name, Binding("other", node))
+
+
+_BINDERS: dict[type[ast.AST], Callable[[Any, Scope], None]] = {
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.NamedExpr: _walrus,
+    ast.For: _loop,
+    ast.AsyncFor: _loop,
+    ast.comprehension: _comprehension,
+    ast.withitem: _with,
+    ast.ExceptHandler: _handler,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.MatchAs: _match,
+    ast.MatchStar: _match,
+    ast.MatchMapping: _match,
+}

@@ -1,0 +1,106 @@
+"""Whether a function draws random numbers or leaves the graph, itself or in what it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from envlock.determinism.lint.module import DEPTH, Module
+from envlock.determinism.lint.names import (
+    NUMPY_NOT_DRAWN,
+    PYTHON_DRAWS,
+    PYTHON_FUNCTIONS,
+    RANDOM_LAYERS,
+    RANDOM_OPS,
+)
+from envlock.determinism.lint.scopes import Function
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Something stateful in a function: `kind` is `op`, `layer`, `python` (drawn in Python) or `opaque`."""
+
+    kind: str
+    name: str
+    node: ast.AST
+
+
+def draws(module: Module, function: Function) -> list[Draw]:
+    """Return everything stateful that a function of this file does, also through functions it calls."""
+    found: list[Draw] = []
+    seen: set[ast.AST] = set()
+    stack: list[Function] = [function]
+    while stack and len(seen) < DEPTH * 4:
+        current = stack.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for call in _calls(current):
+            draw = _draw(module, call)
+            if draw is not None:
+                found.append(draw)
+                continue
+            handed = [
+                each for each in (call.func, *call.args) if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)
+            ]
+            stack.extend(each for each in map(module.definition, handed) if each is not None)
+    return found
+
+
+def _calls(function: Function) -> Iterator[ast.Call]:
+    body = function.body if isinstance(function.body, list) else [function.body]
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                yield node
+
+
+def _draw(module: Module, call: ast.Call) -> Draw | None:
+    name = module.name(call.func) or ""
+    if name in RANDOM_OPS:
+        return Draw("op", name, call)
+    if name in PYTHON_DRAWS or _is_numpy(name):
+        return Draw("python", name, call)
+    if name in PYTHON_FUNCTIONS:
+        return _python(module, call, name)
+    layer = random_layer(module, call.func)
+    return Draw("layer", layer, call) if layer is not None else None
+
+
+def _is_numpy(name: str) -> bool:
+    words = name.split(".")
+    return words[:2] == ["numpy", "random"] and len(words) == 3 and words[2] not in NUMPY_NOT_DRAWN
+
+
+def _python(module: Module, call: ast.Call, name: str) -> Draw | None:
+    """Return what a py_function does; nothing where it can be seen that it draws nothing."""
+    inner = module.definition(call.args[0]) if call.args else None
+    if inner is None:
+        known = (module.name(call.args[0]) or "") if call.args else ""
+        harmless = known.startswith("numpy.") and not _is_numpy(known)
+        return None if harmless else Draw("opaque", name, call)
+    inside = draws(module, inner)
+    return Draw("python", f"{name} with {inside[0].name}", call) if inside else None
+
+
+def random_layer(module: Module, node: ast.AST) -> str | None:
+    """Return the random layer that calling this expression runs: one, or a Sequential that holds one."""
+    stack: list[ast.AST] = [node]
+    seen: set[ast.AST] = set()
+    while stack and len(seen) < DEPTH:
+        part = stack.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if isinstance(part, ast.Name | ast.Attribute):
+            stack.extend(module.values(part))
+        elif isinstance(part, ast.Call):
+            name = module.name(part.func)
+            if name in RANDOM_LAYERS:
+                return name
+            if name in ("keras.Sequential", "keras.models.Sequential"):
+                stack.extend(part.args)
+        elif isinstance(part, ast.List | ast.Tuple):
+            stack.extend(part.elts)
+    return None

@@ -1,0 +1,203 @@
+"""`envlock lint` as a shell, a workflow and pre-commit see it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from envlock.data.lint import lint_rules
+from tests.conftest import Command
+from tests.locks import FACTS, document, encode
+from tests.machines import write
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "tests/reports/sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
+BAD = """\
+import tensorflow as tf
+
+tf.config.experimental.enable_op_determinism
+x = tf.constant("é"); tf.random.set_seed = 1
+"""
+WHY = lint_rules()["ENV101"].why
+TEXT = f"""\
+train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is named and not called: this does nothing
+    tf.config.experimental.enable_op_determinism
+train.py:4:23: ENV102 error: this replaces the function tf.random.set_seed and sets nothing
+    x = tf.constant("é"); tf.random.set_seed = 1
+
+ENV101: a function that is named and not called (1)
+    why: {WHY}
+    fix: Add the parentheses.
+
+ENV102: a value assigned to a function (1)
+    why: The assignment replaces the function and sets nothing, without an error.
+    fix: Call it with the value.
+
+2 errors in 1 file, for TensorFlow 2.15.1 (as asked)
+"""
+
+
+@pytest.fixture
+def project(envlock: Command) -> Path:
+    """Return a folder with a bad file; the linter's own environment has no TensorFlow that counts."""
+    return write(envlock.folder, {"train.py": BAD})
+
+
+def test_findings_for_people(envlock: Command, project: Path) -> None:
+    done = envlock("lint", "train.py", "--tf", "2.15.1")
+    assert (done.returncode, done.stdout, done.stderr) == (1, TEXT, "")
+
+
+def test_nothing_found_is_exit_0(envlock: Command) -> None:
+    (envlock.folder / "a.py").write_text("x = 1\n")
+    done = envlock("lint", ".", "--tf", "2.15.1")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "nothing found in 1 file, for TensorFlow 2.15.1 (as asked)\n",
+        "",
+    )
+
+
+def test_what_is_for_information_alone_is_exit_0(envlock: Command) -> None:
+    (envlock.folder / "a.py").write_text("import tensorflow as tf\nwith tf.GradientTape() as t:\n    pass\n")
+    done = envlock("lint", ".", "--tf", "2.15.1", "--ignore", "ENV202")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "1 for information in 1 file, for TensorFlow 2.15.1 (as asked)"
+
+
+def test_json_is_for_programs(envlock: Command, project: Path) -> None:
+    done = envlock("lint", ".", "--tf", "2.15.1", "-f", "json")
+    report = json.loads(done.stdout)
+    head = {key: value for key, value in report.items() if key != "findings"}
+    assert head == {"report_version": 1, "tensorflow": "2.15.1", "files": 1, "clean": False}
+    assert report["findings"][1] == {
+        "path": "train.py",
+        "line": 4,
+        "column": 23,
+        "end_line": 4,
+        "end_column": 45,
+        "rule": "ENV102",
+        "severity": "error",
+        "message": "this replaces the function tf.random.set_seed and sets nothing",
+        "text": 'x = tf.constant("é"); tf.random.set_seed = 1',
+        "why": "The assignment replaces the function and sets nothing, without an error.",
+        "fix": "Call it with the value.",
+        "source": "https://www.tensorflow.org/api_docs/python/tf/random/set_seed",
+    }
+
+
+def test_sarif_is_valid_and_names_every_rule(envlock: Command, project: Path) -> None:
+    done = envlock("lint", ".", "-f", "sarif")
+    log = json.loads(done.stdout)
+    jsonschema.validate(log, SCHEMA)
+    run = log["runs"][0]
+    rules = run["tool"]["driver"]["rules"]
+    assert [(r["ruleId"], rules[r["ruleIndex"]]["id"]) for r in run["results"]] == [("ENV101",) * 2, ("ENV102",) * 2]
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(("form", "start"), [("github", "::error file=train.py,line=3,col=1,"), ("junit", "<?xml")])
+def test_the_other_formats(form: str, start: str, envlock: Command, project: Path) -> None:
+    done = envlock("lint", ".", "-f", form)
+    assert (done.returncode, done.stdout[: len(start)], done.stderr) == (1, start, "")
+
+
+def locked(version: str | None, variable: str | None = None) -> bytes:
+    facts = {**FACTS, "tensorflow": None if version is None else {"version": version}}
+    facts["environ"] = {"TF_DETERMINISTIC_OPS": variable}
+    return encode(document(facts=facts))
+
+
+def test_the_lock_says_which_tensorflow_and_whether_the_switch_is_on(envlock: Command) -> None:
+    (envlock.folder / "a.py").write_text("import tensorflow as tf\nwith tf.GradientTape() as t:\n    pass\n")
+    (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4+nv22.1"))
+    assert envlock("lint", ".").stdout.splitlines()[-1] == (
+        "1 for information in 1 file, for TensorFlow 2.7.4+nv22.1 (the lock's)"
+    )
+    (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4", "1"))
+    assert envlock("lint", ".").stdout == "nothing found in 1 file, for TensorFlow 2.7.4 (the lock's)\n"
+    (envlock.folder / "other.lock").write_bytes(locked("2.9.3"))
+    assert "2.9.3 (the lock's)" in envlock("lint", ".", "--lock", "other.lock").stdout
+    (envlock.folder / "envlock.lock").write_bytes(b"{")
+    assert envlock("lint", ".").returncode == 3
+
+
+PROJECT = '[tool.envlock.lint]\nselect = ["ENV1"]\nignore = ["ENV102"]\nexclude = ["old"]\n'
+
+
+def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: Command, project: Path) -> None:
+    write(project, {"pyproject.toml": PROJECT, "old/x.py": BAD, "b.py": "import random\nrandom.random()\n"})
+
+    def rules(*args: str) -> list[str]:
+        return [each["rule"] for each in json.loads(envlock("lint", ".", "-f", "json", *args).stdout)["findings"]]
+
+    assert rules() == ["ENV101"]
+    assert rules("--select", "ENV2,ENV102") == ["ENV206"]
+    assert rules("--select", "ENV", "--ignore", "ENV2") == ["ENV101"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["gone.py"],
+            "error: cannot read gone.py: No such file or directory\nhint: name files and folders that are there\n",
+        ),
+        (
+            [".", "--tf", "two"],
+            "error: `two` is no version of TensorFlow\nhint: write it as `pip list` shows it, for example 2.16.2\n",
+        ),
+        ([".", "-f", "xml"], "error: there is no format `xml`\nhint: there are: text, json, github, junit, sarif\n"),
+    ],
+)
+def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) -> None:
+    done = envlock("lint", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_a_rule_that_does_not_exist_is_exit_2(envlock: Command, project: Path) -> None:
+    done = envlock("lint", ".", "--select", "ENV9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is no rule `ENV9`\nhint: there are: ENV001, ENV002, ")
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("selects = []", "`lint` can hold `select`, `ignore`, `exclude` only"),
+        ("select = [1]", "`lint.select` is a list of text"),
+        ('ignore = "ENV1"', "`lint.ignore` is a list of text"),
+    ],
+)
+def test_wrong_settings_are_exit_2(table: str, problem: str, envlock: Command) -> None:
+    file = envlock.folder / "pyproject.toml"
+    file.write_text(f"[tool.envlock.lint]\n{table}\n")
+    done = envlock("lint", ".")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: [tool.envlock] in {file}: {problem}\n")
+
+
+def test_a_line_that_would_move_the_cursor_does_not(envlock: Command) -> None:
+    (envlock.folder / "a.py").write_text('import random\nrandom.seed() or print("\x1b[2J")\n')
+    done = envlock("lint", ".", "--select", "ENV207")
+    assert "\x1b" not in done.stdout
+    assert '    random.seed() or print("\\x1b[2J")' in done.stdout
+
+
+def test_the_hooks_of_pre_commit_run(envlock: Command, project: Path) -> None:
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
+    assert set(hooks) == {"envlock-lint", "envlock-capture-check"}
+    for hook in hooks.values():
+        assert {"name", "entry", "language", "description"} <= set(hook)
+        assert shlex.split(hook["entry"])[0] == "envlock"
+    lint = hooks["envlock-lint"]
+    done = envlock(*shlex.split(lint["entry"])[1:], *lint["args"])
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("train.py:3:1: ENV101 error: ")
+    check = envlock(*shlex.split(hooks["envlock-capture-check"]["entry"])[1:])
+    assert check.returncode == 1  # there is no lock

@@ -1,0 +1,3 @@
+from tfdeterminism import patch
+
+patch()  # expect: ENV107

@@ -1,0 +1,6 @@
+import os
+
+import tensorflow as tf
+
+os.environ["TF_CUDNN_DETERMINISTIC"] = "1"  # expect: ENV103
+tf.config.experimental.enable_op_determinism()

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+tf.random.set_seed(1)
+print(tf.random.normal([3]))

@@ -1,0 +1,6 @@
+import keras
+from sklearn.preprocessing import StandardScaler
+
+scaler = StandardScaler()
+scaler.fit([[1.0]])  # expect: ENV108
+model = keras.Sequential([keras.layers.Dense(1)])

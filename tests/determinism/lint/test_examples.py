@@ -1,0 +1,47 @@
+"""Every rule on examples: each file says in comments what is found where, and no more may be found.
+
+`# expect: ENV203` stands on the line of the finding, `# expect-above:` below it, `# tf: 2.6.5` in the first line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from envlock.data.lint import lint_rules
+from envlock.determinism.lint.linter import Settings, lint
+from envlock.determinism.lint.table import ENGINE, RULES
+
+EXAMPLES = Path(__file__).parent / "examples"
+FILES = sorted(EXAMPLES.rglob("*.py"))
+
+
+def expected(file: Path) -> list[tuple[int, str]]:
+    """Return what a file's comments announce."""
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        for above, rules in re.findall(r"# expect(-above)?: ([A-Z0-9, ]+)", line):
+            found += [(number - bool(above), rule) for rule in rules.split(", ")]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_an_example_gives_what_it_says_and_nothing_else(file: Path) -> None:
+    version = re.match(r"# tf: (\S+)", file.read_text(encoding="utf-8"))
+    found = lint([str(file)], Settings(version[1] if version else "2.21.0"))
+    assert sorted((finding.line, finding.rule) for finding in found) == expected(file)
+
+
+def test_every_rule_has_examples_of_both_kinds_and_they_say_what_they_are() -> None:
+    assert sorted(folder.name for folder in EXAMPLES.iterdir()) == list(lint_rules())
+    for folder in EXAMPLES.iterdir():
+        kinds = {file: file.stem.partition("_")[0] for file in folder.iterdir()}
+        assert set(kinds.values()) == {"bad", "good"}
+        for file, kind in kinds.items():
+            assert (folder.name in {rule for _, rule in expected(file)}) == (kind == "bad"), file
+
+
+def test_every_rule_of_the_table_has_a_function_or_belongs_to_the_engine() -> None:
+    assert {*RULES, *ENGINE} == set(lint_rules())

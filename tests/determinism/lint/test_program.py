@@ -1,0 +1,86 @@
+"""What other files of a program do counts: seeds and switches in the file that imports, or in what that imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.determinism.lint.linter import Settings, lint
+from tests.machines import write
+
+SHUFFLE = "import tensorflow as tf\n\n\ndef load():\n    return tf.data.Dataset.range(9).shuffle(9)\n"
+SEED = "import tensorflow as tf\n\n\ndef start():\n    tf.keras.utils.set_random_seed(1)\n"
+
+
+def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> dict[str, list[str]]:
+    """Return the rules found by file."""
+    write(folder, files)
+    monkeypatch.chdir(folder)
+    found: dict[str, list[str]] = {}
+    for finding in lint(list(files), Settings("2.21.0")):
+        found.setdefault(finding.path, []).append(finding.rule)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("main", "seeded"),
+    [
+        ("import data\nimport seeding\n", True),
+        ("from data import load\nfrom seeding import start\n", True),
+        ("import data\n", False),
+        ("import seeding\n", False),
+        ("import data\nimport tensorflow as tf\ntf.random.set_seed(1)\n", True),
+        ("import data\nimport envlock\nenvlock.activate(seed=1)\n", True),
+        ("import data\nimport other.seeding\n", False),
+        ("from . import data, seeding\n", True),
+    ],
+)
+def test_a_seed_counts_for_what_is_imported_beside_it(
+    main: str, seeded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = rules(tmp_path, monkeypatch, {"main.py": main, "data.py": SHUFFLE, "seeding.py": SEED})
+    assert found == ({} if seeded else {"data.py": ["ENV203"]})
+
+
+def test_two_programs_that_share_a_file_do_not_seed_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "seeded.py": "import tensorflow as tf\nimport shared\ntf.random.set_seed(1)\n",
+        "unseeded.py": f"import shared\n{SHUFFLE}",
+        "shared.py": "x = 1\n",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"unseeded.py": ["ENV203"]}
+
+
+def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "scripts/train.py": "import mine\nfrom mine.data import read\n",
+        "src/mine/__init__.py": "from .seeding import start\n",
+        "src/mine/seeding.py": SEED,
+        "src/mine/data/__init__.py": "from ..data.read import load\n",
+        "src/mine/data/read.py": SHUFFLE,
+    }
+    assert rules(tmp_path, monkeypatch, files) == {}
+    (tmp_path / "src/mine/__init__.py").write_text("")
+    assert rules(tmp_path, monkeypatch, {**files, "src/mine/__init__.py": ""}) == {"src/mine/data/read.py": ["ENV203"]}
+
+
+def test_imports_in_a_circle_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a.py": f"import b\n{SEED}", "b.py": f"import a\n{SHUFFLE}"}
+    assert rules(tmp_path, monkeypatch, files) == {}
+
+
+def test_the_locked_environment_can_turn_op_determinism_on(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import tensorflow as tf\n\nwith tf.GradientTape() as tape:\n    pass\n")
+    assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV108"]
+    assert lint([str(file)], Settings("2.21.0", switched_on=True)) == []
+
+
+def test_tests_of_tensorflow_are_seeded_by_their_base_class(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    code = "import tensorflow as tf\nimport numpy as np\n\n\nclass T({}):\n    x = np.random.rand(1)\n"
+    file.write_text(code.format("tf.test.TestCase"))
+    assert lint([str(file)], Settings("2.21.0")) == []
+    file.write_text(code.format("unittest.TestCase"))
+    assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV205"]

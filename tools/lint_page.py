@@ -1,0 +1,35 @@
+"""The reference page of the linter: what its rules find, why it matters, what to do."""
+
+from __future__ import annotations
+
+from envlock.data.lint import LintRule, dataset_rules, lint_rules, reference
+
+HEAD = """\
+<!-- written by tools/generate.py from envlock/data/lint.toml -->
+# Rules of the linter
+
+ENV0 to ENV4 are what `envlock lint` finds in Python code, ENV5 what `envlock.lint_dataset` finds in the graph of a
+dataset. An error does not do what it says, does not run, or (ENV5) differs from run to run; what a warning is about
+differs from run to run, or can; information leaves the exit code 0. The names do not change.
+
+| rule | severity | finds | TensorFlow |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page: a table of all rules, then each with its reason and its remedy."""
+    rows = [*lint_rules().values(), *dataset_rules().values()]
+    return HEAD + "".join(map(_line, rows)) + "".join(map(_section, rows))
+
+
+def _line(row: LintRule) -> str:
+    versions = "every" if row.tensorflow == ["*"] else ", ".join(f"`{each}`" for each in row.tensorflow)
+    return f"| [{row.id}](#{row.id.lower()}) {row.name} | {row.severity} | {row.title} | {versions} |\n"
+
+
+def _section(row: LintRule) -> str:
+    source = reference(row.source)
+    known = f"<{source}>" if source.startswith("https://") else f"`{source}`"
+    title = row.title[0].upper() + row.title[1:]
+    return f"\n## {row.id}\n\n{title}.\n\n{row.why}\n\nTo do: {row.fix}\n\nKnown from: {known}\n"
