@@ -30,7 +30,8 @@ test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
 	$(DEV)/bin/python -m pytest
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
-testcuda: $(DEV)/.ready $(CUDA:%=%/.ready) ## the lane on real CUDA wheels (needs no GPU, but 11 GB)
+testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+testcuda: $(DEV)/.ready $(TF)/.envlock $(CUDA:%=%/.ready) ## the lane on real CUDA wheels (needs no GPU, but 11 GB)
 	$(DEV)/bin/python -m pytest -m cuda_wheels -rP
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine

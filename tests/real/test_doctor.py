@@ -14,8 +14,7 @@ from tests.conftest import Command
 IMPORT = "import tensorflow as tf\n"
 SWITCH = "tf.config.experimental.enable_op_determinism"
 SOUND = {"PYTHONHASHSEED": "0"}
-OTHERS = "ENVLOCK_TEST_TENSORFLOWS"
-"""Names more interpreters with other TensorFlows, separated as in PATH, for the slow lane."""
+OTHERS = "ENVLOCK_TEST_CUDA_PYTHONS"
 
 
 def shown(cli: Command, *args: str, environ: dict[str, str] | None = None) -> tuple[int, dict[str, str], Any]:
@@ -107,12 +106,14 @@ def test_flags_are_known_or_not_as_tensorflow_itself_finds(
     assert (python("-c", compiled, environ=environ, timeout=120).returncode != 0) is bool(code)
 
 
-@pytest.mark.slow
+@pytest.mark.cuda_wheels
 @pytest.mark.parametrize("end", ["", "()"])
 def test_the_same_on_other_tensorflows(end: str, cli: Command) -> None:
+    """The builds with CUDA, one of them older; without a GPU they compute on the processor."""
     named = [name for name in os.environ.get(OTHERS, "").split(os.pathsep) if name]
     if not named:
-        pytest.skip(f"no other TensorFlows: name their interpreters in {OTHERS}")
+        reason = f"no other TensorFlows: `make testcuda` makes them and names them in {OTHERS}"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     for name in named:
         state = shown(cli, "--python", name, "--with", IMPORT + SWITCH + end)[1]["op determinism"]
         assert state == ("on" if end else "off"), name
