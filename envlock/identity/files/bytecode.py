@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 from envlock.identity.files.state import workers
 
 CHILD = Path(__file__).with_name("bytecode_child.py")
-MOST_CHILDREN = 8  # each takes some 70 MB for the largest sources met
+MOST_CHILDREN = 2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
 SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
 MOST_CRASHES = 10  # of one child's share
 
