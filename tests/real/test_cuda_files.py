@@ -12,10 +12,12 @@ from envlock.identity.files.survey import survey
 from envlock.identity.files.verification import verify_files
 from envlock.runtime.report import INFO
 from tests.real.corruption import Copy, Damage
-from tests.real.test_cuda_install import each_environment
+from tests.real.test_cuda_install import INTERPRETERS, each_environment
 from tests.real.test_deep_files import corrupt_in_rounds, rng
 
 pytestmark = pytest.mark.cuda_wheels
+one_environment = pytest.mark.parametrize("python", INTERPRETERS[:1], ids=[INTERPRETERS[0].parents[1].name])
+"""For what takes a minute and more, and would find the same in the other."""
 
 
 @each_environment
@@ -25,14 +27,14 @@ def test_an_untouched_environment_with_cuda(python: Path) -> None:
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
 
 
-@each_environment
+@one_environment
 def test_200_random_corruptions_with_cuda(python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(python, tmp_path)
     assert corrupt_in_rounds(copy, rng(capsys)) == 200
     assert copy.wrong() == []
 
 
-@each_environment
+@one_environment
 def test_a_changed_byte_of_each_large_library_comes_first(
     python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
