@@ -83,7 +83,11 @@ def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: C
 @pytest.mark.parametrize(
     ("args", "code", "stderr"),
     [
-        (["verify", "--format", "xml"], 2, "error: there is no format `xml`\nhint: there are: text, json\n"),
+        (
+            ["verify", "--format", "xml"],
+            2,
+            "error: there is no format `xml`\nhint: there are: text, json, github, junit, sarif\n",
+        ),
         (["diff", "live", "live", "-p", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
         (["capture", "--policy", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
         (["verify", "-"], 3, f"error: lockfile from stdin is not valid: it is empty\n{RESTORE}"),
