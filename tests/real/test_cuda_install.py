@@ -24,7 +24,7 @@ pytestmark = pytest.mark.cuda_wheels
 
 PYTHONS = "ENVLOCK_TEST_CUDA_PYTHONS"
 ROOT = Path(__file__).parents[2]
-LIMIT_MS = 10.0
+LIMIT_MS = 40.0  # the target is 10, and benchmarks/cuda.py measures it: a shared machine can take thrice as long
 
 if not os.environ.get(PYTHONS):
     reason = f"no environments with tensorflow[and-cuda]: `make testcuda` makes them and names them in {PYTHONS}"
