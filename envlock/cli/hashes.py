@@ -33,7 +33,7 @@ def hashes(
         bool,
         typer.Option(
             "--trust-index",
-            help="Take the index's word for the sha256 of a wheel whose RECORD fits: kilobytes instead of all of it.",
+            help="Take the index's word for the sha256 of a wheel whose RECORD fits: a small part of it is read.",
         ),
     ] = False,
     cache: Annotated[bool, typer.Option(help="Keep the wheels that were read, for `envlock vendor`.")] = True,
