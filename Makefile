@@ -3,16 +3,19 @@
 PYTHON ?= python3
 TENSORFLOW ?= tensorflow-cpu==2.21.0
 CUDA_TENSORFLOWS ?= 2.21.0 2.18.1
+OLDER_TENSORFLOWS ?= 2.15.1 2.16.2 2.18.1 2.20.0
 
 DEV := .venvs/dev
 TF := .venvs/tensorflow
 CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
+OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
+OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testcuda fast lint format generate bench clean
+.PHONY: help demo test testcuda testolder fast lint format generate bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,10 +23,12 @@ help: ## show this list
 demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
 	@$(TF)/bin/python tools/demo.py
 
-# In CI the CUDA wheels (two environments, 11 GB) are part of it; elsewhere that lane skips loudly, and testcuda runs it.
+# In CI the CUDA wheels (two environments, 11 GB) and older TensorFlows are part of it; elsewhere these lanes skip loudly,
+# and testcuda and testolder run them.
 ifdef CI
 test: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
-test: $(CUDA:%=%/.ready)
+test: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
+test: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
@@ -33,6 +38,11 @@ testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testcuda: $(DEV)/.ready $(TF)/.envlock $(CUDA:%=%/.ready) ## the lane on real CUDA wheels (needs no GPU, but 11 GB)
 	$(DEV)/bin/python -m pytest -m cuda_wheels -rP
+
+testolder: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
+testolder: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older TensorFlows (CPython 3.11; 6 GB)
+	$(DEV)/bin/python -m pytest -m older_tensorflows -rP
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
 	$(DEV)/bin/python -m pytest -m "not (tensorflow or slow or engine)" -n auto
@@ -71,6 +81,11 @@ $(TF)/.ready: tools/venv.sh
 .venvs/cuda-%/.ready: tools/venv.sh
 	@sh tools/venv.sh "$(PYTHON)" .venvs/cuda-$* "tensorflow[and-cuda]==$*: some minutes the first time"
 	@.venvs/cuda-$*/bin/python -m pip install --quiet --no-cache-dir "tensorflow[and-cuda]==$*"
+	@touch $@
+
+.venvs/tensorflow-%/.ready: tools/venv.sh
+	@sh tools/venv.sh "$(PYTHON)" .venvs/tensorflow-$* "tensorflow-cpu==$*: some minutes the first time"
+	@.venvs/tensorflow-$*/bin/python -m pip install --quiet --no-cache-dir "tensorflow-cpu==$*"
 	@touch $@
 
 $(TF)/.envlock: $(TF)/.ready $(SOURCES)

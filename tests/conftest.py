@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,6 +15,9 @@ pytest_plugins = ["tests.containers.bed.fixtures"]
 
 TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
+
+OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
+"""Names the interpreters of environments with older TensorFlows, joined by colons; their folders end in the version."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +34,25 @@ def tensorflow_python() -> Path:
     named = os.environ.get(TENSORFLOW_PYTHON)
     if named and Path(named).exists():
         return Path(named)
-    reason = f"no environment with TensorFlow: `make test` makes one and names it in {TENSORFLOW_PYTHON}"
+    return absent(f"no environment with TensorFlow: `make test` makes one and names it in {TENSORFLOW_PYTHON}")
+
+
+@pytest.fixture
+def older_tensorflow() -> Callable[[str], Path]:
+    """Return what gives the interpreter with the TensorFlow of a version (2.15.1, 2.16.2, 2.18.1 or 2.20.0)."""
+    named = [Path(python) for python in os.environ.get(OLDER_PYTHONS, "").split(":")]
+
+    def python_of(version: str) -> Path:
+        for python in named:
+            if python.parent.parent.name.endswith(version) and python.exists():
+                return python
+        return absent(f"no TensorFlow {version}: `make testolder` makes one and names it in {OLDER_PYTHONS}")
+
+    return python_of
+
+
+def absent(reason: str) -> NoReturn:
+    """Fail in CI, where everything a test needs has to be there; skip loudly elsewhere."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
