@@ -1,0 +1,244 @@
+"""`activate()`: line 1 of a script that trains. Verifies, then makes the installed TensorFlow deterministic."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime import additions, calls, threads, variables
+from envlock.runtime.assertion import locate, mode_of_process, say
+from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import tensorflow
+from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.hash_seed import is_fixed
+from envlock.runtime.host import Host
+from envlock.runtime.lateness import where_to_move
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.recipe import recipe_for
+from envlock.runtime.verify import judge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple, Union
+
+    from envlock.runtime.recipe import Recipe
+    from envlock.runtime.report import Report
+    from envlock.runtime.variables import Variables
+
+SEED = 42
+MAX_SEED = 2**32 - 1  # the largest that NumPy takes
+
+_done: List[Activation] = []
+"""What has been activated in this process; a forked child inherits it."""
+
+
+class Activation:
+    """What `activate()` has done. Cannot be changed.
+
+    Attributes:
+        tensorflow: its version.
+        seed: what everything was seeded with.
+        report: the verification's; None where there was none.
+        steps: whole sentences, in the order in which they were done.
+        warnings: what could not be done, or remains to be known.
+    """
+
+    __slots__ = ("report", "seed", "steps", "tensorflow", "warnings")
+
+    tensorflow: str
+    seed: int
+    report: Optional[Report]
+    steps: Tuple[str, ...]
+    warnings: Tuple[str, ...]
+
+    def __init__(
+        self, tensorflow: str, seed: int, report: Optional[Report], steps: List[str], warnings: List[str]
+    ) -> None:
+        values = {"tensorflow": tensorflow, "seed": seed, "report": report}
+        for name, value in {**values, "steps": tuple(steps), "warnings": tuple(warnings)}.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"an Activation says what was done: {name} cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an Activation says what was done: {name} cannot be removed")
+
+    def __str__(self) -> str:
+        lines = [f"TensorFlow {self.tensorflow} is activated, seed {self.seed}", *("  " + step for step in self.steps)]
+        return "\n".join(lines + ["  but " + warning for warning in self.warnings])
+
+
+def activate(
+    seed: Optional[int] = None,
+    path: Optional[Union[str, os.PathLike[str]]] = None,
+    policy: Optional[str] = None,
+    *,
+    locked: bool = True,
+    quiet: bool = False,
+) -> Activation:
+    """Verify the environment as `assert_locked()` does, and make TensorFlow deterministic by the recipe of its version.
+
+    Call it before `import tensorflow`, once a process: variables are set and unset as the lock and the recipe have
+    them, TensorFlow is imported, its threads are fixed to the lock's effective counts, op determinism is switched on,
+    and everything that the version draws from is seeded. Where the two differ the lock wins, and that is said. A
+    second call only seeds again.
+
+    Args:
+        seed: for Python's `random`, NumPy and TensorFlow; else `$ENVLOCK_SEED`, else 42.
+        path, policy: the lockfile and how closely to hold to it, as in `assert_locked()`.
+        locked: False does without a lockfile: nothing is verified, and threads are left as they are.
+        quiet: say nothing on stderr.
+
+    Returns:
+        What was done.
+
+    Raises:
+        EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it goes on, loudly; with
+            `off` no lockfile is looked at.
+        TooLateError: TensorFlow has read a variable, or done something, that would have to change; nothing was changed.
+        FactError: there is no TensorFlow here, or a step of its recipe fails.
+        UsageError: the seed is none.
+    """
+    number = _seed(seed)
+    mode = mode_of_process()
+    if mode == "off" and locked:
+        say("ENVLOCK_MODE=off: the environment is NOT verified")
+    lockfile = locate(path) if locked and mode != "off" else None
+    document: Dict[str, Any] = read_file(lockfile) if lockfile is not None else {"facts": {}}
+    host = Host()
+    version, recipe = _recipe(host)
+    wanted = variables.plan(os.environ, document["facts"], recipe.set, recipe.unset, _leave(host))
+    _refuse_if_late(host, wanted)
+    report = None
+    if lockfile is not None:
+        host.environ = wanted.environ
+        report = _verified(document, host, policy, lockfile, mode)
+    activation = Activation(version, number, report, *_carry_out(host, version, recipe, wanted, number))
+    if not quiet:
+        say(_line(activation))
+    _done.append(activation)
+    return activation
+
+
+def _seed(seed: Optional[int]) -> int:
+    given = os.environ.get("ENVLOCK_SEED") if seed is None else seed
+    if given is None or given == "":
+        return SEED
+    plain = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) <= 10
+    number = int(given) if plain else getattr(given, "__index__", lambda: -1)()
+    if isinstance(given, bool) or not 0 <= number <= MAX_SEED:
+        raise UsageError(f"the seed is {given!r}", hint=f"it must be a whole number from 0 to {MAX_SEED}")
+    return int(number)
+
+
+def _recipe(host: Host) -> Tuple[str, Recipe]:
+    facts = tensorflow.collect(host)
+    version = facts if facts is None or isinstance(facts, Unavailable) else facts["version"]
+    if version is None:
+        raise FactError("there is no TensorFlow to activate", hint="install it, or call envlock.assert_locked()")
+    if isinstance(version, Unavailable):
+        raise FactError(f"TensorFlow's version cannot be told: {version.reason}", hint="install one TensorFlow anew")
+    recipe = recipe_for(version)
+    if recipe is None:
+        raise FactError(f"TensorFlow's version is {version}, which is no version", hint="install TensorFlow anew")
+    return version, recipe
+
+
+def _leave(host: Host) -> List[str]:
+    """Return who has read its variables already: the loader, and NumPy with its libraries once it is imported."""
+    return ["loader"] + (["mkl", "numpy", "openblas"] if host.imported("numpy") else [])
+
+
+def _refuse_if_late(host: Host, wanted: Variables) -> None:
+    if not host.imported("tensorflow"):
+        return
+    problems = [
+        f"{name} {'must be unset' if value is None else 'must be ' + value} before it is imported ({why})"
+        for name, value, why in wanted.changes
+        if name not in additions.THREADS
+    ]
+    if not _done and threads.initialised(calls.tensorflow()):
+        problems.append("it has begun to work, so that its threads and what it has computed stay as they are")
+    if problems:
+        raise _too_late("; ".join(problems))
+
+
+def _too_late(problem: str) -> TooLateError:
+    message = f"envlock.activate() comes too late: TensorFlow is imported, and {problem}"
+    return TooLateError(message, hint=where_to_move())
+
+
+def _verified(document: Dict[str, Any], host: Host, policy: Optional[str], lockfile: str, mode: str) -> Report:
+    report = judge(document, snapshot(host), policy or os.environ.get("ENVLOCK_POLICY") or None)
+    if not report.match:
+        mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
+        if mode == "enforce":
+            raise mismatch
+        say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
+    return report
+
+
+def _carry_out(host: Host, version: str, recipe: Recipe, wanted: Variables, seed: int) -> Tuple[List[str], List[str]]:
+    """Do it; return the steps and the warnings."""
+    steps = []
+    imported = host.imported("tensorflow")
+    for name, value, why in wanted.changes:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+        if not imported:
+            additions.settled[name] = value
+        steps.append(f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}")
+    if additions.ADDED in wanted.environ:
+        os.environ[additions.ADDED] = wanted.environ[additions.ADDED]
+    counts = {name: int(wanted.environ[name]) for name in additions.THREADS if wanted.environ.get(name, "").isdigit()}
+    try:
+        tf = calls.tensorflow()
+        threads.pin(tf, counts)
+    except ImportError as error:
+        raise FactError(f"TensorFlow cannot be imported: {error}", hint="`envlock doctor` may tell why") from error
+    except RuntimeError as error:
+        raise _too_late(f"it keeps its threads: {error}") from None
+    steps += [f"fixed {name} to {count} threads" for name, count in counts.items()]
+    warnings = [
+        f"{name} stays {held}, as the lock has it: determinism needs it {'unset' if other is None else other}"
+        for name, held, other in wanted.kept
+    ]
+    for call in ([] if _done else _patch(recipe, warnings)) + recipe.calls + recipe.seeds:
+        _make(call, seed, version)
+        steps.append(f"called {calls.spelled(call, seed)}")
+    if not is_fixed(host):
+        warnings.append(
+            "PYTHONHASHSEED was not set when Python started: the order of sets differs (`envlock run` sets it)"
+        )
+    return steps, warnings
+
+
+def _patch(recipe: Recipe, warnings: List[str]) -> List[str]:
+    """Return the call that replaces operations, if this TensorFlow needs one and its package is installed."""
+    from importlib.util import find_spec
+
+    for call in recipe.patches:
+        if find_spec(call.partition(".")[0]) is not None:
+            return [call]
+    if recipe.patches:
+        warnings.append(f"{recipe.patches[0]} is not installed: without it the gradient of bias_add is noisy on a GPU")
+    return []
+
+
+def _make(call: str, seed: int, version: str) -> None:
+    try:
+        calls.make(call, seed)
+    except Exception as error:
+        told = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
+        raise FactError(
+            f"{calls.spelled(call, seed)}, which TensorFlow {version} needs, failed: {told}",
+            hint="`envlock doctor` may tell why",
+        ) from error
+
+
+def _line(activation: Activation) -> str:
+    told = f"TensorFlow {activation.tensorflow} is activated, seed {activation.seed}"
+    return "; ".join((told, *activation.warnings))
