@@ -109,12 +109,17 @@ def activate(
     host = Host()
     version, recipe = _recipe(host)
     wanted = variables.plan(os.environ, document["facts"], recipe.set, recipe.unset, _leave(host))
-    _refuse_if_late(host, wanted)
+    late = _lateness(host, wanted)
+    if late:
+        _refuse(late, mode)
     report = None
     if lockfile is not None:
         host.environ = wanted.environ
         report = _verified(document, host, policy, lockfile, mode)
-    activation = Activation(version, number, report, *_carry_out(host, version, recipe, wanted, number))
+    warnings = [f"it is too late: {problem}" for problem in late]
+    steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
+    warnings += _remarks(host, wanted)
+    activation = Activation(version, number, report, steps, warnings)
     if not quiet:
         say(_line(activation))
     _done.append(activation)
@@ -150,23 +155,27 @@ def _leave(host: Host) -> List[str]:
     return ["loader"] + (["mkl", "numpy", "openblas"] if host.imported("numpy") else [])
 
 
-def _refuse_if_late(host: Host, wanted: Variables) -> None:
+def _lateness(host: Host, wanted: Variables) -> List[str]:
+    """Return what can no longer be brought about in this process."""
     if not host.imported("tensorflow"):
-        return
+        return []
     problems = [
-        f"{name} {'must be unset' if value is None else 'must be ' + value} before it is imported ({why})"
+        f"{name} must be {'unset' if value is None else value} before it is imported ({why})"
         for name, value, why in wanted.changes
         if name not in additions.THREADS
     ]
     if not _done and threads.initialised(calls.tensorflow()):
         problems.append("it has begun to work, so that its threads and what it has computed stay as they are")
-    if problems:
-        raise _too_late("; ".join(problems))
+    return problems
 
 
-def _too_late(problem: str) -> TooLateError:
-    message = f"envlock.activate() comes too late: TensorFlow is imported, and {problem}"
-    return TooLateError(message, hint=where_to_move())
+def _refuse(late: List[str], mode: str) -> None:
+    error = TooLateError(
+        f"envlock.activate() comes too late: TensorFlow is imported, and {'; '.join(late)}", hint=where_to_move()
+    )
+    if mode == "enforce":
+        raise error
+    say(f"ENVLOCK_MODE={mode}: going on although {error}")
 
 
 def _verified(document: Dict[str, Any], host: Host, policy: Optional[str], lockfile: str, mode: str) -> Report:
@@ -179,41 +188,58 @@ def _verified(document: Dict[str, Any], host: Host, policy: Optional[str], lockf
     return report
 
 
-def _carry_out(host: Host, version: str, recipe: Recipe, wanted: Variables, seed: int) -> Tuple[List[str], List[str]]:
-    """Do it; return the steps and the warnings."""
-    steps = []
+def _set(host: Host, wanted: Variables) -> List[str]:
+    """Set and unset the variables; return a step for each but the threads'."""
     imported = host.imported("tensorflow")
-    for name, value, why in wanted.changes:
+    for name, value, _ in wanted.changes:
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
         if not imported:
             additions.settled[name] = value
-        steps.append(f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}")
+    os.environ.pop(additions.ADDED, None)
     if additions.ADDED in wanted.environ:
         os.environ[additions.ADDED] = wanted.environ[additions.ADDED]
-    counts = {name: int(wanted.environ[name]) for name in additions.THREADS if wanted.environ.get(name, "").isdigit()}
+    told = [change for change in wanted.changes if change[0] not in additions.THREADS]
+    return [f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}" for name, value, why in told]
+
+
+def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]:
+    """Import TensorFlow and fix its threads to the counts of the variables; return the steps."""
+    numbers = {name: wanted.environ.get(name, "") for name in additions.THREADS}
+    counts = {name: int(number) for name, number in numbers.items() if number.isascii() and number.isdigit()}
     try:
-        tf = calls.tensorflow()
-        threads.pin(tf, counts)
+        threads.fix(calls.tensorflow(), counts)
     except ImportError as error:
         raise FactError(f"TensorFlow cannot be imported: {error}", hint="`envlock doctor` may tell why") from error
     except RuntimeError as error:
-        raise _too_late(f"it keeps its threads: {error}") from None
-    steps += [f"fixed {name} to {count} threads" for name, count in counts.items()]
-    warnings = [
-        f"{name} stays {held}, as the lock has it: determinism needs it {'unset' if other is None else other}"
+        problem = f"it keeps its threads: {error}"
+        _refuse([problem], mode)
+        warnings.append(f"it is too late: {problem}")
+        return []
+    return [f"fixed {threads.SAID[name]} threads to {count}" for name, count in counts.items()]
+
+
+def _call(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[str]:
+    """Make the recipe's calls; return the steps."""
+    made = [*([] if _done else _patch(recipe, warnings)), *recipe.calls, *recipe.seeds]
+    for call in made:
+        _make(call, seed, version)
+    return [f"called {calls.spelled(call, seed)}" for call in made]
+
+
+def _remarks(host: Host, wanted: Variables) -> List[str]:
+    """Return what is not as determinism wants it, and stays so."""
+    remarks = [
+        f"{name} stays {held}, as the lock has it; determinism needs it {'unset' if other is None else other}"
         for name, held, other in wanted.kept
     ]
-    for call in ([] if _done else _patch(recipe, warnings)) + recipe.calls + recipe.seeds:
-        _make(call, seed, version)
-        steps.append(f"called {calls.spelled(call, seed)}")
     if not is_fixed(host):
-        warnings.append(
-            "PYTHONHASHSEED was not set when Python started: the order of sets differs (`envlock run` sets it)"
+        remarks.append(
+            "Python's hash seed is not fixed: sets change their order from run to run (`envlock run` fixes it)"
         )
-    return steps, warnings
+    return remarks
 
 
 def _patch(recipe: Recipe, warnings: List[str]) -> List[str]:

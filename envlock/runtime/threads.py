@@ -6,10 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
-_SETTERS = {
-    "TF_NUM_INTRAOP_THREADS": "intra_op_parallelism_threads",
-    "TF_NUM_INTEROP_THREADS": "inter_op_parallelism_threads",
-}
+SAID = {"TF_NUM_INTRAOP_THREADS": "intra-op", "TF_NUM_INTEROP_THREADS": "inter-op"}
 
 
 def initialised(tf: Any) -> bool:
@@ -30,7 +27,7 @@ def initialised(tf: Any) -> bool:
     return False
 
 
-def pin(tf: Any, counts: Dict[str, int]) -> None:
+def fix(tf: Any, counts: Dict[str, int]) -> None:
     """Fix the size of the pools, by variable as `additions.THREADS` names them.
 
     Raises:
@@ -38,7 +35,7 @@ def pin(tf: Any, counts: Dict[str, int]) -> None:
     """
     threading = _threading(tf)
     for name, count in counts.items() if threading is not None else ():
-        getattr(threading, "set_" + _SETTERS[name])(count)
+        getattr(threading, f"set_{SAID[name].replace('-', '_')}_parallelism_threads")(count)
 
 
 def _threading(tf: Any) -> Any:

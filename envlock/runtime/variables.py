@@ -57,7 +57,7 @@ def plan(
     locked = locked if isinstance(locked, dict) else {}
     after = locked_environ(environ, locked, leave)
     why = dict.fromkeys(locked, AS_LOCKED)
-    additions = {name: value for name, value in added(environ).items() if name not in locked}
+    additions = {name: value for name, value in added(environ).items() if not isinstance(locked.get(name), str)}
     kept: List[Tuple[str, str, Optional[str]]] = []
     for name, value in {**needed, **_counts(facts)}.items():
         if isinstance(locked.get(name), str):

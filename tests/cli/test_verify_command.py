@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envlock.cli.run import locked_environ
+from envlock.runtime.variables import locked_environ
 from tests.conftest import Command
 from tests.machines import distribution
 
