@@ -64,6 +64,10 @@ class Activation:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"an Activation says what was done: {name} cannot be removed")
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Let it travel from a worker process."""
+        return Activation, (self.tensorflow, self.seed, self.report, list(self.steps), list(self.warnings))
+
     def __str__(self) -> str:
         lines = [f"TensorFlow {self.tensorflow} is activated, seed {self.seed}", *("  " + step for step in self.steps)]
         return "\n".join(lines + ["  but " + warning for warning in self.warnings])
@@ -96,12 +100,14 @@ def activate(
     Raises:
         EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it goes on, loudly; with
             `off` no lockfile is looked at.
-        TooLateError: TensorFlow has read a variable, or done something, that would have to change; nothing was changed.
+        TooLateError: TensorFlow is imported, and has read a variable or begun something that would have to be otherwise.
         FactError: there is no TensorFlow here, or a step of its recipe fails.
-        UsageError: the seed is none.
+        UsageError: the seed is none, or a lockfile is named and not wanted.
     """
     number = _seed(seed)
     mode = mode_of_process()
+    if path is not None and not locked:
+        raise UsageError(f"the lockfile {path} is named, and `locked` is False", hint="leave one of them out")
     if mode == "off" and locked:
         say("ENVLOCK_MODE=off: the environment is NOT verified")
     lockfile = locate(path) if locked and mode != "off" else None
