@@ -23,7 +23,7 @@ settled: Dict[str, Optional[str]] = {}
 
 def added(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables that envlock has added and nobody has changed since."""
-    pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split()]
+    pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split() if "=" in entry]
     return {name: value for name, _, value in pairs if name in _possible() and environ.get(name) == value}
 
 
