@@ -100,7 +100,7 @@ def recipes_table() -> dict[str, object]:
     table = determinism.recipe_table()
     return {
         "always": table.always.set,
-        "patches": [patch.call for patch in table.patch],
+        "patches": [patch.model_dump(exclude={"source"}) for patch in table.patch],
         "nvidia": [{"since": numbers(row.since), "set": row.set} for row in table.nvidia],
         "recipes": [
             {**row.model_dump(exclude={"tensorflow", "sources", "remarks"}), **bounds(text)}

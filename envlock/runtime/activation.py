@@ -100,7 +100,7 @@ def activate(
     Raises:
         EnvironmentMismatch, LockfileError: as in `assert_locked()`. With `ENVLOCK_MODE=warn` it goes on, loudly; with
             `off` no lockfile is looked at.
-        TooLateError: TensorFlow is imported, and has read a variable or begun something that would have to be otherwise.
+        TooLateError: TensorFlow is imported, and has read or begun something that would have to be otherwise.
         FactError: there is no TensorFlow here, or a step of its recipe fails.
         UsageError: the seed is none, or a lockfile is named and not wanted.
     """
@@ -252,11 +252,12 @@ def _patch(recipe: Recipe, warnings: List[str]) -> List[str]:
     """Return the call that replaces operations, if this TensorFlow needs one and its package is installed."""
     from importlib.util import find_spec
 
-    for call in recipe.patches:
-        if find_spec(call.partition(".")[0]) is not None:
-            return [call]
+    for patch in recipe.patches:
+        if find_spec(patch["call"].partition(".")[0]) is not None:
+            return [patch["call"]]
     if recipe.patches:
-        warnings.append(f"{recipe.patches[0]} is not installed: without it the gradient of bias_add is noisy on a GPU")
+        package = recipe.patches[0]["package"]
+        warnings.append(f"{package} is not installed: without its patch the gradient of bias_add is noisy on a GPU")
     return []
 
 

@@ -6,6 +6,8 @@ it: their own functions are the only way to switch determinism on and to seed th
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
@@ -30,7 +32,7 @@ def spelled(call: str, seed: int) -> str:
 
 
 def make(call: str, seed: int) -> None:
-    """Make a call of a table.
+    """Make a call of a table. What it prints goes to stderr: stdout is the program's, and NVIDIA's patch talks.
 
     Raises:
         ImportError: its module is not there.
@@ -38,10 +40,11 @@ def make(call: str, seed: int) -> None:
     """
     words = call.partition("(")[0].split(".")
     function = _find([_MODULES.get(words[0], words[0]), *words[1:]])
-    if "{seed}" in call:
-        function(seed)
-    else:
-        function()
+    stdout, sys.stdout = sys.stdout, sys.stderr
+    try:
+        function(seed) if "{seed}" in call else function()
+    finally:
+        sys.stdout = stdout
 
 
 def _find(words: List[str]) -> Any:

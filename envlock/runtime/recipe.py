@@ -17,14 +17,14 @@ class Recipe:
         set: variables that it needs before it is imported.
         by_variable: variables that do what `calls` do, for who starts a program and cannot call.
         unset: variables that defeat it.
-        patches: calls that replace operations: the first whose package is installed; none where it needs none.
+        patches: packages that replace operations, with their calls: the first that is installed; none where not needed.
         calls: calls after its import.
         seeds: calls that seed what it draws from; `{seed}` stands for the number.
     """
 
     __slots__ = ("by_variable", "calls", "patches", "seeds", "set", "unset")
 
-    def __init__(self, row: Dict[str, Any], patches: List[str]) -> None:
+    def __init__(self, row: Dict[str, Any], patches: List[Dict[str, str]]) -> None:
         self.set: Dict[str, str] = row["set"]
         self.by_variable: Dict[str, str] = row["by_variable"]
         self.unset: List[str] = row["unset"]
