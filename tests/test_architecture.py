@@ -115,6 +115,22 @@ def test_the_runtime_half_is_the_standard_library_and_cheap(name: str) -> None:
     assert {other for other in others if name not in OWNERS.get(other, ())} == set()
 
 
+BY_NAME = {"envlock/runtime/calls.py": ["envlock.activate() imports TensorFlow and what its recipe calls"]}
+"""What of the runtime half imports modules by name, past the check of owners, and why."""
+
+
+def test_only_activation_imports_by_name() -> None:
+    calls = ("import_module", "__import__", "exec", "eval")
+    users = {
+        name
+        for name, tree in TREES.items()
+        if name.startswith("envlock/runtime/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls
+    }
+    assert users == set(BY_NAME)
+
+
 @pytest.mark.parametrize("package", OWNERS)
 def test_an_outside_package_is_imported_by_its_owner_only(package: str) -> None:
     importers = {
