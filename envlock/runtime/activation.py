@@ -106,12 +106,7 @@ def activate(
     """
     number = _seed(seed)
     mode = mode_of_process()
-    if path is not None and not locked:
-        raise UsageError(f"the lockfile {path} is named, and `locked` is False", hint="leave one of them out")
-    if mode == "off" and locked:
-        say("ENVLOCK_MODE=off: the environment is NOT verified")
-    lockfile = locate(path) if locked and mode != "off" else None
-    document: Dict[str, Any] = read_file(lockfile) if lockfile is not None else {"facts": {}}
+    lockfile, document = _lock(path, mode, locked=locked)
     host = Host()
     version, recipe = _recipe(host)
     wanted = variables.plan(os.environ, document["facts"], recipe.set, recipe.unset, _leave(host))
@@ -130,6 +125,21 @@ def activate(
         say(_line(activation))
     _done.append(activation)
     return activation
+
+
+def _lock(
+    path: Optional[Union[str, os.PathLike[str]]], mode: str, *, locked: bool
+) -> Tuple[Optional[str], Dict[str, Any]]:
+    """Return the lockfile and what it holds; where none is to be looked at, None and no facts."""
+    if path is not None and not locked:
+        raise UsageError(f"the lockfile {path} is named, and `locked` is False", hint="leave one of them out")
+    if not locked:
+        return None, {"facts": {}}
+    if mode == "off":
+        say("ENVLOCK_MODE=off: the environment is NOT verified")
+        return None, {"facts": {}}
+    lockfile = locate(path)
+    return lockfile, read_file(lockfile)
 
 
 def _seed(seed: Optional[int]) -> int:
