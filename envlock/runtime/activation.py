@@ -104,27 +104,20 @@ def activate(
         FactError: there is no TensorFlow here, or a step of its recipe fails.
         UsageError: the seed is none, or a lockfile is named and not wanted.
     """
-    number = _seed(seed)
-    mode = mode_of_process()
+    number, mode, host = _seed(seed), mode_of_process(), Host()
     lockfile, document = _lock(path, mode, locked=locked)
-    host = Host()
     version, recipe = _recipe(host)
     wanted = variables.plan(os.environ, document["facts"], recipe.set, recipe.unset, _leave(host))
     late = _lateness(host, wanted)
     if late:
         _refuse(late, mode)
-    report = None
-    if lockfile is not None:
-        host.environ = wanted.environ
-        report = _verified(document, host, policy, lockfile, mode)
+    report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
     warnings = [f"it is too late: {problem}" for problem in late]
     steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
-    warnings += _remarks(host, wanted)
-    activation = Activation(version, number, report, steps, warnings)
+    _done.append(Activation(version, number, report, steps, warnings + _remarks(host, wanted)))
     if not quiet:
-        say(_line(activation))
-    _done.append(activation)
-    return activation
+        say(_line(_done[-1]))
+    return _done[-1]
 
 
 def _lock(
@@ -194,7 +187,11 @@ def _refuse(late: List[str], mode: str) -> None:
     say(f"ENVLOCK_MODE={mode}: going on although {error}")
 
 
-def _verified(document: Dict[str, Any], host: Host, policy: Optional[str], lockfile: str, mode: str) -> Report:
+def _verified(
+    document: Dict[str, Any], host: Host, wanted: Variables, policy: Optional[str], lockfile: str, mode: str
+) -> Report:
+    """Judge the environment as it is to be; see `assert_locked()`."""
+    host.environ = wanted.environ
     report = judge(document, snapshot(host), policy or os.environ.get("ENVLOCK_POLICY") or None)
     if not report.match:
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
