@@ -5,6 +5,7 @@ envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
+docs/reference/advice.md      from tests/determinism/advice.toml
 README.md                     the help of each command, between its markers
 """
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import advice_page
 import determinism_page
 import lint_page
 
@@ -167,6 +169,7 @@ def outputs() -> dict[str, str]:
         "envlock/data/lockfile.schema.json": schema.text(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
+        "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),
