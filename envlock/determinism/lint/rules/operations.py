@@ -103,7 +103,7 @@ def _certain(module: Module, call: ast.Call, source: Source) -> bool:
     What changes images is mostly part of a data pipeline, which runs on the CPU; in a model or a step it is not.
     """
     if not (module.name(call.func) or "").startswith("tf.image."):
-        return source.id != "svd"  # from 2.11 on only matrices with one column
+        return True
     function = module.function_around(call)
     if function is None or getattr(function, "name", "") in ("call", "train_step", "build"):
         return True
@@ -126,6 +126,14 @@ def _nearest(module: Module, call: ast.Call, name: str) -> bool:
         given = argument(call, "interpolation", 2)
         return not has_star(call) and (given is None or constant(given) == "nearest")
     return True
+
+
+def _goes_on(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether the first result is kept: a gradient flows through the maxima, none through their places."""
+    parent = module.parent(call)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+    return not (isinstance(first, ast.Name) and first.id == "_")
 
 
 def _bilinear(module: Module, call: ast.Call, name: str) -> bool:
@@ -160,6 +168,7 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
     "resize-bilinear-backprop": _bilinear,
+    "max-pool-with-argmax-backprop": _goes_on,
     "bincount": _weighted,
     "bincount-weighted-cpu": _weighted,
     "fused-batch-norm-frozen-backprop": _frozen,
