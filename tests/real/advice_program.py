@@ -23,6 +23,8 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_IN
 import numpy as np
 import tensorflow as tf
 
+import envlock
+
 RUNS = 7
 Found = dict[str, Any]
 
@@ -228,6 +230,14 @@ def called() -> Found:
     }
 
 
+def activated() -> Found:
+    """All of it in one call, in the place of the texts' recipes."""
+    envlock.activate(42, locked=False, quiet=True)
+    first = train()
+    envlock.activate(42, locked=False, quiet=True)
+    return {"training, activate": same([first, train()]), "the switch by activate": clock()}
+
+
 def unseeded_and_switched() -> Found:
     tf.config.experimental.enable_op_determinism()
     try:
@@ -286,7 +296,7 @@ def train_digest() -> Any:
     return train().tobytes().hex()
 
 
-STATES: list[Callable[[], Found]] = [draws, trainings, sums, pipelines, compiled, named_only, called]
+STATES: list[Callable[[], Found]] = [draws, trainings, sums, pipelines, compiled, named_only, called, activated]
 STATES += [unseeded_and_switched, by_variable, by_both, too_late]
 
 

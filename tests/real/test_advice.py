@@ -12,12 +12,13 @@ from tests.conftest import Command
 from tests.determinism.advice import VERSIONS, claims
 
 PROGRAM = Path(__file__).with_name("advice_program.py")
+ROOT = Path(__file__).parents[2]
 SHOWN = [(claim.id, name, outcome) for claim in claims() for name, outcome in claim.shown.items()]
 
 
 def compare(python: Path, version: str, folder: Path) -> None:
     """Run all experiments in one process, and hold every outcome against the table."""
-    done = Command([str(python)], folder)(str(PROGRAM), timeout=400)
+    done = Command([str(python)], folder)(str(PROGRAM), environ={"PYTHONPATH": str(ROOT)}, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout)
     print(json.dumps(answer["numbers"]))
