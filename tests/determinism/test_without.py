@@ -1,4 +1,4 @@
-"""The line that takes a flag out of a variable, in a real shell: the rest stays, and nothing is left of blanks alone."""
+"""The line that takes a flag out of a variable, in a real shell: the rest stays, and no lone blank is left."""
 
 from __future__ import annotations
 
