@@ -31,7 +31,7 @@ class Layer:
         subprocess.run([str(below), "-m", "venv", "--without-pip", str(folder)], check=True)
         (self.site,) = (folder / "lib").glob("python3*/site-packages")
         (packages,) = (below.parent.parent / "lib").glob("python3*/site-packages")
-        (self.site / "below.pth").write_text(f"{packages}\n", encoding="utf-8")
+        (self.site / "below.pth").write_text(f"import site; site.addsitedir({str(packages)!r})\n", encoding="utf-8")
         pip = folder / "bin" / "pip"
         pip.write_text(PIP, encoding="utf-8")
         pip.chmod(0o755)
