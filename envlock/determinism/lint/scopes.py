@@ -112,7 +112,7 @@ class Index:
 def _children(node: ast.AST) -> list[ast.AST]:
     """Return the nodes below one, the last first, without operators and the like."""
     found: list[ast.AST] = []
-    for name in _fields(type(node)):
+    for name in _with_nodes(node._fields):
         value = getattr(node, name, None)
         if isinstance(value, list):
             found.extend([item for item in value if isinstance(item, ast.AST)])
@@ -123,9 +123,9 @@ def _children(node: ast.AST) -> list[ast.AST]:
 
 
 @cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+def _with_nodes(fields: tuple[str, ...]) -> tuple[str, ...]:
     """Return the fields of a type of node that can hold nodes."""
-    return tuple(name for name in kind._fields if name not in _WORDS)
+    return tuple(name for name in fields if name not in _WORDS)
 
 
 def _parameters(arguments: ast.arguments, scope: Scope) -> None:
