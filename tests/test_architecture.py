@@ -32,8 +32,12 @@ OWNERS = {
     "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
-    "tensorflow": ("envlock/determinism/dataset.py", "envlock/determinism/proof_program.py"),
-    "numpy": (),
+    "tensorflow": (
+        "envlock/determinism/dataset.py",
+        "envlock/determinism/proof_program.py",
+        "envlock/numerics/canary/battery.py",
+    ),
+    "numpy": ("envlock/numerics/canary/battery.py",),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -49,6 +53,7 @@ PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+    *(f"envlock/numerics/canary/{name}.py" for name in ("causes", "compare", "distance", "findings")),
 ]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 

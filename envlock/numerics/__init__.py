@@ -1,0 +1,1 @@
+"""Whether a machine computes the bits of another, and whether runs of a program compute the same."""
