@@ -30,7 +30,7 @@ from envlock.runtime.report import REPORT_VERSION
 
 ENVIRONMENT = "environment"
 DETERMINISM = {"on": True, "off": False, ENVIRONMENT: None}
-MOST = 4096
+MOST, DIGITS = 4096, 10
 
 UpdateOption = Annotated[bool, typer.Option("--update", help="Write the results into the lock.")]
 CheckOption = Annotated[
@@ -101,7 +101,11 @@ def _read(lock: str | None, *, needed: bool) -> tuple[str, dict[str, Any]]:
 def _pinned(threads: str | None, determinism: str | None) -> dict[str, Any]:
     """Return what was asked for on the command line, as fields of `Settings`."""
     pinned: dict[str, Any] = {}
-    if threads is not None and threads != ENVIRONMENT and not (threads.isascii() and threads.isdigit()):
+    if (
+        threads is not None
+        and threads != ENVIRONMENT
+        and not (threads.isascii() and threads.isdigit() and len(threads) < DIGITS)
+    ):
         raise UsageError(f"--threads takes a number or `{ENVIRONMENT}`, not `{threads}`", hint="--threads 2")
     if threads is not None:
         pinned["threads"] = None if threads == ENVIRONMENT else _number(int(threads))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+import struct
+from math import isnan, prod
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -10,7 +11,8 @@ from pydantic import Field, ValidationError, model_validator
 from envlock.lock.texts import Count, Sha256, Strict, Text, Version
 
 SAMPLES = 64
-_NUMBER = r"(nan|-?inf|-?0x[01](\.[0-9a-f]{1,13})?p[+-][0-9]{1,4})"
+_EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
+_NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"
 
 Sample = Annotated[str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")]
 """Values as hexadecimal numbers, which are exact, with a blank between them."""
@@ -61,6 +63,8 @@ class Operation(Strict):
             raise ValueError("it must have a type and a shape")
         if self.sample is not None and len(self.values) != min(self.size, SAMPLES):
             raise ValueError(f"its sample must have {min(self.size, SAMPLES)} values")
+        if self.dtype == "<f4" and not all(map(_is_float32, self.values)):
+            raise ValueError("its sample must consist of float32")
         return self
 
     @property
@@ -72,6 +76,13 @@ class Operation(Strict):
     def values(self) -> list[float]:
         """The sample as numbers."""
         return [] if self.sample is None else [float.fromhex(text) for text in self.sample.split(" ")]
+
+
+def _is_float32(value: float) -> bool:
+    try:
+        return isnan(value) or bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+    except OverflowError:
+        return False
 
 
 class Group(Strict):

@@ -80,8 +80,7 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
             found.versions[name] = versions
     if locked.battery != live.battery:
         reason = f"not comparable: the lock has battery {locked.battery} of operations, this envlock {live.battery}"
-        fix = "Make the canary again where the lock was made: `envlock canary --update`."
-        found.untold.append(Untold("numerics", reason, "another-battery", fix))
+        found.untold.append(Untold("numerics", reason, "another-battery", _AGAIN))
         return found
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
@@ -92,25 +91,27 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
 
 
 def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:
-    path = f"numerics.{name}"
+    path, device = f"numerics.{name}", locked.conditions.device
     if live is None:
-        reason = f"not comparable: there is no {locked.conditions.device} here"
-        fix = f"Compare on a machine with {locked.conditions.device}, or make the canary again here."
-        found.untold.append(Untold(path, reason, "no-device", fix))
+        fix = f"Compare on a machine with {device}, or make the canary again here: `envlock canary --update`."
+        found.untold.append(Untold(path, f"not comparable: there is no {device} here", "no-device", fix))
     elif locked.conditions != live.conditions:
         found.untold.append(_other_conditions(path, locked, live))
     elif locked.ended != live.ended:
-        was, now = locked.ended or "it computed", live.ended or "it computes"
-        what = f"TensorFlow dies of it ({now}); it computed when the lock was made"
-        if live.ended is None:
-            what = f"it computes; TensorFlow died of it when the lock was made ({was})"
-        elif locked.ended is not None:
-            what = f"TensorFlow dies of it by another end ({now}); it was {was} when the lock was made"
-        found.differences.append(Difference(name, None, was, now, what))
-    for operation, old in locked.operations.items():
-        new = None if live is None or locked.conditions != live.conditions else live.operations.get(operation)
-        if new is not None:
-            _compare_operation(found, name, operation, old, new)
+        found.differences.append(_other_end(name, locked.ended, live.ended))
+    else:
+        for operation, old in locked.operations.items():
+            _compare_operation(found, name, operation, old, live.operations.get(operation))
+
+
+def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
+    if locked is None:
+        what = f"TensorFlow dies of it ({live}); it computed when the lock was made"
+    elif live is None:
+        what = f"it computes; TensorFlow died of it when the lock was made ({locked})"
+    else:
+        what = f"TensorFlow dies of it ({live}); it was {locked} when the lock was made"
+    return Difference(group, None, locked or "computed", live or "computed", what)
 
 
 def _other_conditions(path: str, locked: Group, live: Group) -> Untold:
@@ -132,17 +133,22 @@ _CALLED = {
 _FLAGS = {"intra_op_threads": "--threads", "determinism": "--determinism"}
 
 
-def _compare_operation(found: Comparison, group: str, name: str, old: Operation, new: Operation) -> None:
+_AGAIN = "Make the canary again where the lock was made: `envlock canary --update`."
+
+
+def _compare_operation(found: Comparison, group: str, name: str, old: Operation, new: Operation | None) -> None:
     path = f"numerics.{group}.{name}"
     if old.unstable:
         found.unstable.append(path)
+    elif new is None:
+        found.untold.append(Untold(path, "it was not computed here", "not-computed", _AGAIN))
     elif new.unstable:
         reason = "it gives other bits from call to call here, and gave one result when the lock was made"
         found.untold.append(Untold(path, reason, "unstable", "Switch op determinism on, and look at the device."))
     elif new.failed is not None or old.failed is not None:
         if (old.failed is None) != (new.failed is None):
             reason = new.failed or "it failed when the lock was made, and computes here"
-            found.untold.append(Untold(path, reason, "failed", "Make the canary again: `envlock canary --update`."))
+            found.untold.append(Untold(path, reason, "failed", _AGAIN))
     elif old.sha256 == new.sha256:
         found.equal.append(path)
     else:

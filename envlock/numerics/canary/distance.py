@@ -53,7 +53,9 @@ class Distance:
         part = f"{self.differing} of {self.sampled} values{of} differ"
         if self.normwise is None or self.median_ulp is None:
             return f"{part}, some of them infinite or no number: {_CLASSES[self.kind]}"
-        return f"{part}, median {self.median_ulp:g} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
+        return (
+            f"{part}, median {_short(self.median_ulp)} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
+        )
 
 
 _CLASSES = {
