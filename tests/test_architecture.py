@@ -185,6 +185,7 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
                 "envlock/__init__.py",
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
+                "envlock/numerics/canary/battery.py",
             ],
         ),
         ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),
