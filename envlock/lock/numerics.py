@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.lock.texts import Count, Sha256, Strict, Text, Version
+from envlock.lock.texts import Count, Sha256, Strict, Text, Version, Word
 
 SAMPLES = 64
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
@@ -39,7 +39,7 @@ class Conditions(Strict):
 class Operation(Strict):
     """The result of an operation: its digest and a sample of its values.
 
-    In their place stands `unstable` where it differed from itself within one process, or `failed`, the error.
+    In their place stands `unstable` where it differed from itself within one process, or `failed`, the kind of error.
     The digest is that of type, shape and bytes. The sample is up to 64 values, evenly spaced.
     """
 
@@ -48,7 +48,7 @@ class Operation(Strict):
     sha256: Sha256 | None = None
     sample: Sample | None = None
     unstable: Literal[True] | None = None
-    failed: Text | None = None
+    failed: Word | None = None
 
     @model_validator(mode="after")
     def _one_of_three(self) -> Operation:

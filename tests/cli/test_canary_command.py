@@ -84,7 +84,7 @@ def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Comman
     threads = {OTHER: "conv_filter_gradient bias_gradient reduce batch_norm"}
     done = envlock("canary", "--python", python, environ=threads)
     assert (done.returncode, done.stderr) == (1, "")
-    said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: another order of the same sums"
+    said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
     assert done.stdout == (
         "does not match under policy strict: 4 results of the canary have other bits\n"
         f"  x numerics.cpu-eigen.bias_gradient: {said}\n"
@@ -118,7 +118,7 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "median_ulp": 1.0,
         "normwise": 1.0,
         "kind": "order",
-        "what": "1 of 1 values differ, median 1 ULP, 1 eps normwise: another order of the same sums",
+        "what": "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives",
     }
 
 
@@ -150,7 +150,8 @@ def test_verify_with_numerics(envlock: Command, python: str, locked: Path) -> No
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[:2] == [
         "does not match under policy strict: 1 result of the canary has other bits",
-        "  x numerics.numpy.np_dot: 1 of 1 values differ, median 1 ULP, 1 eps normwise: another order of the same sums",
+        "  x numerics.numpy.np_dot: 1 of 1 values differ, median 1 ULP, 1 eps normwise: "
+        "as another order of summation gives",
     ]
     assert envlock("verify", "--numerics", "--python", python, "-p", "functional", environ=other).returncode == 0
     for format in ("json", "github", "junit", "sarif"):  # noqa: A001 (the option's name)

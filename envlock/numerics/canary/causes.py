@@ -71,14 +71,22 @@ def _log(probability: float, *, seen: bool) -> float:
     return math.log(probability if seen else 1 - probability)
 
 
-def sentence(ranked: Sequence[Suspect]) -> str:
-    """Return the likeliest cause with its share, and the runner-up; one sentence."""
+def unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
+    """Return the operations that differ although the likeliest cause was never seen to change them, sorted."""
+    if not ranked:
+        return []
+    cause = ranked[0].cause
+    return sorted(sign for sign in signs if ":" not in sign and sign not in {*cause.always, *cause.often})
+
+
+def sentence(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
+    """Return the likeliest cause with its share, the runner-up, and what is `left` unexplained."""
     if not ranked:
         return "No cause of the table explains it."
     first = f"Likeliest of the known causes: {ranked[0].cause.title} ({_percent(ranked[0].share)})"
-    if len(ranked) == 1:
-        return f"{first}; no other comes near."
-    return f"{first}; next: {ranked[1].cause.title} ({_percent(ranked[1].share)})."
+    then = f"next: {ranked[1].cause.title} ({_percent(ranked[1].share)})" if len(ranked) > 1 else "no other comes near"
+    more = f" There is more to it, as it was not seen to change {', '.join(left)}." if left else ""
+    return f"{first}; {then}.{more}"
 
 
 def _percent(share: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from envlock.data.canary import Precision, canary_table
 from envlock.lock.numerics import Group, Numerics, Operation
-from envlock.numerics.canary.causes import Suspect, suspects
+from envlock.numerics.canary.causes import Suspect, suspects, unexplained
 from envlock.numerics.canary.distance import Distance, distance
 
 
@@ -56,6 +56,7 @@ class Comparison:
         unstable: paths of operations that differ from themselves on both sides, or in the lock; never compared.
         versions: `tensorflow` and `numpy`, where they differ: the lock's and the live one.
         suspects: the likeliest causes of the differences, likeliest first.
+        unexplained: operations that the first of them was never seen to change.
     """
 
     equal: list[str] = field(default_factory=list)
@@ -64,6 +65,7 @@ class Comparison:
     unstable: list[str] = field(default_factory=list)
     versions: dict[str, tuple[str, str]] = field(default_factory=dict)
     suspects: list[Suspect] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
 
     @property
     def match(self) -> bool:
@@ -87,6 +89,7 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
     if any(on_cpu(each.group) for each in found.differences):
         signs = _signs(found)
         found.suspects = suspects(signs, signs | _looked_at(found, locked), canary_table().cause)
+        found.unexplained = unexplained(found.suspects, signs)
     return found
 
 

@@ -47,10 +47,11 @@ class Distance:
 
     def sentence(self) -> str:
         """Return it for people, without a full stop."""
-        of = "" if self.sampled == self.size else f" sampled (of {self.size:,})"
+        whole = self.sampled == self.size
+        of, rest = ("", "") if whole else ("sampled ", f" ({self.size:,} in all)")
         if self.kind == "unseen":
-            return f"none of the {self.sampled} values{of} differs, so few do"
-        part = f"{self.differing} of {self.sampled} values{of} differ"
+            return f"none of {self.sampled} {of}values differs{rest}, so few do"
+        part = f"{self.differing} of {self.sampled} {of}values differ{rest}"
         if self.normwise is None or self.median_ulp is None:
             return f"{part}, some of them infinite or no number: {_CLASSES[self.kind]}"
         return (
@@ -59,9 +60,9 @@ class Distance:
 
 
 _CLASSES = {
-    "order": "another order of the same sums",
-    "between": "more than another order of sums, less than lower precision",
-    "precision": "lower precision or another algorithm",
+    "order": "as another order of summation gives",
+    "between": "more than another order of summation gives, less than lower precision",
+    "precision": "as lower precision or another algorithm gives",
 }
 
 

@@ -28,7 +28,7 @@ def _different(found: Comparison, policy: Policy) -> Iterator[Finding]:
         why, fix, source = row["why"], row["fix"], row["source"]
         if on_cpu(each.group) and found.suspects:
             cause = found.suspects[0].cause
-            why, fix, source = sentence(found.suspects), cause.fix, ", ".join(cause.sources)
+            why, fix, source = sentence(found.suspects, found.unexplained), cause.fix, ", ".join(cause.sources)
         yield Finding(
             each.path,
             rule=BITS,

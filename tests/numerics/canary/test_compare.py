@@ -68,6 +68,15 @@ def test_every_cause_of_the_table_was_measured() -> None:
     assert {cause for cause, _, _ in MEASURED} == {row.id for row in canary_table().cause}
 
 
+def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
+    found = compare(numerics(), live((*ISA, "np_dot"), died="bf16"))
+    assert (found.suspects[0].cause.id, found.unexplained) == ("isa-avx2", ["np_dot"])
+    assert sentence(found.suspects, found.unexplained) == (
+        "Likeliest of the known causes: oneDNN takes AVX2 on one side, AVX-512 on the other (more than 99 %); "
+        "no other comes near. There is more to it, as it was not seen to change np_dot."
+    )
+
+
 def test_equal_canaries() -> None:
     found = compare(numerics(), numerics())
     assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, 27, [], [], [])
@@ -133,9 +142,9 @@ def test_unstable_operations_are_never_compared() -> None:
 
 def test_an_operation_that_fails_on_one_side_cannot_be_told() -> None:
     broken = section()
-    broken["groups"]["cpu-eigen"]["operations"]["reduce"] = {"failed": "NotFoundError: no kernel"}
+    broken["groups"]["cpu-eigen"]["operations"]["reduce"] = {"failed": "NotFoundError"}
     model = Numerics.model_validate(broken)
-    assert [each.reason for each in compare(numerics(), model).untold] == ["NotFoundError: no kernel"]
+    assert [each.reason for each in compare(numerics(), model).untold] == ["NotFoundError"]
     assert len(compare(model, numerics()).untold) == 1
     assert compare(model, model).untold == []
 
@@ -218,7 +227,7 @@ def test_the_report() -> None:
     assert report(found, Policy()).to_text() == (
         "does not match under policy strict: 1 result of the canary has other bits\n"
         "  x numerics.xla.train_xla: 1 of 1 values differ, median 4,194,304 ULP, 4,194,304 eps normwise: "
-        "lower precision or another algorithm\n"
+        "as lower precision or another algorithm gives\n"
         "      why: Likeliest of the known causes: XLA compiles for other instructions or with other flags (97 %); "
         "next: op determinism on one side only (3 %).\n"
         "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as the lock has them.\n"
