@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
 README.md                     the help of each command, between its markers
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import canary_page
 import determinism_page
 import lint_page
 
@@ -179,6 +181,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/policies.md": policies_page(),
