@@ -20,9 +20,9 @@ SIGNS = f"""
 ## Causes
 
 A sign is an operation whose bits differ; `ended:` a group that ends the process on one side; `coarse:` a difference of
-1000 eps or more in a group; `version:` another version on the other side. Causes are ranked by naive Bayes: what a cause
-shows always has the probability {ALWAYS}, what it shows often {OFTEN}, anything else {NEVER}; none is likelier beforehand.
-The shares are among these causes only.
+1000 eps or more in a group; `version:` another version on the other side. Causes are ranked by naive Bayes, none
+likelier beforehand: a cause shows what it shows always with the probability {ALWAYS}, what it shows often with {OFTEN},
+anything else with {NEVER}. The shares are among these causes only.
 
 | cause | always | often | known from |
 |---|---|---|---|

@@ -19,6 +19,7 @@ from envlock.runtime.report import clean
 TIMEOUT = 300.0  # seconds a child: 5 are usual, most of them `import tensorflow`
 THREADS = 2
 """What the canary pins, so that machines with other numbers of processors compare."""
+MOST_CHILDREN = 20  # a device has five groups, each of which can end one
 _MARK = "envlock-canary:"
 CPU = "cpu"
 ENVIRONMENT = "environment"
@@ -110,20 +111,25 @@ def _grouped(heard: _Heard, settings: Settings, device: str) -> dict[str, Any]:
 def _on_device(python: Path | None, settings: Settings, device: str | int, program: str) -> _Heard:
     """Return all that can be computed on a device, in as many processes as it takes."""
     heard = _Heard()
-    while True:
+    for _ in range(MOST_CHILDREN):
         code, errors = _child(python, settings, device, program, heard)
-        if heard.begun is None and not heard.head:
+        if heard.begun is not None:
+            name, execution = heard.begun
+            heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(code)}
+            heard.begun = None
+        elif not _complete(heard):
+            when = "was complete" if heard.head or heard.groups else "began"
             raise FactError(
-                f"TensorFlow {_end_of(code)} before the canary began: {last_words(errors)}",
+                f"TensorFlow {_end_of(code)} before the canary {when}: {last_words(errors)}",
                 hint="`envlock doctor` tells which variable or flag it is",
             )
-        if heard.begun is None:
+        if _complete(heard):
             return heard
-        name, execution = heard.begun
-        heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(code)}
-        heard.begun = None
-        if heard.head and set(heard.head["groups"]) <= set(heard.groups):
-            return heard
+    raise FactError(f"the canary ended its process {MOST_CHILDREN} times", hint="`envlock doctor` may tell why")
+
+
+def _complete(heard: _Heard) -> bool:
+    return bool(heard.head) and set(heard.head["groups"]) <= set(heard.groups)
 
 
 def _child(

@@ -154,6 +154,21 @@ def test_an_operation_that_is_not_there_is_no_match() -> None:
     assert [(each.path, each.code) for each in found.untold] == [("numerics.cpu-eigen.reduce", "not-computed")]
 
 
+def test_bits_that_the_sample_does_not_show_differ_all_the_same() -> None:
+    other = section()
+    other["groups"]["xla"]["operations"]["train_xla"]["sha256"] = "1" * 64
+    (found,) = compare(numerics(), Numerics.model_validate(other)).differences
+    assert found.distance is not None
+    assert (found.path, found.distance.kind) == ("numerics.xla.train_xla", "unseen")
+
+
+def test_where_nothing_could_be_compared_nothing_matches() -> None:
+    dead = section()
+    dead["groups"] = {"bf16": {"conditions": conditions("bf16"), "operations": {}, "ended": "signal 4 (SIGILL)"}}
+    found = compare(Numerics.model_validate(dead), Numerics.model_validate(dead))
+    assert (found.match, found.differences, found.untold, notes(found)) == (False, [], [], [])
+
+
 def test_a_group_that_dies_on_both_sides_alike_is_equal() -> None:
     assert compare(live((), died="bf16"), live((), died="bf16")).match
     found = compare(live((), died="bf16"), numerics())

@@ -113,6 +113,22 @@ def test_one_that_dies_before_it_begins() -> None:
     assert caught.value.hint == "`envlock doctor` tells which variable or flag it is"
 
 
+def test_one_that_dies_between_its_groups() -> None:
+    with pytest.raises(FactError) as caught:
+        compute(None, Settings(), program=program({"head": HEAD}, group("xla", "xla"), ending="os._exit(9)"))
+    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: it said nothing"
+    once = 'if "xla" in asked["skip"]: os._exit(9)\n' + program({"head": HEAD}, begin("xla"), ending="os._exit(3)")
+    with pytest.raises(FactError) as caught:  # the second child has not begun, and xla is not what it died of
+        compute(None, Settings(), program=f"import json, os, sys\nasked = json.loads(sys.argv[1])\n{once}")
+    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: it said nothing"
+
+
+def test_one_that_dies_of_the_same_group_for_ever() -> None:
+    with pytest.raises(FactError) as caught:
+        compute(None, Settings(), program=program({"head": HEAD}, begin("xla"), ending="os._exit(3)"))
+    assert caught.value.message == "the canary ended its process 20 times"
+
+
 def test_the_pins_are_handed_over_and_each_visible_gpu_has_a_child_of_its_own() -> None:
     code = f"""
 def say(value): print({MARK!r} + json.dumps(value), flush=True)
@@ -143,7 +159,7 @@ if here:
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(None, None), Settings(8, False)])
 def test_the_settings_are_told_from_the_header(settings: Settings) -> None:
-    found = compute(None, settings, program=program({"head": HEAD}, group("xla", "xla"))).numerics
+    found = compute(None, settings, program=program({"head": HEAD}, group("xla", "xla"), group("bf16"))).numerics
     assert Settings.of(found.groups["xla"].conditions) == settings
 
 
@@ -159,7 +175,7 @@ def test_the_settings_are_told_from_the_header(settings: Settings) -> None:
 )
 def test_an_answer_that_is_none_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(FactError) as caught:
-        compute(None, Settings(), program=program({"head": HEAD}, said))
+        compute(None, Settings(), program=program({"head": HEAD}, said, group("bf16")))
     assert caught.value.message.startswith("the canary's answer is not valid: `groups.xla.")
     assert caught.value.message.isprintable()
 
