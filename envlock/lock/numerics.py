@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.lock.texts import Count, Sha256, Strict, Text, Version, Word
+from envlock.lock.texts import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
@@ -18,6 +18,14 @@ Sample = Annotated[str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_
 """Values as hexadecimal numbers, which are exact, with a blank between them."""
 OperationName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 GroupName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+DeviceName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.()/+-]*$")]
+Ending = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern=r"^(signal [0-9]{1,3}( \(SIG[A-Z0-9+]+\))?|exit code [0-9]{1,3}|no answer within [0-9.]{1,8} s)$",
+    ),
+]
 Threads = Annotated[int, Field(ge=1, le=4096)] | Literal["environment"]
 
 
@@ -27,7 +35,7 @@ class Conditions(Strict):
     Results compare only where all of this is equal. What is left to the environment is what is being compared.
     """
 
-    device: Text
+    device: DeviceName
     execution: Literal["eager", "graph", "xla", "library"]
     intra_op_threads: Threads
     inter_op_threads: Threads
@@ -93,7 +101,7 @@ class Group(Strict):
 
     conditions: Conditions
     operations: Annotated[dict[OperationName, Operation], Field(max_length=200)]
-    ended: Text | None = None
+    ended: Ending | None = None
 
 
 class Numerics(Strict):

@@ -52,6 +52,15 @@ def changed(**operation: Any) -> dict[str, Any]:
     )
 
 
+HEADS: list[dict[str, Any]] = [
+    {"intra_op_threads": 0},
+    {"intra_op_threads": "many"},
+    {"intra_op_threads": True},
+    {"determinism": True},
+    {"execution": "wild"},
+    *({"device": value} for value in ("\x1b[2J", "a\u202eb", "$(x)", "", " ", "x" * 129)),
+    {"onednn": "on"},
+]
 BROKEN: list[dict[str, Any]] = [
     *(document(numerics={**section(), "groups": {name: section()["groups"]["xla"]}}) for name in HOSTILE),
     *(
@@ -88,15 +97,11 @@ BROKEN: list[dict[str, Any]] = [
     document(numerics={**section(), "more": 1}),
     *(
         document(numerics={**section(), "groups": {"xla": {"conditions": conditions("xla", **head), "operations": {}}}})
-        for head in (
-            {"intra_op_threads": 0},
-            {"intra_op_threads": "many"},
-            {"intra_op_threads": True},
-            {"determinism": True},
-            {"execution": "wild"},
-            {"device": "\x1b[2J"},
-            {"onednn": "on"},
-        )
+        for head in HEADS
+    ),
+    *(
+        document(numerics={**section(), "groups": {"xla": {**section()["groups"]["xla"], "ended": value}}})
+        for value in ("", "killed", "signal 11 (SIGSEGV)\n", "signal 11 (\u202eSIG)", "exit code -1", "signal 1111")
     ),
     document(numerics=[]),
     document(numerics=None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
         names = on_gpu.head["devices"]
         if number >= len(names):
             break
-        groups.update(_grouped(on_gpu, settings, names[number]))
+        groups.update(_grouped(on_gpu, settings, re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", names[number])))
         number += 1
     head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
     try:

@@ -133,7 +133,7 @@ def test_the_pins_are_handed_over_and_each_visible_gpu_has_a_child_of_its_own() 
     code = f"""
 def say(value): print({MARK!r} + json.dumps(value), flush=True)
 device = asked["device"]
-names = [] if device == "cpu" else ["NVIDIA A100", "NVIDIA T4"]
+names = [] if device == "cpu" else ["NVIDIA A100", "NVIDIA T4\\x1b[1m"]
 group = "bf16" if device == "cpu" else "gpu-" + str(device)
 here = device == "cpu" or device < 2
 versions = {{"battery": 1, "tensorflow": "2.21.0", "numpy": "2.4.6"}}
@@ -147,7 +147,7 @@ if here:
     assert {name: each.conditions.device for name, each in found.groups.items()} == {
         "bf16": "cpu",
         "gpu-0": "NVIDIA A100",
-        "gpu-1": "NVIDIA T4",
+        "gpu-1": "NVIDIA T4__1m",
     }
     assert {each.operations["matmul"].failed for each in found.groups.values()} == {"4-4-False"}
     head = found.groups["gpu-1"].conditions
