@@ -1,1 +1,1 @@
-"""Whether a machine computes the bits of another, and whether runs of a program compute the same."""
+"""What a machine computes, told by its bits: repeated runs and their distances."""

@@ -251,7 +251,7 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
         (["--update"], 3, "error: no envlock.lock in "),
         (["--check"], 3, "error: no envlock.lock in "),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
-        ([], 4, "error: the canary cannot be computed: ModuleNotFoundError: No module named 'numpy'\n"),
+        ([], 4, "error: the canary cannot be computed: ModuleNotFoundError: No module named '"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -189,5 +189,6 @@ def test_no_such_interpreter(tmp_path: Path) -> None:
 def test_the_battery_itself_says_when_there_is_nothing_to_compute_with() -> None:
     with pytest.raises(FactError) as caught:
         compute(Path(sys.executable), Settings())
-    assert caught.value.message == ("the canary cannot be computed: ModuleNotFoundError: No module named 'numpy'")
+    missing = "the canary cannot be computed: ModuleNotFoundError: No module named "
+    assert caught.value.message in (f"{missing}'numpy'", f"{missing}'tensorflow'")  # a plotting library brings NumPy
     assert caught.value.hint == "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
