@@ -24,6 +24,7 @@ OFF = ("conv_input_gradient", "conv_filter_gradient", "depthwise", "batch_norm",
 
 MEASURED: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
     ("threads", THREADS, {}),
+    ("threads", (*THREADS, "depthwise"), {}),
     ("onednn-off", OFF, {}),
     ("isa-avx2", ISA, {}),
     ("isa-avx2", ISA, {"died": "bf16"}),
