@@ -120,6 +120,23 @@ def test_the_runtime_half_is_the_standard_library_and_cheap(name: str) -> None:
     assert {other for other in others if name not in OWNERS.get(other, ())} == set()
 
 
+BY_NAME = {
+    "envlock/runtime/calls.py": {"'tensorflow'", "words[0]", "'.'.join(words[:number + 1])"},  # a recipe's own calls
+    "envlock/runtime/strict_json.py": {"'json.decoder'"},
+}
+"""What the runtime half imports by name, past the check of owners: nowhere else may it import TensorFlow."""
+
+
+def test_only_activation_imports_by_name() -> None:
+    calls = ("import_module", "__import__", "exec", "eval")
+    found: dict[str, set[str]] = {}
+    for name, tree in TREES.items():
+        for node in ast.walk(tree) if name.startswith("envlock/runtime/") else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls:
+                found.setdefault(name, set()).add(ast.unparse(node.args[0]))
+    assert found == BY_NAME
+
+
 @pytest.mark.parametrize("package", OWNERS)
 def test_an_outside_package_is_imported_by_its_owner_only(package: str) -> None:
     importers = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from envlock.data.determinism import holds, recipe_for
+from envlock.data.determinism import holds, recipe_for, recipe_table
 from envlock.determinism.lint.finding import Hit
 from envlock.determinism.lint.module import Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS, TRAINING_NAMES
@@ -74,5 +74,6 @@ def recipe(version: str) -> str:
     row = recipe_for(version)
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())
     steps = [f"set {sets} before the process starts"] if sets else []
-    steps += [f"call {call}" for call in (*row.calls, *row.patch)]
+    patches = [recipe_table().patch[0].call] if row.patched else []
+    steps += [f"call {call}" for call in (*row.calls, *patches)]
     return f"In TensorFlow {version}: {', and '.join(steps) or 'there is no switch'}."
