@@ -48,6 +48,7 @@ OWNERS = {
     "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
+    "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
