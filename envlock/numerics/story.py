@@ -75,19 +75,19 @@ class Story:
                     yield from _matrix(found[id(quantity)], [run.label for run in self.runs])
 
     def _verdict(self) -> Iterator[Line]:
-        steps = _count(len(comparison.steps(self.runs)), "step")
+        number = len(comparison.steps(self.runs))
         if len(self.runs) < 2:
             yield "error", f"nothing to compare: {_count(len(self.runs), 'run')} came to an end"
         elif self.first is None:
-            yield "plain", f"the same bits in {_count(len(self.runs), 'run')}, at every one of {steps}"
+            where = "1 step" if number == 1 else f"all {number} steps"
+            yield "plain", f"the same bits in {_count(len(self.runs), 'run')}, at {where}"
         else:
             groups = comparison.groups(self.runs)
             yield "title", f"not the same: {_count(len(self.runs), 'run')} gave {len(groups)} different results"
             names = [clean(name) for name in self.first.differing]
-            inside = (
-                f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})" if names != [self.first.name] else ""
-            )
-            yield "error", f"  x first at step {self.first.step} of {steps}, in {clean(self.first.name)}{inside}"
+            some = f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+            inside = some if names != [self.first.name] else ""
+            yield "error", f"  x first at step {self.first.step} (of {number}), in {clean(self.first.name)}{inside}"
             if len(groups) < len(self.runs):
                 alike = "; ".join(_labels(group) for group in groups if len(group) > 1)
                 yield "note", f"      alike: {alike}"

@@ -97,9 +97,7 @@ def png(heatmaps: Sequence[Heatmap]) -> bytes:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.figure import Figure
 
-    colors = LinearSegmentedColormap.from_list("distances", list(COLORS))
-    colors.set_bad("#ffffff")
-    colors.set_over(COLORS[-1])
+    colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(bad="#ffffff", over=COLORS[-1])
     figure = Figure(figsize=(7, 6 * max(len(heatmaps), 1)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(max(len(heatmaps), 1), 1, squeeze=False)[:, 0]
