@@ -84,4 +84,4 @@ def repeat(
         told = repeating.tell(made, step or [], python, quiet=quiet)
     repeating.write(told, html, png)
     repeating.show(told, format)
-    raise typer.Exit(repeating.code(told, saved=save is not None))
+    raise typer.Exit(repeating.code(told))

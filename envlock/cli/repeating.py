@@ -175,14 +175,14 @@ def show(story: Story, format: str) -> None:  # noqa: A002 (the option's name)
     emit(dump(story.to_json()) if format == "json" else paint(story.lines(), color=color()))
 
 
-def code(story: Story, *, saved: bool) -> int:
-    """Return the exit code: 0 for runs that are the same, or a single one that was to be saved.
+def code(story: Story) -> int:
+    """Return the exit code.
 
     Raises:
         FactError: too few runs came to an end to be compared.
     """
     if story.interrupted:
         return INTERRUPTED
-    if len(story.runs) < 2 and not (saved and story.wanted == len(story.runs) == 1):
+    if len(story.runs) < 2 and not story.alone:
         raise FactError("too few runs came to an end to be compared", hint="--output shows what the script says")
-    return 0 if story.match or story.wanted == 1 else 1
+    return 0 if story.match else 1

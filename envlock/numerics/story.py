@@ -53,8 +53,13 @@ class Story:
 
     @property
     def match(self) -> bool:
-        """Whether all runs came to their end with the same bits."""
-        return self.first is None and not self.failed and len(self.runs) > 1
+        """Whether all runs came to their end with the same bits; a single one that was wanted does, too."""
+        return self.first is None and not self.failed and (len(self.runs) > 1 or self.alone)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one run was wanted, to be kept for later, and came to its end."""
+        return len(self.runs) == self.wanted == 1
 
     def lines(self) -> Iterator[Line]:
         """Yield (style, text): the verdict, then a matrix for each quantity that differs."""
@@ -76,7 +81,9 @@ class Story:
 
     def _verdict(self) -> Iterator[Line]:
         number = len(comparison.steps(self.runs))
-        if len(self.runs) < 2:
+        if self.alone:
+            yield "plain", "1 run, and nothing yet to compare it with"
+        elif len(self.runs) < 2:
             yield "error", f"nothing to compare: {_count(len(self.runs), 'run')} came to an end"
         elif self.first is None:
             where = "1 step" if number == 1 else f"all {number} steps"

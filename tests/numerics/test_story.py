@@ -84,6 +84,12 @@ def test_ctrl_c_leaves_what_is_finished() -> None:
     assert (told.match, told.to_json()["not_made"], told.to_json()["interrupted"]) == (False, 6, True)
 
 
+def test_one_run_that_was_to_be_kept() -> None:
+    told = story([run("0", {"loss": 1})])
+    assert (told.match, text(told)) == (True, "1 run, and nothing yet to compare it with")
+    assert not story([run("0", {"loss": 1})], wanted=2).match
+
+
 def test_numbers_that_are_none() -> None:
     runs = [run(str(n), {"w": n}) for n in range(3)]
     (quantity,) = comparison.at(runs, 0)
