@@ -28,7 +28,10 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint")
+COMMANDS = (
+    *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
+    *("repeat",),
+)
 
 
 def compact(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import FormatOption, PythonOption, QuietOption, one_of
+from envlock.cli.options import FormatOption, QuietOption, one_of
 
 
 def repeat(
@@ -26,10 +26,20 @@ def repeat(
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Set all seeds to this before each run: Python, NumPy, TensorFlow, Keras.", show_default=False
+            help="Set all seeds to this before each run: Python, NumPy, TensorFlow, Keras.",
+            min=0,
+            max=2**32 - 1,
+            show_default=False,
         ),
     ] = None,
-    python: PythonOption = None,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="ENVLOCK_PYTHON",
+            help="Run with this interpreter; envlock need not be installed there.",
+            show_default=False,
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Keep the results in this new folder, to compare.", show_default=False)
     ] = None,
