@@ -25,6 +25,13 @@ PARTS = 64_000_000
 Cells = list[list[float | None]]
 """Run by run; None: there is no distance between these two."""
 
+_FAILED = {
+    "numpy": UsageError(
+        "distances need numpy, which the interpreter has not", hint="name one that has: --python .venv/bin/python"
+    ),
+    "damaged": UsageError("the saved arrays are damaged: some are cut off", hint="run again, with --save"),
+}
+
 MEASURES = ("sum", "max", "norm")
 
 
@@ -56,7 +63,7 @@ def matrices(
     """Return the matrix of every quantity; the arrays lie in one of the folders. `advance` gets the bytes read.
 
     Raises:
-        UsageError: the interpreter cannot be run, or has no numpy.
+        UsageError: the interpreter cannot be run, or has no numpy, or an array is damaged.
         FactError: it died.
     """
     jobs = [[_jobs(member) for member in zip(*quantity.values, strict=True)] for quantity in quantities]
@@ -107,8 +114,7 @@ def _lines(child: subprocess.Popen[bytes], advance: Callable[[int], None]) -> It
             if "read" in line:
                 advance(line["read"])
             elif "failed" in line:
-                hint = "name one that has: --python .venv/bin/python"
-                raise UsageError("distances need numpy, which the interpreter has not", hint=hint)
+                raise _FAILED[line["failed"]]
             else:
                 yield line
 

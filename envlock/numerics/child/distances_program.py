@@ -1,7 +1,8 @@
 """How far arrays are from each other, pair by pair, read in parts: memory does not grow with their size.
 
     main(): asked for {"folders": [...], "parts": BYTES, "jobs": [{"kind": "float32", "digests": [...]}]}
-            prints a line of JSON for each job, and {"read": BYTES} now and then; {"failed": "numpy"} where it is not
+            prints a line of JSON for each job, and {"read": BYTES} now and then; {"failed": "numpy"} where it is not, {"failed": "damaged"} for
+            arrays that are not of one size
 
 Of two values that are both NaN the distance is 0, of a NaN and a number it is infinite.
 """
@@ -32,7 +33,9 @@ def main() -> None:
         found = [_path(digest, asked["folders"]) for digest in job["digests"]]
         paths = [path for path in found if path is not None]
         answer: Dict[str, Any] = {"kept": len(paths) == len(found)}
-        if answer["kept"]:
+        if len({os.path.getsize(path) for path in paths}) > 1:  # one that is cut off
+            answer = {"failed": "damaged"}
+        elif answer["kept"]:
             answer["distances"] = distances(job["kind"], paths, asked["parts"], _tell)
         print(json.dumps(answer), flush=True)  # noqa: T201
 
