@@ -10,66 +10,77 @@ import typer
 from envlock.cli.options import FormatOption, QuietOption, one_of
 
 
+ScriptArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="SCRIPT[:FUNCTION]", help="What to run: a script, or a function of it.", show_default=False),
+]
+ArgsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS...", help="For the script; options after --.", show_default=False)
+]
+RunsOption = Annotated[int, typer.Option("--runs", "-n", help="How often.", min=1)]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Each run in a process of its own.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Set all seeds to this before each run: Python, NumPy, TensorFlow, Keras.",
+        min=0,
+        max=2**32 - 1,
+        show_default=False,
+    ),
+]
+RunsPythonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        envvar="ENVLOCK_PYTHON",
+        help="Run with this interpreter; envlock need not be installed there.",
+        show_default=False,
+    ),
+]
+SaveOption = Annotated[
+    Path | None, typer.Option(help="Keep the results in this new folder, to compare.", show_default=False)
+]
+CompareOption = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(metavar="A B", help="Run nothing: compare two folders that --save wrote.", show_default=False),
+]
+StepOption = Annotated[
+    list[int] | None,
+    typer.Option(help="Show this step (may be repeated). Default: the first that differs, and the last."),
+]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write the matrices as a page.", show_default=False)]
+PngOption = Annotated[
+    Path | None, typer.Option(help="Write them as a picture (needs tf-envlock[plots]).", show_default=False)
+]
+DiskOption = Annotated[
+    float, typer.Option(metavar="GB", help="Keep at most so much; of what comes then only hashes.", min=0)
+]
+OutputOption = Annotated[bool, typer.Option("--output", help="Let the script's own output through, on stderr.")]
+
+
 def repeat(
-    script: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCRIPT[:FUNCTION]", help="What to run: a script, or a function of it.", show_default=False
-        ),
-    ] = None,
-    args: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGS...", help="For the script; options after --.", show_default=False),
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", "-n", help="How often.", min=1)] = 7,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Each run in a process of its own.")] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Set all seeds to this before each run: Python, NumPy, TensorFlow, Keras.",
-            min=0,
-            max=2**32 - 1,
-            show_default=False,
-        ),
-    ] = None,
-    python: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="ENVLOCK_PYTHON",
-            help="Run with this interpreter; envlock need not be installed there.",
-            show_default=False,
-        ),
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Keep the results in this new folder, to compare.", show_default=False)
-    ] = None,
-    compare: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="A B", help="Run nothing: compare two folders that --save wrote.", show_default=False),
-    ] = None,
-    step: Annotated[
-        list[int] | None,
-        typer.Option(help="Show this step (may be repeated). Default: the first that differs, and the last."),
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the matrices as a page.", show_default=False)] = None,
-    png: Annotated[
-        Path | None, typer.Option(help="Write them as a picture (needs tf-envlock[plots]).", show_default=False)
-    ] = None,
-    disk: Annotated[
-        float, typer.Option(metavar="GB", help="Keep at most so much; of what comes then only hashes.", min=0)
-    ] = 8.0,
-    output: Annotated[bool, typer.Option("--output", help="Let the script's own output through, on stderr.")] = False,
+    script: ScriptArgument = None,
+    args: ArgsArgument = None,
+    runs: RunsOption = 7,
+    fresh: FreshOption = False,
+    seed: SeedOption = None,
+    python: RunsPythonOption = None,
+    save: SaveOption = None,
+    compare: CompareOption = None,
+    step: StepOption = None,
+    html: HtmlOption = None,
+    png: PngOption = None,
+    disk: DiskOption = 8.0,
+    output: OutputOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
     """Do runs give the same bits? Run a training several times, and print how far every run is from every other.
 
-    Exit 0: the same bits in all runs, 1: not, or a run failed, 4: too few runs came to an end; 130: Ctrl-C, after the
-    matrices of the runs that are finished.
+    Exit 0: the same bits in all runs, 1: not, or a run failed, 4: too few came to an end, 130: Ctrl-C.
 
-    FUNCTION takes nothing, or `seed`, and returns a dict of named arrays, or yields one each step, or returns a Keras
-    (model, data) or (model, data, fit_arguments). A SCRIPT alone is run as it is, and calls
-    envlock.record(loss=..., weights=...) at every step.
+    FUNCTION returns a dict of named arrays, or yields one each step, or returns a Keras (model, data) or
+    (model, data, fit_arguments). A SCRIPT alone calls envlock.record(loss=..., weights=...) at every step.
 
     \b
     Examples:
