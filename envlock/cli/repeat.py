@@ -9,7 +9,6 @@ import typer
 
 from envlock.cli.options import FormatOption, QuietOption, one_of
 
-
 ScriptArgument = Annotated[
     str | None,
     typer.Argument(metavar="SCRIPT[:FUNCTION]", help="What to run: a script, or a function of it.", show_default=False),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from envlock import __version__
 from envlock.numerics import processes
@@ -63,8 +64,7 @@ def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: 
     interrupted = False
     try:
         for some in [[number] for number in numbers] if plan.fresh else [numbers]:
-            _run(plan, some, folder, advance)
-            if read(folder).unusable is not None:
+            if not _run(plan, some, folder, advance):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -73,8 +73,11 @@ def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: 
     return results, interrupted
 
 
-def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]) -> None:
-    """Let one process do some of the runs; where it dies, write down which run that was and its last words."""
+def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]) -> bool:
+    """Let one process do some of the runs, and return whether there is a point in others.
+
+    Where it dies, which run that was and its last words are written down.
+    """
     asked = {
         "folder": str(folder),
         "script": str(plan.target.script),
@@ -93,39 +96,42 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
             PROGRAM, asked, python=plan.python, output=output, errors=subprocess.STDOUT, environ=environ
         )
         try:
-            _watch(child, folder, advance)
+            ends = _watch(child, folder, advance)
         finally:
             processes.end(child)
-    _bury(child.returncode, numbers, folder)
+    if any("unusable" in line for line in ends):
+        return False
+    _bury(child.returncode, [number for number in numbers if number not in {line["run"] for line in ends}], folder)
+    return True
 
 
-def _watch(child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]) -> None:
-    """Wait for the child, and tell how many runs are over."""
+def _watch(child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]) -> list[dict[str, Any]]:
+    """Wait for the child, tell how many runs are over, and return the lines of the log that say how."""
+    ends: list[dict[str, Any]] = []
     with (folder / LOG).open("rb") as log:
         log.seek(0, os.SEEK_END)
-        running = True
+        rest, running = b"", True
         while running:
             try:
                 child.wait(LOOK)
                 running = False
             except subprocess.TimeoutExpired:
                 pass
-            ended = log.read().count(b'"end": "')
-            if ended:
-                advance(ended)
+            *lines, rest = (rest + log.read()).split(b"\n")
+            found = [json.loads(line) for line in lines if b'"end": "' in line or line.startswith(b'{"unusable"')]
+            ends += found
+            if found:
+                advance(len(found))
+    return ends
 
 
-def _bury(code: int | None, numbers: list[int], folder: Path) -> None:
+def _bury(code: int | None, missing: list[int], folder: Path) -> None:
     """Write down the run in which the process died, if it did."""
-    if code == 0:
-        return
-    ended = {run.label for run in read(folder).runs if run.end is not None}
-    died = next((number for number in numbers if str(number) not in ended), None)
-    if died is None:
+    if code == 0 or not missing:
         return
     words = _last_words(folder.with_name(OUTPUT))
     message = processes.ending(code or 0) + (f"; its last words: {words}" if words else "")
-    _append(folder, {"run": died, "end": "failed", "message": message})
+    _append(folder, {"run": missing[0], "end": "failed", "message": message})
 
 
 def _last_words(output: Path) -> str:
