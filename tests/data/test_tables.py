@@ -1,9 +1,7 @@
-"""The tables: valid, sorted, sourced; what is generated from them is up to date; what each tier lets through."""
+"""The tables: valid, sorted, sourced; what each tier lets through."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -173,10 +171,3 @@ def test_no_evidence_is_unused(name: str) -> None:
 
 def test_the_names_of_the_runtime_tables_are_these() -> None:
     assert sorted(file.stem for file in Path(FOLDER).glob("*.json")) == sorted([*{*TABLES} - AUTHORING, "policies"])
-
-
-def test_what_is_generated_is_up_to_date() -> None:
-    argv = [sys.executable, "tools/generate.py", "--check"]
-    environ = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, env=environ, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
