@@ -80,19 +80,30 @@ for step in range(4):
 """
 
 
+class Repeat:
+    """The command, in a folder with scripts."""
+
+    def __init__(self, envlock: Command) -> None:
+        self.envlock = envlock
+        self.folder = envlock.folder
+
+    def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.envlock("repeat", "-q", *args)
+
+
 @pytest.fixture
-def repeat(envlock: Command) -> Command:
+def repeat(envlock: Command) -> Repeat:
     (envlock.folder / "mine.py").write_text(SCRIPT, encoding="utf-8")
     (envlock.folder / "whole.py").write_text(WHOLE, encoding="utf-8")
-    return Command([*envlock.argv, "repeat", "-q"], envlock.folder)
+    return Repeat(envlock)
 
 
-def test_the_same_bits_are_exit_0(repeat: Command) -> None:
+def test_the_same_bits_are_exit_0(repeat: Repeat) -> None:
     done = repeat("mine.py:same", "-n", "3")
     assert (done.returncode, done.stdout, done.stderr) == (0, "the same bits in 3 runs, at all 3 steps\n", "")
 
 
-def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(repeat: Command) -> None:
+def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(repeat: Repeat) -> None:
     done = repeat("mine.py:apart", "-n", "3")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
@@ -117,7 +128,7 @@ def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(r
     )
 
 
-def test_json_for_programs(repeat: Command) -> None:
+def test_json_for_programs(repeat: Repeat) -> None:
     done = repeat("mine.py:apart", "-n", "3", "-f", "json", "--step", "0", "--step", "2")
     report = json.loads(done.stdout)
     assert (done.returncode, report["match"], report["first"]) == (1, False, {"step": 1, "quantity": "weights"})
@@ -129,13 +140,13 @@ def test_json_for_programs(repeat: Command) -> None:
     assert [each["end"] for each in report["runs"]] == ["finished"] * 3
 
 
-def test_a_whole_script_records_with_its_own_arguments(repeat: Command) -> None:
+def test_a_whole_script_records_with_its_own_arguments(repeat: Repeat) -> None:
     done = repeat("whole.py", "-n", "2", "-f", "json", "--", "0.5")
     report = json.loads(done.stdout)
     assert (done.returncode, report["match"], report["steps"]) == (0, True, [0, 1, 2, 3])
 
 
-def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Command) -> None:
+def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Repeat) -> None:
     assert repeat("mine.py:hashed", "-n", "3").returncode == 0
     assert repeat("mine.py:hashed", "-n", "3", "--fresh").returncode == 1
     assert repeat("mine.py:hashed", "-n", "3", "--fresh", "--seed", "1").returncode == 0
@@ -144,7 +155,7 @@ def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Command)
     assert repeat("mine.py:draws", "-n", "2", "--seed", "1", "--fresh").returncode == 0
 
 
-def test_a_shape_that_changes_is_a_difference_in_words(repeat: Command) -> None:
+def test_a_shape_that_changes_is_a_difference_in_words(repeat: Repeat) -> None:
     done = repeat("mine.py:grows", "-n", "2")
     assert done.returncode == 1
     assert done.stdout.splitlines()[5:] == [
@@ -154,7 +165,7 @@ def test_a_shape_that_changes_is_a_difference_in_words(repeat: Command) -> None:
     ]
 
 
-def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Command) -> None:
+def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Repeat) -> None:
     done = repeat("mine.py:raises", "-n", "3")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
@@ -162,7 +173,7 @@ def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Command) -> 
     )
 
 
-def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Command) -> None:
+def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Repeat) -> None:
     done = repeat("mine.py:dies", "-n", "3")
     assert (done.returncode, done.stderr) == (
         4,
@@ -194,14 +205,14 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
         (["mine.py:same", "--python", "/none"], "cannot run /none: No such file or directory"),
     ],
 )
-def test_wrong_use(args: list[str], message: str, repeat: Command) -> None:
+def test_wrong_use(args: list[str], message: str, repeat: Repeat) -> None:
     done = repeat(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {message}")
     assert "\nhint: " in done.stderr
 
 
-def test_a_script_that_cannot_be_imported(repeat: Command) -> None:
+def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
     (repeat.folder / "broken.py").write_text("import no_such\n", encoding="utf-8")
     done = repeat("broken.py:step")
     assert (done.returncode, done.stderr) == (
@@ -211,13 +222,13 @@ def test_a_script_that_cannot_be_imported(repeat: Command) -> None:
     )
 
 
-def test_what_is_no_number_fails_the_run_with_its_name(repeat: Command) -> None:
+def test_what_is_no_number_fails_the_run_with_its_name(repeat: Repeat) -> None:
     done = repeat("mine.py:objects", "-n", "2")
     assert done.returncode == 4
     assert "  x run 0 failed: ValueError: `x` holds no numbers, but objects: set" in done.stdout
 
 
-def test_saved_results_of_two_machines_are_compared(repeat: Command) -> None:
+def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
     assert repeat("mine.py:apart", "-n", "1", "--save", "a").returncode == 0
     assert repeat("mine.py:apart", "-n", "2", "--save", "b").returncode == 1
     saved = sorted(path.name for path in (repeat.folder / "a").iterdir())
@@ -240,7 +251,7 @@ def test_saved_results_of_two_machines_are_compared(repeat: Command) -> None:
     ]
 
 
-def test_pictures(repeat: Command) -> None:
+def test_pictures(repeat: Repeat) -> None:
     done = repeat("mine.py:apart", "-n", "3", "--html", "m.html", "--png", "m.png")
     assert (done.returncode, done.stderr) == (1, "")
     page = (repeat.folder / "m.html").read_text(encoding="utf-8")
@@ -248,7 +259,7 @@ def test_pictures(repeat: Command) -> None:
     assert (repeat.folder / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_beyond_the_limit_bits_are_still_compared(repeat: Command) -> None:
+def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
     done = repeat("mine.py:moves", "-n", "2", "--disk", "0")
     assert done.returncode == 1
     assert done.stdout.splitlines()[4:] == [
@@ -265,23 +276,30 @@ def test_beyond_the_limit_bits_are_still_compared(repeat: Command) -> None:
     ]
 
 
-def test_what_a_script_says_stays_off_stdout(repeat: Command) -> None:
+def test_what_a_script_says_stays_off_stdout(repeat: Repeat) -> None:
     done = repeat("mine.py:same", "-n", "2", "--output")
     assert (done.stdout, done.stderr) == ("the same bits in 2 runs, at all 3 steps\n", "I said something\n")
 
 
-def interrupted(repeat: Command, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run, press Ctrl-C when three runs are over, and return what was said."""
-    (repeat.folder / "slow.py").write_text(
-        "import itertools, pathlib, time\ncount = itertools.count()\n"
-        "def step():\n"
-        "    n = next(count)\n"
-        "    if n == 3:\n        pathlib.Path('ready').touch()\n        time.sleep(60)\n"
-        "    return {'x': n * 0.5}\n",
-        encoding="utf-8",
-    )
+SLOW = """
+import itertools, os, pathlib, time
+count = itertools.count()
+
+def step():
+    number = next(count)
+    if number == 3:
+        pathlib.Path("pid").write_text(str(os.getpid()))
+        pathlib.Path("ready").touch()
+        time.sleep(60)
+    return {"x": number * 0.5}
+"""
+
+
+def slow(repeat: Repeat, *args: str) -> subprocess.Popen[str]:
+    """Return the command, of which three runs are over and the fourth takes a minute; `pid` has its process."""
+    (repeat.folder / "slow.py").write_text(SLOW, encoding="utf-8")
     child = subprocess.Popen(
-        [*repeat.argv, "slow.py:step", "-n", "7", *args],
+        [*repeat.envlock.argv, "repeat", "-q", "slow.py:step", "-n", "7", *args],
         cwd=repeat.folder,
         env={**os.environ, "TMPDIR": str(repeat.folder)},
         stdout=subprocess.PIPE,
@@ -293,12 +311,18 @@ def interrupted(repeat: Command, *args: str) -> subprocess.CompletedProcess[str]
     while not ready.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert ready.exists()
+    return child
+
+
+def interrupted(repeat: Repeat, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run, press Ctrl-C when three runs are over, and return what was said."""
+    child = slow(repeat, *args)
     child.send_signal(signal.SIGINT)
     out, errors = child.communicate(timeout=60)
     return subprocess.CompletedProcess([], child.returncode, out, errors)
 
 
-def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Command) -> None:
+def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
     done = interrupted(repeat)
     assert (done.returncode, done.stderr) == (130, "")
     assert done.stdout.splitlines() == [
@@ -316,7 +340,28 @@ def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Command) -> None:
     assert not [path for path in Path(repeat.folder).iterdir() if path.name.startswith(".envlock.")]
 
 
-def test_ctrl_c_saves_the_finished_runs(repeat: Command) -> None:
+def test_ctrl_c_saves_the_finished_runs(repeat: Repeat) -> None:
     assert interrupted(repeat, "--save", "kept").returncode == 130
     done = repeat("--compare", "kept", "kept")
     assert done.stdout.splitlines()[0].startswith("A: 3 runs of slow.py:step in kept, 3 different results among them")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end a process with its parent")
+def test_when_it_is_killed_nothing_runs_on(repeat: Repeat) -> None:
+    child = slow(repeat)
+    pid = int((repeat.folder / "pid").read_text(encoding="ascii"))
+    assert Path(f"/proc/{pid}/stat").exists()
+    child.kill()
+    child.communicate(timeout=30)
+    deadline = time.monotonic() + 20
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running(pid)
+
+
+def running(pid: int) -> bool:
+    """Return whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False

@@ -47,7 +47,7 @@ def _tell(amount: int) -> None:
 def _path(digest: str, folders: List[str]) -> Optional[str]:
     """Return the file of an array; None where it was not kept."""
     places = [os.path.join(folder, digest) for folder in folders]
-    return next((place for place in places if os.path.exists(place)), None)
+    return next((place for place in places if os.path.isfile(place)), None)
 
 
 def distances(
