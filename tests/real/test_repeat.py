@@ -36,7 +36,7 @@ def dense():
 
 def compiled():
     model, x, y = made(compiled=True)
-    return model, (x, y), {"batch_size": 25}
+    return model, (x, y), {"batch_size": 25, "epochs": 2}  # XLA wants shapes: 50 is a multiple of it
 
 def embedding():
     model, x, y = made(sparse=True)
@@ -182,7 +182,12 @@ def watched(repeat: Repeat) -> None:
             member.split("/")[1]: value for member, value in bare.steps[0].items() if member.startswith(f"{name}/")
         }
         assert weights == plain, name
-        assert len(run.steps) == {"dense": 8, "compiled": 2, "embedding": 4}[name]
+        sizes = [step["inputs/0"].shape[0] for step in run.steps.values()]
+        assert sizes == {"dense": [16, 16, 16, 2] * 2, "compiled": [25] * 4, "embedding": [16, 16, 16, 2]}[name]
+        assert all(step["predictions"].shape == (size, 1) for step, size in zip(run.steps.values(), sizes, strict=True))
+        assert len({step["loss"].digest for step in run.steps.values()}) == len(sizes), name
+        first = "gradients/0/embeddings/indices" if name == "embedding" else "gradients/0/kernel"
+        assert next(member for member in last if member.startswith("gradients/")) == first
         seen = list(dict.fromkeys(member.partition("/")[0] for member in last))
         assert seen == ["inputs", "predictions", "loss", "gradients", "weights"], name
 
