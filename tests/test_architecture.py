@@ -35,9 +35,10 @@ OWNERS = {
     "tensorflow": (
         "envlock/determinism/dataset.py",
         "envlock/determinism/proof_program.py",
+        "envlock/numerics/canary/battery.py",
         "envlock/numerics/child/training.py",
     ),
-    "numpy": ("envlock/numerics/child/",),
+    "numpy": ("envlock/numerics/canary/battery.py", "envlock/numerics/child/"),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -54,6 +55,7 @@ PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+    *(f"envlock/numerics/canary/{name}.py" for name in ("causes", "compare", "distance", "findings")),
 ]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
@@ -118,6 +120,23 @@ def test_the_runtime_half_is_the_standard_library_and_cheap(name: str) -> None:
     assert at_import - CHEAP == set() or name == CHILD
     others = {module.partition(".")[0] for module in outside} - set(sys.stdlib_module_names)
     assert {other for other in others if name not in OWNERS.get(other, ())} == set()
+
+
+BY_NAME = {
+    "envlock/runtime/calls.py": {"'tensorflow'", "words[0]", "'.'.join(words[:number + 1])"},  # a recipe's own calls
+    "envlock/runtime/strict_json.py": {"'json.decoder'"},
+}
+"""What the runtime half imports by name, past the check of owners: nowhere else may it import TensorFlow."""
+
+
+def test_only_activation_imports_by_name() -> None:
+    calls = ("import_module", "__import__", "exec", "eval")
+    found: dict[str, set[str]] = {}
+    for name, tree in TREES.items():
+        for node in ast.walk(tree) if name.startswith("envlock/runtime/") else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls:
+                found.setdefault(name, set()).add(ast.unparse(node.args[0]))
+    assert found == BY_NAME
 
 
 @pytest.mark.parametrize("package", OWNERS)
@@ -194,6 +213,7 @@ def test_programs_for_the_users_interpreter_need_nothing_of_the_authoring_half(n
                 "envlock/__init__.py",
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
+                "envlock/numerics/canary/battery.py",
                 "envlock/numerics/__init__.py",
                 "envlock/numerics/child",
             ],
