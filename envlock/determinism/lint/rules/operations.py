@@ -114,11 +114,20 @@ def _certain(module: Module, call: ast.Call, source: Source) -> bool:
 
 def _is_variable(module: Module, call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    if any(map(_makes_unique, ast.walk(module.function_around(call) or call))):
+        return False
     made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable" for each in module.values(owner))
     given = call.args[0] if call.args else None
     if isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices":
         return type(constant(argument(given, "values", 0))) is not int  # whole numbers add up alike in any order
     return made
+
+
+def _makes_unique(node: ast.AST) -> bool:
+    """Return whether a function is called that leaves each index once, by its name: then nothing is added twice."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = getattr(function, "attr", "") or getattr(function, "id", "")
+    return "unique" in name or "dedup" in name
 
 
 def _nearest(module: Module, call: ast.Call, name: str) -> bool:
