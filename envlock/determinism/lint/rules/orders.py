@@ -170,9 +170,9 @@ def _passes_on(module: Module, use: ast.AST, followed: frozenset[ast.AST]) -> bo
         return not _forgets_order(module, around)
     if isinstance(around, ast.For):
         return around.iter is use and _keeps(around)
-    if isinstance(around, ast.comprehension):
+    if isinstance(around, ast.comprehension | ast.BinOp):
         return _flows_into_data(module, around, followed)
-    return isinstance(around, ast.Return | ast.Assign | ast.keyword | ast.Yield | ast.BinOp | ast.Tuple | ast.List)
+    return isinstance(around, ast.Return | ast.Assign | ast.keyword | ast.Yield | ast.Tuple | ast.List)
 
 
 def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
