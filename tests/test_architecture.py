@@ -32,8 +32,12 @@ OWNERS = {
     "rich": ("envlock/reports/text.py", "envlock/cli/progress.py"),
     "pydantic": ("envlock/lock/", "envlock/data/"),
     "pynvml": (CHILD,),
-    "tensorflow": ("envlock/determinism/dataset.py", "envlock/determinism/proof_program.py"),
-    "numpy": (),
+    "tensorflow": (
+        "envlock/determinism/dataset.py",
+        "envlock/determinism/proof_program.py",
+        "envlock/numerics/canary/battery.py",
+    ),
+    "numpy": ("envlock/numerics/canary/battery.py",),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -49,6 +53,7 @@ PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+    *(f"envlock/numerics/canary/{name}.py" for name in ("causes", "compare", "distance", "findings")),
 ]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
@@ -197,6 +202,7 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
                 "envlock/__init__.py",
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
+                "envlock/numerics/canary/battery.py",
             ],
         ),
         ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),

@@ -3,6 +3,7 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/advice.md      from tests/determinism/advice.toml
@@ -18,6 +19,7 @@ import sys
 from pathlib import Path
 
 import advice_page
+import canary_page
 import determinism_page
 import lint_page
 from packaging.specifiers import SpecifierSet
@@ -32,7 +34,21 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint")
+COMMANDS = (
+    "capture",
+    "show",
+    "verify",
+    "diff",
+    "run",
+    "doctor",
+    "hash",
+    "export",
+    "vendor",
+    "images",
+    "build",
+    "lint",
+    "canary",
+)
 
 
 def compact(value: object) -> str:
@@ -196,6 +212,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/advice.md": advice_page.page(),

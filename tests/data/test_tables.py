@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml"))
 
 AUTHORING = {
+    "canary",
     "lint",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "tensorflow_builds"),
     *("compatibility", "determinism_sources", "determinism_variables"),
@@ -52,7 +53,7 @@ LET_THROUGH = {
         *("gpu.devices.*.memory_mib", "gpu.devices.*.mig.**", "gpu.devices.*.sm_count"),
         *("gpu.devices.*.virtualization", "gpu.driver_version", "gpu.kernel_module.**", "gpu.kernel_module.version"),
         *("gpu.nvml.**", "gpu.surroundings", "gpu.visible.**", "gpu.visible.device_order"),
-        "numpy.**",
+        *("numerics.**", "numpy.**"),
         *("packages.*.installer", "packages.*.origin.**", "packages.*.wheel_tags"),
         *("python.compiler", "python.prefix_kind"),
         *("system.**", "system.container", "system.kernel_release", "system.libc_version"),
