@@ -35,19 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
 COMMANDS = (
-    "capture",
-    "show",
-    "verify",
-    "diff",
-    "run",
-    "doctor",
-    "hash",
-    "export",
-    "vendor",
-    "images",
-    "build",
-    "lint",
-    "canary",
+    *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
+    *("canary", "repeat"),
 )
 
 
