@@ -36,8 +36,9 @@ OWNERS = {
         "envlock/determinism/dataset.py",
         "envlock/determinism/proof_program.py",
         "envlock/numerics/canary/battery.py",
+        "envlock/numerics/child/training.py",
     ),
-    "numpy": ("envlock/numerics/canary/battery.py",),
+    "numpy": ("envlock/numerics/canary/battery.py", "envlock/numerics/child/"),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -48,6 +49,7 @@ OWNERS = {
     "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
+    "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
@@ -192,6 +194,15 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
     assert name.endswith("entrypoint.py") or "envlock" not in {m.partition(".")[0] for m in imports(TREES[name])}
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("envlock/numerics/child/")])
+def test_programs_for_the_users_interpreter_need_nothing_of_the_authoring_half(name: str) -> None:
+    used = set(imports(TREES[name]))
+    assert {module for module in used if room(module) not in (None, "runtime", "numerics")} == set()
+    assert {m for m in used if room(m) == "numerics" and not m.startswith("envlock.numerics.child")} == set()
+    others = {m.partition(".")[0] for m in used} - set(sys.stdlib_module_names) - {"envlock"}
+    assert others <= {"numpy", "tensorflow"}
+
+
 @pytest.mark.parametrize(
     ("oldest", "targets"),
     [
@@ -203,6 +214,8 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
                 "envlock/numerics/canary/battery.py",
+                "envlock/numerics/__init__.py",
+                "envlock/numerics/child",
             ],
         ),
         ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),

@@ -6,6 +6,7 @@ docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
+docs/reference/advice.md      from tests/determinism/advice.toml
 README.md                     the help of each command, between its markers
 """
 
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import advice_page
 import canary_page
 import determinism_page
 import lint_page
@@ -33,19 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
 COMMANDS = (
-    "capture",
-    "show",
-    "verify",
-    "diff",
-    "run",
-    "doctor",
-    "hash",
-    "export",
-    "vendor",
-    "images",
-    "build",
-    "lint",
-    "canary",
+    *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
+    *("canary", "repeat"),
 )
 
 
@@ -213,6 +204,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
+        "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),

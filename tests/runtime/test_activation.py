@@ -325,6 +325,17 @@ def test_a_tensorflow_that_has_begun_is_too_late(run: Run) -> None:
 def test_a_tensorflow_that_is_only_imported_is_not_too_late(run: Run) -> None:
     done = run(f"import tensorflow; import envlock; envlock.activate(quiet=True); {DONE}")
     assert printed(done).endswith(f"{{'intra': {CPUS}, 'inter': {CPUS}}}\n")
+    done = run(f"import tensorflow; import envlock; envlock.activate(**{OPTIONS}); {DONE}")
+    assert printed(done).endswith("{'intra': 0, 'inter': 0}\n")  # asking whether it has begun leaves no trace
+
+
+def test_what_numpy_has_read_is_left_and_so_refused(run: Run, tmp_path: Path) -> None:
+    relock(tmp_path, "environ.OMP_NUM_THREADS", "1")
+    assert printed(run("import envlock; print(envlock.activate(quiet=True).steps[0])")) == (
+        "set OMP_NUM_THREADS=1: as the lock has it\n"
+    )
+    done = run("import numpy, envlock; envlock.activate()")
+    assert "  x environ.OMP_NUM_THREADS is none live, the lock has 1\n" in done.stderr
 
 
 def test_a_variable_changed_after_activation_is_found_as_before(run: Run, tmp_path: Path) -> None:
