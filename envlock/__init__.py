@@ -20,6 +20,8 @@ _EXPORTS = {
     "diff": "envlock.api",
     "lint_dataset": "envlock.determinism.dataset",
     "load": "envlock.api",
+    "record": "envlock.runtime.recording",
+    "recorded": "envlock.runtime.recording",
     "verify": "envlock.api",
 }
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from envlock.runtime.errors import (
         UsageError as UsageError,
     )
+    from envlock.runtime.recording import record as record
+    from envlock.runtime.recording import recorded as recorded
     from envlock.runtime.report import Report as Report
 else:  # in the else, or mypy accepts envlock.any_typo
 

@@ -36,8 +36,10 @@ OWNERS = {
         "envlock/determinism/dataset.py",
         "envlock/determinism/proof_program.py",
         "envlock/divergence/inside/callbacks.py",
+        "envlock/divergence/inside/private.py",
+        "envlock/numerics/child/training.py",
     ),
-    "numpy": (),
+    "numpy": ("envlock/numerics/child/", "envlock/divergence/inside/tensors.py"),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -174,6 +176,15 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
     assert name.endswith("entrypoint.py") or "envlock" not in {m.partition(".")[0] for m in imports(TREES[name])}
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("envlock/numerics/child/")])
+def test_programs_for_the_users_interpreter_need_nothing_of_the_authoring_half(name: str) -> None:
+    used = set(imports(TREES[name]))
+    assert {module for module in used if room(module) not in (None, "runtime", "numerics")} == set()
+    assert {m for m in used if room(m) == "numerics" and not m.startswith("envlock.numerics.child")} == set()
+    others = {m.partition(".")[0] for m in used} - set(sys.stdlib_module_names) - {"envlock"}
+    assert others <= {"numpy", "tensorflow"}
+
+
 @pytest.mark.parametrize(
     ("oldest", "targets"),
     [
@@ -185,6 +196,8 @@ def test_programs_for_the_inside_of_an_image_need_the_standard_library_only(name
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
                 "envlock/divergence/inside",
+                "envlock/numerics/__init__.py",
+                "envlock/numerics/child",
             ],
         ),
         ("3.6", [f"{INSIDE}/install.py", f"{INSIDE}/step.py"]),

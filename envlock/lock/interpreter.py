@@ -19,10 +19,10 @@ from envlock.runtime.errors import FactError, UsageError
 
 TIMEOUT = 60  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
-_START = """
+BORROWED = """
 import sys
-package, binding = sys.argv[1:]
-sys.argv[1:] = []
+package = sys.argv[1]
+del sys.argv[1]
 sys.path[:] = [folder for folder in sys.path if folder]  # -c puts the current folder there, as an empty name
 for name in [name for name in sys.modules if name.partition(".")[0] == "envlock"]:
     del sys.modules[name]  # what a .pth file or sitecustomize has imported over there
@@ -30,6 +30,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 spec = spec_from_file_location("envlock", package + "/__init__.py", submodule_search_locations=[package])
 sys.modules["envlock"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["envlock"])
+"""
+"""How a program for another interpreter begins: its first argument, envlock's folder, becomes the package `envlock`."""
+
+_BINDING = """
+binding = sys.argv.pop(1)
 """
 _SNAPSHOT = """
 from envlock.runtime.capture import snapshot
@@ -64,7 +69,8 @@ def ask(python: Path, program: str) -> list[Any]:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with a list.
     """
-    command = [str(python), "-c", _START + program + _ANSWER, str(Path(envlock.__file__).parent), _binding_folder()]
+    program = BORROWED + _BINDING + program + _ANSWER
+    command = [str(python), "-c", program, str(Path(envlock.__file__).parent), _binding_folder()]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except OSError as error:

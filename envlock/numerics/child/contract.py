@@ -1,0 +1,163 @@
+"""How a user's script or function is loaded and run, and what of its result is a step of which quantities.
+
+    load(script, function, args) -> a call, which takes the seed and gives a result
+    steps(result)                -> dicts of named values, one a step; None where the result is a model to train
+
+The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a dict of named arrays
+(one step), something to iterate over that gives such dicts (one each step), or `(model, data)` or
+`(model, data, fit_arguments)` of Keras. A whole script is run as `__main__`, and calls `envlock.record()`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
+
+    Call = Callable[[Optional[int]], Any]
+
+WANTED = "a dict of named arrays, something to iterate over that gives such dicts, or (model, data)"
+
+
+class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what was asked for)
+    """The script or function cannot be run so, whatever it computes; the message is a whole sentence."""
+
+
+def load(script: str, function: Optional[str], args: Sequence[str]) -> Call:
+    """Return what runs the function, or the script, once. The script's folder becomes `sys.path[0]`.
+
+    Raises:
+        Misuse: there is no such function, or it wants arguments.
+        BaseException: whatever the script's own code raises while it is imported.
+    """
+    script = os.path.abspath(script)
+    sys.path.insert(0, os.path.dirname(script))
+    sys.argv[:] = [script, *args]
+    return _whole(script) if function is None else _callable(_imported(script), function)
+
+
+def _whole(script: str) -> Call:
+    def call(seed: Optional[int]) -> None:
+        import runpy
+
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+
+    return call
+
+
+def _imported(script: str) -> Any:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    stem = os.path.splitext(os.path.basename(script))[0]
+    name = stem if stem.isidentifier() and stem not in sys.modules else "_envlock_script"
+    spec = spec_from_file_location(name, script)
+    if spec is None or spec.loader is None:
+        raise Misuse(f"{script} is no Python file: its name has to end in .py")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # so that its classes can be pickled, and its own imports of itself are this one
+    spec.loader.exec_module(module)
+    return module
+
+
+def _callable(module: Any, function: str) -> Call:
+    import inspect
+
+    found = module
+    for part in function.split("."):
+        if not hasattr(found, part):
+            raise Misuse(f"{os.path.basename(module.__file__)} has no function {function}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise Misuse(f"{function} is {_kind(found)}, no function")
+    try:
+        parameters = inspect.signature(found).parameters
+    except ValueError:  # one written in C
+        parameters = {}  # type: ignore[assignment]
+    takes_seed = "seed" in parameters
+    other = [p.name for p in parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+    if set(other) - {"seed"}:
+        names = ", ".join(name for name in other if name != "seed")
+        raise Misuse(f"{function} wants the arguments {names}, and gets none but `seed`")
+
+    def call(seed: Optional[int]) -> Any:
+        if takes_seed and seed is not None:
+            return found(seed=seed)
+        if "seed" in other:
+            raise Misuse(f"{function} wants a seed: give one with --seed")
+        return found()
+
+    return call
+
+
+def steps(result: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the named values of each step, as they come: a generator's step is over when the next one is asked for.
+
+    Raises:
+        Misuse: the result is nothing of the contract.
+    """
+    if _is_mapping(result):
+        yield result
+        return
+    if isinstance(result, (str, bytes)) or not hasattr(result, "__iter__") or hasattr(result, "shape"):
+        raise Misuse(f"the function returned {_kind(result)}, and {WANTED} was wanted")
+    for number, step in enumerate(result):
+        if not _is_mapping(step):
+            message = "step {} of what the function returned is {}, and a dict of named arrays was wanted"
+            raise Misuse(message.format(number, _kind(step)))
+        yield step
+
+
+def is_model(result: Any) -> bool:
+    """Return whether a function's result is `(model, data)` or `(model, data, fit_arguments)` of Keras."""
+    return (
+        isinstance(result, (tuple, list))
+        and len(result) in (2, 3)
+        and all(hasattr(result[0], name) for name in ("fit", "get_weights"))
+    )
+
+
+def named(values: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the quantities of a step, flat: lists and dicts become `name/0`, `name/key`; None is left out.
+
+    What TensorFlow keeps as several tensors (a sparse gradient) becomes several quantities, too.
+    """
+    found: Dict[str, Any] = {}
+    for name, value in values.items():
+        _flatten(str(name), value, found)
+    return found
+
+
+def _flatten(name: str, value: Any, found: Dict[str, Any]) -> None:
+    parts = _parts(value)
+    if parts is not None:
+        for key, part in parts.items():
+            _flatten(f"{name}/{key}", part, found)
+    elif value is not None:
+        found[name] = value
+
+
+def _parts(value: Any) -> Optional[Mapping[Any, Any]]:
+    if _is_mapping(value):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (list, tuple)) and not all(isinstance(each, (bool, int, float, complex)) for each in value):
+        return dict(enumerate(value))
+    if hasattr(value, "values") and hasattr(value, "indices"):  # IndexedSlices, SparseTensor
+        return {"indices": value.indices, "values": value.values}
+    if hasattr(value, "flat_values") and hasattr(value, "nested_row_splits"):  # RaggedTensor
+        return {"values": value.flat_values, "row_splits": list(value.nested_row_splits)}
+    return None
+
+
+def _is_mapping(value: Any) -> bool:
+    return hasattr(value, "keys") and hasattr(value, "items") and not hasattr(value, "__array__")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
