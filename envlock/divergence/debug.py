@@ -106,8 +106,8 @@ class _Search:
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
         """Return the report on runs that differ in graphs only."""
-        alone = replace(self.request, environ={**self.request.environ, "TF_NUM_INTEROP_THREADS": "1"})
-        first = self._try("trying one operation at a time (TF_NUM_INTEROP_THREADS=1)", alone).comparison.first
+        alone = replace(self.request, serial=True)
+        first = self._try("trying one operation of a graph at a time", alone).comparison.first
         racing = first is None
         result = "they are identical" if racing else "they differ, too"
         suspects = _suspects(own, racing=racing)
@@ -115,7 +115,7 @@ class _Search:
         source, start = _source(self.request, suspects[0].place if suspects else None)
         return replace(
             report,
-            because=(f"with TF_NUM_INTEROP_THREADS=1 {result}",),
+            because=(f"with one inter-op thread {result}",),
             suspects=tuple(suspects),
             known=suspects[0].known if suspects else None,
             source=source,

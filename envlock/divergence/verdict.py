@@ -214,7 +214,11 @@ def _about(record: Record | None) -> str:
     name = record.operation.name if record is not None else None
     if not name or name.startswith("seed="):
         return ""
-    return f" {clean(name)}" if record is not None and record.operation.type in ("Call", "PythonFunction") else f" on {clean(name)}"
+    return (
+        f" {clean(name)}"
+        if record is not None and record.operation.type in ("Call", "PythonFunction")
+        else f" on {clean(name)}"
+    )
 
 
 def _title(report: Report) -> str:

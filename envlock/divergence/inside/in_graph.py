@@ -5,8 +5,9 @@ slot of one table. That works wherever graphs are: under XLA, in the bodies of l
 graph has run, `take` reads the table and writes it into the trace.
 
 The fingerprint is a sum of integers that wraps round: whatever order it is added in, it is the same number, so it is
-itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy (`of_array`). Each value is mixed with
-its position, so exchanged values are seen. What runs several times in a call, in a loop, is summed over all times.
+itself deterministic, and the same in TensorFlow's graphs, under XLA and in numpy (`of_array`). Each value is multiplied
+by a factor of its position, so exchanged values are seen. What runs several times in a call, in a loop, is summed over
+all times. It is never 0, which stands for what has not run.
 
 It runs in the user's interpreter: standard library, numpy and TensorFlow only, Python 3.8.
 """
@@ -31,7 +32,9 @@ NAME = "position-sum-64"
 """What a trace's header calls this fingerprint."""
 ROOM = 1 << 15
 """Slots; operations that come when they are used up are counted, and not seen."""
-_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)
+BLOCK = 4096
+"""Words of eight bytes whose sum of products is made at once."""
+_STEP = 0x9E3779B97F4A7C15
 _INTEGERS = {
     **{"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64", "complex64": "int64"},
     **{"complex128": "int64", "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8"},
@@ -46,7 +49,17 @@ _MOVING = frozenset(
 """What comes out is what came in: not looked at, and no break in where a value comes from."""
 _SKIPPED = frozenset(
     {
-        *("Const", "NoOp", "VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Switch", "Merge", "Enter", "Exit"),
+        *(
+            "Const",
+            "NoOp",
+            "VarHandleOp",
+            "VarIsInitializedOp",
+            "DestroyResourceOp",
+            "Switch",
+            "Merge",
+            "Enter",
+            "Exit",
+        ),
         *("NextIteration", "LoopCond", "ZerosLike", "OnesLike", "Fill", "Assert", "Print", "PrintV2", "Bitcast"),
     }
 )
@@ -60,7 +73,18 @@ _EACH = frozenset(
         *("MulNoNan", "Neg", "OneHot", "Pack", "Pad", "PadV2", "Pow", "RealDiv", "Reciprocal", "ReciprocalGrad"),
         *("Relu", "Relu6", "Relu6Grad", "ReluGrad", "ReverseV2", "Round", "Rsqrt", "RsqrtGrad", "Select", "SelectV2"),
         *("Selu", "SeluGrad", "Sigmoid", "SigmoidGrad", "Sign", "Sin", "Slice", "Softplus", "SoftplusGrad", "Softsign"),
-        *("Split", "SplitV", "Sqrt", "SqrtGrad", "Square", "SquaredDifference", "StridedSlice", "Sub", "Tanh", "TanhGrad"),
+        *(
+            "Split",
+            "SplitV",
+            "Sqrt",
+            "SqrtGrad",
+            "Square",
+            "SquaredDifference",
+            "StridedSlice",
+            "Sub",
+            "Tanh",
+            "TanhGrad",
+        ),
         *("Tile", "Transpose", "TruncateDiv", "Unpack", "Xdivy", "Xlogy"),
         *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"),
     }
@@ -85,9 +109,8 @@ class InGraph:
         with tf.init_scope():
             self._table = tf.Variable(tf.zeros((ROOM,), tf.int64), trainable=False, name="envlock_table")
             self._empty = tf.zeros((ROOM,), tf.int64)
-        with tf.init_scope():  # one graph for all, or building takes minutes
-            traced = tf.function(lambda row: fingerprint(tf, row))
-            self._function = traced.get_concrete_function(tf.TensorSpec((None,), tf.int64))
+        self.handle = self._table.handle
+        self._functions: Dict[Optional[int], Any] = {}
         self._slots: WeakKeyDictionary[Any, Dict[str, Optional[int]]] = WeakKeyDictionary()
         self._data: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._operations: List[Tuple[Operation, Slots, Slots]] = []
@@ -151,10 +174,22 @@ class InGraph:
         tf, slot = self._tf, self._used
         self._used += 1
         with tf.name_scope(_TEMPORARY):
-            print_ = self._function(words(tf, tensor))
-            tf.raw_ops.ResourceScatterNdAdd(ref=self._table.handle, indices=[[slot]], updates=print_)
+            row = words(tf, tensor)
+            print_ = self._function(row.shape.num_elements())(row)
+            tf.raw_ops.ResourceScatterNdAdd(ref=self.handle, indices=[[slot]], updates=print_)
         self._slots_of(graph)[tensor.name] = slot
         return slot
+
+    def _function(self, size: Optional[int]) -> Any:
+        """Return the graph that makes the fingerprint of a row: few for all tensors, or building takes minutes."""
+        key = size if size is not None and size <= BLOCK else -1 if size is not None and size % BLOCK == 0 else None
+        if key not in self._functions:
+            tf = self._tf
+            shape = None if key in (None, -1) else key
+            with tf.init_scope():
+                traced = tf.function(lambda row: fingerprint(tf, row, whole=key is not None))
+                self._functions[key] = traced.get_concrete_function(tf.TensorSpec((shape,), tf.int64))
+        return self._functions[key]
 
     def _states(self, inputs: Any) -> List[Any]:
         """Return what an operation without outputs leaves in its variables, read behind it."""
@@ -195,8 +230,7 @@ class InGraph:
 
 def words(tf: Any, tensor: Any) -> Any:
     """Return the bits of a tensor as a row of int64; of one whose bytes do not fill the last, the rest is zero."""
-    size = tensor.dtype.size
-    together, count = max(8 // size, 1), tensor.shape.num_elements()
+    together, count = max(8 // tensor.dtype.size, 1), tensor.shape.num_elements()
     if together == 1:
         return tf.reshape(tf.bitcast(tensor, tf.int64), [-1])
     if count is None or count % together:
@@ -205,26 +239,61 @@ def words(tf: Any, tensor: Any) -> Any:
     return tf.bitcast(tf.reshape(tensor, [-1, together]), tf.int64)
 
 
-def fingerprint(tf: Any, row: Any) -> Any:
-    """Return the fingerprint of a row of int64, as a tensor of one."""
-    factors = tf.range(tf.size(row, out_type=tf.int64)) * tf.constant(_FACTOR, tf.int64)
-    factors = tf.bitwise.bitwise_or(factors, tf.constant(1, tf.int64))
-    # the upper half into the lower, or two changed signs would cancel out; then something that no straight line follows
+def fingerprint(tf: Any, row: Any, *, whole: bool = False) -> Any:
+    """Return the fingerprint of a row of int64, as a tensor of one.
+
+    `whole`: it is known to be one block that is not filled, or to consist of whole blocks.
+    """
+    count = tf.size(row, out_type=tf.int64)
+    size = row.shape.num_elements() if whole else None
+    if not whole:
+        row = tf.concat([row, tf.zeros([-tf.size(row) % BLOCK], tf.int64)], 0)
+    # the upper half goes into the lower, or two changed signs would cancel out
     row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(32, tf.int64)))
-    row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(factors, tf.constant(7, tf.int64)))
-    return tf.reduce_sum(row * factors, keepdims=True)
+    if size is not None and size <= BLOCK:
+        total = _sums(tf, tf.reshape(row, [1, size]), factors(size))
+    else:
+        blocks = _sums(tf, tf.reshape(row, [-1, BLOCK]), factors(BLOCK))
+        order = tf.range(tf.size(blocks, out_type=tf.int64)) * tf.constant(_signed(_STEP), tf.int64)
+        total = tf.reduce_sum(blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True)
+    return total + (count + 1) * tf.constant(_signed(_STEP), tf.int64)
+
+
+def _sums(tf: Any, rows: Any, by: Any) -> Any:
+    """Return the sum of each row's numbers, each times its factor."""
+    if tf.config.list_physical_devices("GPU"):  # where matrices of integers cannot be multiplied
+        return tf.reduce_sum(rows * tf.constant(by), 1)
+    return tf.reshape(tf.linalg.matmul(rows, tf.constant(by[:, None])), [-1])
+
+
+def factors(size: int) -> Any:
+    """Return the first factors of a block: the numbers that SplitMix64 makes of 0, 1, 2 ..., made odd."""
+    import numpy
+
+    with numpy.errstate(over="ignore"):
+        mixed = (numpy.arange(size, dtype=numpy.uint64) + numpy.uint64(1)) * numpy.uint64(_STEP)
+        mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        return (mixed ^ (mixed >> numpy.uint64(31)) | numpy.uint64(1)).view(numpy.int64)
 
 
 def of_array(array: Any) -> int:
-    """Return the same number for a numpy array."""
+    """Return the same number for a numpy array, from 0 to 2**64 - 1."""
     import numpy
 
     raw = numpy.ascontiguousarray(array).tobytes()
-    values = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
+    row = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
+    row = row ^ (row >> numpy.int64(32))
+    total, by = 0, factors(BLOCK)
     with numpy.errstate(over="ignore"):
-        factors = (numpy.arange(values.size, dtype=numpy.int64) * numpy.int64(_FACTOR)) | numpy.int64(1)
-        values = values ^ (values >> numpy.int64(32)) ^ (factors >> numpy.int64(7))
-        return int((values * factors).sum(dtype=numpy.int64))
+        for number, start in enumerate(range(0, row.size, BLOCK)):
+            block = row[start : start + BLOCK]
+            total += int((block * by[: block.size]).sum(dtype=numpy.int64)) * (number * _STEP | 1)
+    return (total + (row.size + 1) * _STEP) % (1 << 64)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64)
 
 
 def _is_looked_at(kind: str, tensor: Any) -> bool:
@@ -237,4 +306,3 @@ def _is_looked_at(kind: str, tensor: Any) -> bool:
 def _spec(tensor: Any) -> str:
     shape = tensor.shape
     return spec(tensor.dtype.name, None if shape.rank is None else shape.as_list())
-

@@ -37,9 +37,11 @@ def main() -> None:
 
     folder: where to write; script, function, args: what to run; runs: the numbers of the runs; seed: a number or null;
     mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and NumPy's
-    generators before every run, or null.
+    generators before every run, or null; serial: one operation of a graph at a time.
     """
     asked = json.loads(sys.argv.pop(1))
+    if asked["serial"]:
+        when_imported("tensorflow", _serial)
     script = os.path.abspath(asked["script"])
     places = Places(os.path.dirname(script))
     datasets = Datasets(places)
@@ -91,6 +93,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
 
         def begin(tf: Any) -> None:
             arguments = {"mode": asked["mode"], "limit": asked["steps"], "datasets": datasets}
+            arguments.update(counts=asked["function"] is None, conditions=asked["conditions"])
             tracers.append(stack.enter_context(traced(tf, path, places, **arguments)))
 
         if asked["function"] is None:
@@ -106,6 +109,12 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     if not tracers:
         raise contract.Misuse("{} does not import TensorFlow".format(os.path.basename(script)))
     return Observed(tracers[0])
+
+
+def _serial(tf: Any) -> None:
+    """Let graphs run one operation at a time, whatever the program asks for later."""
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads = lambda threads: None
 
 
 def _tensorflow() -> Any:
