@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Literal
 
+from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Record, Value
 
 Entry = Record | Value
@@ -97,11 +98,16 @@ def _note(found: Across, pair: Pair | None, seen: set[object]) -> None:
         if found.first is None:
             found.first = pair
             seen.add(key(pair.a))
-        elif key(pair.a) not in seen and len(found.others) < OTHERS:
+        elif key(pair.a) not in seen and not _is_call(pair.a) and len(found.others) < OTHERS:
             seen.add(key(pair.a))
             found.others.append(pair)
     elif found.first is None and found.earliest is None:
         found.earliest = pair
+
+
+def _is_call(entry: Entry) -> bool:
+    """Return whether this is a graph as a whole: what is inside of it stands before it."""
+    return isinstance(entry, Record) and entry.operation.type == CALL
 
 
 def difference(a: Entry, b: Entry) -> Pair | None:
