@@ -19,13 +19,15 @@ Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "
 
 DATA = frozenset(
     {
-        *("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "OptionalGetValue"),
-        *("OptionalHasValue", "MultiDeviceIteratorGetNextFromShard", "DatasetToSingleElement", "ReduceDataset"),
+        *("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "DatasetToSingleElement"),
+        *("MultiDeviceIteratorGetNextFromShard", "ReduceDataset"),
     }
 )
 """Operations that take the next element of a pipeline."""
 PYTHON = frozenset({"PythonFunction", "PyFunc", "EagerPyFunc", "PyFuncStateless"})
 CALL = "Call"
+OPENED = frozenset({CALL, "OptionalGetValue", "OptionalHasValue"})
+"""What gives out what a graph has computed."""
 READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
 BEFORE, AFTER, OTHERS = 8, 24, 10
 """How many entries are shown before and behind the first difference, and how many other causes."""
@@ -198,7 +200,7 @@ def _kind(lead: Record) -> Kind:
         return "data"
     if kind in PYTHON:
         return "outside"
-    if kind == CALL:
+    if kind in OPENED:
         return "call"
     return "variable" if kind in READS else "operation"
 

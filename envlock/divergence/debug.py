@@ -106,8 +106,8 @@ class _Search:
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
         """Return the report on runs that differ in graphs only."""
-        alone = replace(self.request, environ={**self.request.environ, "TF_NUM_INTEROP_THREADS": "1"})
-        first = self._try("trying one operation at a time (TF_NUM_INTEROP_THREADS=1)", alone).comparison.first
+        alone = replace(self.request, serial=True)
+        first = self._try("trying one operation of a graph at a time", alone).comparison.first
         racing = first is None
         result = "they are identical" if racing else "they differ, too"
         suspects = _suspects(own, racing=racing)
@@ -115,7 +115,7 @@ class _Search:
         source, start = _source(self.request, suspects[0].place if suspects else None)
         return replace(
             report,
-            because=(f"with TF_NUM_INTEROP_THREADS=1 {result}",),
+            because=(f"with one inter-op thread {result}",),
             suspects=tuple(suspects),
             known=suspects[0].known if suspects else None,
             source=source,
@@ -216,12 +216,13 @@ def _pipelines(seen: Observed) -> tuple[str, ...]:
 def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
     """Return the operations of the graphs that fit what was seen, the likeliest first."""
     listed: dict[str, Any] = own.answers.get("suspects") or {}
-    wanted = ("random in a loop", "sum") if racing else (("random", "random in a loop") if listed.get("xla") else ())
+    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
+    if listed.get("xla") and not racing:
+        wanted = [("random", "xla"), ("random in a loop", "xla")]
     found = []
-    for why in wanted:
-        holds = frozenset({"loop"} if racing else {"xla"})
+    for why, holds in wanted:
         for each in listed.get("operations", []):
-            known = knowledge.about(each["type"], holds, own.header.tensorflow)
+            known = knowledge.about(each["type"], frozenset({holds}), own.header.tensorflow)
             if each["why"] == why and known is not None:
                 place = Place(*each["place"]) if each["place"] else None
                 found.append(Suspect(each["type"], each["name"], place, known))

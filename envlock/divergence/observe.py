@@ -36,6 +36,7 @@ class Request:
         steps: how many steps of each run; None: all.
         seed: is set before every run.
         generators: a seed for Python's and NumPy's generators, to see whether they are what differs.
+        serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
     """
 
@@ -47,6 +48,7 @@ class Request:
     steps: int | None = None
     seed: int | None = None
     generators: int | None = None
+    serial: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     timeout: float = TIMEOUT
 
@@ -99,6 +101,7 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         "mode": request.mode,
         "steps": request.steps,
         "generators": request.generators,
+        "serial": request.serial,
     }
     environ = {**os.environ, **request.environ}
     with (folder / "output").open("ab") as output:

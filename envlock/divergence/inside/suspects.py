@@ -6,7 +6,7 @@ from envlock.divergence.inside import private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, Optional, Set, Tuple
 
     from envlock.divergence.inside.places import Places
 
@@ -31,7 +31,8 @@ class Suspects:
         """`places` finds the user's lines."""
         self._places = places
         self._found: Dict[Tuple[str, str, str, Optional[Place]], None] = {}
-        self._calls: List[str] = []
+        self._calls: Set[str] = set()
+        self._compiled = False
 
     def built(self, kind: str, outputs: Any, graph: Any, attrs: Any) -> None:
         """Look at an operation that has just been put into a graph."""
@@ -40,9 +41,10 @@ class Suspects:
                 self._look(kind, outputs[0].op, graph)
 
     def called(self, name: str) -> None:
-        """Remember a function that was called, to ask later whether XLA compiles it."""
+        """Look whether XLA compiles a function that was called; later it may be forgotten."""
         if len(self._calls) < LIMIT and name not in self._calls:
-            self._calls.append(name)
+            self._calls.add(name)
+            self._compiled = self._compiled or private.is_compiled(name)
 
     def _look(self, kind: str, operation: Any, graph: Any) -> None:
         if kind in SUMS:
@@ -59,7 +61,7 @@ class Suspects:
         listed = [
             {"why": why, "type": kind, "name": name, "place": place} for why, kind, name, place in self._found
         ]
-        return {"operations": listed, "xla": any(private.is_compiled(name) for name in self._calls)}
+        return {"operations": listed, "xla": self._compiled}
 
 
 def _in_loop(graph: Any) -> bool:

@@ -21,7 +21,7 @@ from envlock.divergence.inside import private
 from envlock.divergence.inside.callbacks import CallbacksMissing
 from envlock.divergence.inside.datasets import Datasets
 from envlock.divergence.inside.places import Places
-from envlock.divergence.inside.runs import Observed, fresh_module, perform, traced
+from envlock.divergence.inside.runs import Observed, as_new, perform, traced
 from envlock.numerics.child import contract, seeds
 from envlock.numerics.child.repeat_program import described, environment
 
@@ -37,9 +37,18 @@ def main() -> None:
 
     folder: where to write; script, function, args: what to run; runs: the numbers of the runs; seed: a number or null;
     mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and NumPy's
-    generators before every run, or null.
+    generators before every run, or null; serial: one operation of a graph at a time.
     """
-    asked = json.loads(sys.argv.pop(1))
+    work(json.loads(sys.argv.pop(1)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def work(asked: Asked) -> None:
+    """Do it, and stay alive."""
+    if asked["serial"]:
+        when_imported("tensorflow", _serial)
     script = os.path.abspath(asked["script"])
     places = Places(os.path.dirname(script))
     datasets = Datasets(places)
@@ -67,9 +76,6 @@ def main() -> None:
             found = observed.suspects
         answer({"environment": environment(), "determinism": private.determinism(), "suspects": found})
         answer({"datasets": datasets.to_json()})
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
 
 
 def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datasets) -> Observed:
@@ -80,10 +86,10 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
         CallbacksMissing: this TensorFlow has no operation callbacks.
         BaseException: whatever the user's code raises.
     """
+    as_new(script)
     _generators(asked["generators"])
     if asked["seed"] is not None:
         seeds.seed_all(asked["seed"])
-    fresh_module(script)
     kept = list(sys.path)
     path = os.path.join(asked["folder"], "{}.trace".format(number))
     with ExitStack() as stack:
@@ -106,6 +112,12 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     if not tracers:
         raise contract.Misuse("{} does not import TensorFlow".format(os.path.basename(script)))
     return Observed(tracers[0])
+
+
+def _serial(tf: Any) -> None:
+    """Let graphs run one operation at a time, whatever the program asks for later."""
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads = lambda threads: None
 
 
 def _tensorflow() -> Any:
