@@ -216,12 +216,13 @@ def _pipelines(seen: Observed) -> tuple[str, ...]:
 def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
     """Return the operations of the graphs that fit what was seen, the likeliest first."""
     listed: dict[str, Any] = own.answers.get("suspects") or {}
-    wanted = ("random in a loop", "sum") if racing else (("random", "random in a loop") if listed.get("xla") else ())
+    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
+    if listed.get("xla") and not racing:
+        wanted = [("random", "xla"), ("random in a loop", "xla")]
     found = []
-    for why in wanted:
-        holds = frozenset({"loop"} if racing else {"xla"})
+    for why, holds in wanted:
         for each in listed.get("operations", []):
-            known = knowledge.about(each["type"], holds, own.header.tensorflow)
+            known = knowledge.about(each["type"], frozenset({holds}), own.header.tensorflow)
             if each["why"] == why and known is not None:
                 place = Place(*each["place"]) if each["place"] else None
                 found.append(Suspect(each["type"], each["name"], place, known))

@@ -43,6 +43,17 @@ def determinism() -> Optional[bool]:
     return bool(is_op_determinism_enabled())
 
 
+def forget_seed() -> None:
+    """Let TensorFlow have no seed, as when it is imported; where that cannot be done the last one stays."""
+    try:
+        from tensorflow.python.eager import context
+
+        if context.global_seed() is not None:
+            context.set_global_seed(None)
+    except Exception:
+        return
+
+
 @contextmanager
 def python_functions(taker: Taker) -> Iterator[None]:
     """Let `taker(function, inputs, outputs)` see what `tf.numpy_function` gives in eager mode, which is no operation.

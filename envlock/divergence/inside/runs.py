@@ -196,8 +196,10 @@ def _counting(original: Any, keras: Any, tracer: Tracer) -> Any:
     return fit
 
 
-def fresh_module(script: str) -> None:
-    """Forget the script's own module, so that it is loaded anew, and what Keras counts."""
+def as_new(script: str) -> None:
+    """Make this process like a new one: the script's module is forgotten, what Keras counts, and every seed."""
+    import random
+
     path = os.path.realpath(script)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -205,3 +207,8 @@ def fresh_module(script: str) -> None:
             del sys.modules[name]
     for keras in _kerases():
         keras.backend.clear_session()
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "tensorflow" in sys.modules:
+        private.forget_seed()

@@ -21,7 +21,7 @@ from envlock.divergence.inside import private
 from envlock.divergence.inside.callbacks import CallbacksMissing
 from envlock.divergence.inside.datasets import Datasets
 from envlock.divergence.inside.places import Places
-from envlock.divergence.inside.runs import Observed, fresh_module, perform, traced
+from envlock.divergence.inside.runs import Observed, as_new, perform, traced
 from envlock.numerics.child import contract, seeds
 from envlock.numerics.child.repeat_program import described, environment
 
@@ -39,7 +39,14 @@ def main() -> None:
     mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and NumPy's
     generators before every run, or null; serial: one operation of a graph at a time.
     """
-    asked = json.loads(sys.argv.pop(1))
+    work(json.loads(sys.argv.pop(1)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def work(asked: Asked) -> None:
+    """Do it, and stay alive."""
     if asked["serial"]:
         when_imported("tensorflow", _serial)
     script = os.path.abspath(asked["script"])
@@ -69,9 +76,6 @@ def main() -> None:
             found = observed.suspects
         answer({"environment": environment(), "determinism": private.determinism(), "suspects": found})
         answer({"datasets": datasets.to_json()})
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
 
 
 def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datasets) -> Observed:
@@ -82,10 +86,10 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
         CallbacksMissing: this TensorFlow has no operation callbacks.
         BaseException: whatever the user's code raises.
     """
+    as_new(script)
     _generators(asked["generators"])
     if asked["seed"] is not None:
         seeds.seed_all(asked["seed"])
-    fresh_module(script)
     kept = list(sys.path)
     path = os.path.join(asked["folder"], "{}.trace".format(number))
     with ExitStack() as stack:
