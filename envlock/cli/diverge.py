@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from envlock.cli.diverging.compare import compare
+from envlock.cli.diverging.record import record
 from envlock.cli.options import FormatOption, PythonOption, QuietOption, one_of
 from envlock.cli.output import color, emit, talk
 from envlock.reports.json import dump
@@ -47,9 +49,7 @@ FreshOption = Annotated[
 SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Set all seeds to this before each run.", show_default=False)
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)
-]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)]
 
 
 def run(
@@ -90,9 +90,7 @@ def run(
     raise typer.Exit(report.exit_code)
 
 
-def _found(
-    script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, **how: Any
-) -> Any:
+def _found(script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, **how: Any) -> Any:
     from envlock.divergence.debug import debug
     from envlock.divergence.observe import Request
     from envlock.numerics.target import target
@@ -112,3 +110,5 @@ def _page(report: Any, path: Path) -> None:
 
 
 app.command(DEFAULT)(run)
+app.command()(record)
+app.command()(compare)

@@ -36,8 +36,14 @@ BLOCK = 4096
 """Words of eight bytes whose sum of products is made at once."""
 _STEP = 0x9E3779B97F4A7C15
 _INTEGERS = {
-    **{"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64", "complex64": "int64"},
-    **{"complex128": "int64", "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8"},
+    "float16": "int16",
+    "bfloat16": "int16",
+    "float32": "int32",
+    **dict.fromkeys(("float64", "complex64", "complex128", "int64"), "int64"),
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "uint8",
 }
 """As which integers the bits of a type are taken."""
 _MOVING = frozenset(
@@ -98,7 +104,7 @@ class InGraph:
     """Puts fingerprints into every graph that is built while it hears of it, and reads them."""
 
     def __init__(self, tf: Any, places: Places, *, every: bool = True) -> None:
-        """Make the table; `places` finds the user's lines.
+        """Look at what is put into graphs from now on; `places` finds the user's lines.
 
         Without `every`, operations that work on each number by itself are left out, and a variable is looked at once a
         graph: on one machine they give the same where the same goes in. That is most of the cost.
@@ -106,10 +112,8 @@ class InGraph:
         self._tf = tf
         self._places = places
         self._every = every
-        with tf.init_scope():
-            self._table = tf.Variable(tf.zeros((ROOM,), tf.int64), trainable=False, name="envlock_table")
-            self._empty = tf.zeros((ROOM,), tf.int64)
-        self.handle = self._table.handle
+        self._table: Any = None
+        self.handle: Any = None
         self._functions: Dict[Optional[int], Any] = {}
         self._slots: WeakKeyDictionary[Any, Dict[str, Optional[int]]] = WeakKeyDictionary()
         self._data: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -169,8 +173,18 @@ class InGraph:
                 writer.record(operation, inputs, [each or None for each in outputs])
         return True
 
+    def _make(self) -> None:
+        """Make the table: not before it is needed, or the program could not choose threads and devices any more."""
+        tf = self._tf
+        with tf.init_scope():
+            self._table = tf.Variable(tf.zeros((ROOM,), tf.int64), trainable=False, name="envlock_table")
+            self._empty = tf.zeros((ROOM,), tf.int64)
+        self.handle = self._table.handle
+
     def _add(self, tensor: Any, graph: Any) -> int:
         """Let the graph add the fingerprint of a tensor to the next slot; return the slot."""
+        if self._table is None:
+            self._make()
         tf, slot = self._tf, self._used
         self._used += 1
         with tf.name_scope(_TEMPORARY):

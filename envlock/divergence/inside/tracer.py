@@ -164,7 +164,7 @@ class Tracer:
         self.suspects.called(kind)
         ran = self._graphs is not None and self._graphs.take(self._writer)
         table = None if self._graphs is None else self._graphs.handle
-        handles = [each for each in inputs if each.dtype == self._tf.resource and each is not table]
+        handles = [each for each in inputs if _is_handle(each) and each is not table]
         self._write(CALL, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 5)
         if self._graphs is None:
             self._variables(name, handles)
@@ -218,3 +218,8 @@ def _attribute(attrs: Any, name: str) -> Any:
         if attrs[number] == name:
             return attrs[number + 1]
     return None
+
+
+def _is_handle(value: Any) -> bool:
+    """Return whether this stands for a variable; some inputs are no tensors."""
+    return getattr(getattr(value, "dtype", None), "name", None) == "resource"
