@@ -46,7 +46,7 @@ def traced(
         tracer = Tracer(tf, writer, places, limit)
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
-        stack.enter_context(datasets.seen(tf))
+        stack.enter_context(datasets.seen(tf, tracer.quietly))
         writer.step(0)
         tracer.start()
         try:

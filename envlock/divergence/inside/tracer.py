@@ -8,6 +8,7 @@ what is known to race, and never changed.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from threading import get_ident
 
 from envlock.divergence.inside import callbacks
@@ -16,7 +17,7 @@ from envlock.divergence.inside.suspects import Suspects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Tuple
+    from typing import Any, Iterator, List, Optional, Tuple
 
     from envlock.divergence.inside.places import Places
     from envlock.divergence.inside.trace_writer import TraceWriter
@@ -72,14 +73,20 @@ class Tracer:
             self.step = number
         self._writer.step(self.step)
 
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Let what is done inside go unseen."""
+        was, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = was
+
     def value(self, name: str, value: Any) -> None:
         """Write down a quantity of the run, such as a loss."""
-        self._busy = True
-        try:
+        with self.quietly():
             print_, kind = tensors.of_tensor(value)
             self._writer.value(name, print_, kind)
-        finally:
-            self._busy = False
 
     def python(self, function: Any, inputs: Any, outputs: Any) -> None:
         """Write down that TensorFlow called a Python function."""
