@@ -47,9 +47,7 @@ FreshOption = Annotated[
 SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Set all seeds to this before each run.", show_default=False)
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)
-]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)]
 
 
 def run(
@@ -90,9 +88,7 @@ def run(
     raise typer.Exit(report.exit_code)
 
 
-def _found(
-    script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, **how: Any
-) -> Any:
+def _found(script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, **how: Any) -> Any:
     from envlock.divergence.debug import debug
     from envlock.divergence.observe import Request
     from envlock.numerics.target import target

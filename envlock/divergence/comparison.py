@@ -244,4 +244,6 @@ def _made(earlier: Record, entry: Record, origin: Origin) -> bool:
     wanted = entry.inputs[origin.input] if origin.input < len(entry.inputs) else None
     if wanted is None:  # a variable: who wrote it last
         return earlier.operation.name == entry.operation.name is not None and earlier.operation.type not in READS
-    return any(p == wanted and s == origin.spec for p, s in zip(earlier.outputs, earlier.operation.outputs, strict=False))
+    return any(
+        p == wanted and s == origin.spec for p, s in zip(earlier.outputs, earlier.operation.outputs, strict=False)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,23 @@ BEYOND = 2
 """How many steps are traced behind the one in which the runs first differed."""
 
 
-def debug(request: Request, say: Say) -> Report:
+Observer = Callable[[Request, Path], Observed]
+
+
+def debug(request: Request, say: Say, observer: Observer = observe, *, processes: bool = True) -> Report:
     """Return what makes the runs differ.
+
+    Args:
+        request: what to run.
+        say: is told what is going on.
+        observer: makes the runs.
+        processes: whether it makes them in processes of their own, where more can be tried.
 
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
-        return _Search(request, Path(name), say).report()
+        return _Search(request, Path(name), say, observer, processes).report()
 
 
 @dataclass
@@ -38,6 +48,8 @@ class _Search:
     request: Request
     folder: Path
     say: Say
+    observer: Observer
+    processes: bool
     count: int = 0
 
     def report(self) -> Report:
@@ -59,7 +71,7 @@ class _Search:
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
-        found = observe(request, self.folder / str(self.count))
+        found = self.observer(request, self.folder / str(self.count))
         first = found.comparison.first
         if first is None or first.kind != "sequence" or request.fresh or first.groups[1:].count(1) != request.runs - 1:
             return found
@@ -106,16 +118,18 @@ class _Search:
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
         """Return the report on runs that differ in graphs only."""
-        alone = replace(self.request, serial=True)
-        first = self._try("trying one operation of a graph at a time", alone).comparison.first
-        racing = first is None
-        result = "they are identical" if racing else "they differ, too"
+        because: tuple[str, ...] = ()
+        racing = not (own.answers.get("suspects") or {}).get("xla")
+        if self.processes:
+            alone = replace(self.request, serial=True)
+            racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
+            because = (f"with one inter-op thread {'they are identical' if racing else 'they differ, too'}",)
         suspects = _suspects(own, racing=racing)
         report = self._report("graph", own, levels)
         source, start = _source(self.request, suspects[0].place if suspects else None)
         return replace(
             report,
-            because=(f"with one inter-op thread {result}",),
+            because=because,
             suspects=tuple(suspects),
             known=suspects[0].known if suspects else None,
             source=source,
@@ -152,7 +166,7 @@ class _Search:
             found.append("the first run ran other operations, as it sets up what the process keeps: it is left out")
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of other threads (a strategy's replicas, Python workers) were not compared")
-        if seen.comparison.first is None and not self.request.fresh:
+        if seen.comparison.first is None and not self.request.fresh and self.processes:
             found.append("all runs were made in one process; --fresh also shows what differs from process to process")
         return found
 

@@ -214,7 +214,11 @@ def _about(record: Record | None) -> str:
     name = record.operation.name if record is not None else None
     if not name or name.startswith("seed="):
         return ""
-    return f" {clean(name)}" if record is not None and record.operation.type in ("Call", "PythonFunction") else f" on {clean(name)}"
+    return (
+        f" {clean(name)}"
+        if record is not None and record.operation.type in ("Call", "PythonFunction")
+        else f" on {clean(name)}"
+    )
 
 
 def _title(report: Report) -> str:
@@ -253,6 +257,8 @@ def _inputs(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _origin(origin: Origin) -> str:
+    if origin.made_by is None and origin.spec == "resource[]":
+        return "not written in this run before"
     if origin.made_by is None:
         return "made outside of operations (a constant, or Python)"
     operation = origin.made_by.operation
@@ -271,7 +277,7 @@ def _known(report: Report) -> Iterator[tuple[str, str]]:
     yield "note", f"      why: {clean(report.known.why)}"
     for fix in report.known.fixes:
         yield "note", f"      fix: {clean(fix)}"
-    yield "note", f"      known as: {report.known.row} ({clean(report.known.source)})"
+    yield "note", f"      known as: {report.known.row}"
 
 
 def _unknown(report: Report) -> str:

@@ -61,7 +61,7 @@ def _levels(levels: Iterable[Mapping[str, Any]]) -> str:
     for level in levels:
         found = "identical" if level["name"] is None else f"step {level['step']}: {level['name']}"
         runs = "".join(_run(each) for each in level["groups"])
-        cells = f"<td>{_text(level['mode'])}</td><td>{_text(found)}</td><td class=\"runs\">{runs}</td>"
+        cells = f'<td>{_text(level["mode"])}</td><td>{_text(found)}</td><td class="runs">{runs}</td>'
         rows.append(f"<tr>{cells}<td>{level['entries']:,}</td><td>{level['steps']}</td></tr>")
     head = "<tr><th>run</th><th>first difference</th><th>result of each run</th><th>entries</th><th>steps</th></tr>"
     return f"<h2>What was compared</h2>\n<table>{head}{''.join(rows)}</table>\n"
@@ -119,7 +119,13 @@ def _timeline(lines: Iterable[Mapping[str, Any]]) -> str:
         name = f" {each['name']}" if each.get("name") else ""
         specs = " ".join(side["spec"] for side in each["outputs"])
         results = str(each["distinct"]) if each["state"] != "same" else ""
-        cells = [str(each["number"]), str(each["step"]), what + name, specs, _at(each.get("place")).removeprefix(" at ")]
+        cells = [
+            str(each["number"]),
+            str(each["step"]),
+            what + name,
+            specs,
+            _at(each.get("place")).removeprefix(" at "),
+        ]
         columns = "".join(f"<td>{_text(cell)}</td>" for cell in [*cells, STATES[each["state"]], results])
         rows.append(f'<tr class="{each["state"]}">{columns}</tr>')
     names = ("entry", "step", "operation", "gives", "line", "in the runs", "results")
