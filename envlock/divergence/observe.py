@@ -32,24 +32,28 @@ class Request:
     """What to run, and how.
 
     Attributes:
+        mode: as the program runs by itself, eagerly, or as it does with a look into its graphs: at what can race, or at
+            every operation.
         fresh: each run in a process of its own.
         steps: how many steps of each run; None: all.
         seed: is set before every run.
         generators: a seed for Python's and NumPy's generators, to see whether they are what differs.
         serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
+        conditions: what the traces shall say of the circumstances.
     """
 
     target: Target
     python: Path | None
     runs: int
     fresh: bool
-    mode: Literal["graph", "eager"] = "graph"
+    mode: Literal["graph", "eager", "in-graph", "in-graph-all"] = "graph"
     steps: int | None = None
     seed: int | None = None
     generators: int | None = None
     serial: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = TIMEOUT
 
 
@@ -102,6 +106,7 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         "steps": request.steps,
         "generators": request.generators,
         "serial": request.serial,
+        "conditions": dict(request.conditions),
     }
     environ = {**os.environ, **request.environ}
     with (folder / "output").open("ab") as output:

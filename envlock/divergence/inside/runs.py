@@ -6,7 +6,8 @@ import os
 import sys
 from contextlib import ExitStack, contextmanager
 
-from envlock.divergence.inside import private, tensors
+from envlock.divergence.inside import in_graph, private, tensors
+from envlock.divergence.inside.conditions import of as conditions_of
 from envlock.divergence.inside.trace_writer import TraceWriter
 from envlock.divergence.inside.tracer import Enough, Tracer
 from envlock.numerics.child import contract
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from envlock.divergence.inside.places import Places
 
 EAGER, GRAPH = "eager", "graph"
+IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
+"""As it is, with fingerprints inside of graphs: of what can race, or of every operation."""
 
 
 class Observed:
@@ -33,17 +36,28 @@ class Observed:
 
 @contextmanager
 def traced(
-    tf: Any, path: str, places: Places, *, mode: str, limit: Optional[int], datasets: Datasets
+    tf: Any,
+    path: str,
+    places: Places,
+    *,
+    mode: str,
+    limit: Optional[int],
+    datasets: Datasets,
+    counts: bool = False,
+    conditions: Optional[Mapping[str, Any]] = None,
 ) -> Iterator[Tracer]:
     """Trace what is done inside into the file `path`; the last step asked for ends it quietly.
+
+    `counts`: where nobody else counts, each call of a graph that is looked into is a step.
 
     Raises:
         CallbacksMissing: this TensorFlow has no operation callbacks.
     """
     was_eager = tf.config.functions_run_eagerly()
     with open(path, "wb") as stream, ExitStack() as stack:
-        writer = TraceWriter(stream, header(tf, mode))
-        tracer = Tracer(tf, writer, places, limit)
+        writer = TraceWriter(stream, header(tf, mode, conditions or {}))
+        graphs = in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL) if mode in (IN_GRAPH, IN_GRAPH_ALL) else None
+        tracer = Tracer(tf, writer, places, limit, graphs=graphs, counts=counts and graphs is not None)
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
         stack.enter_context(datasets.seen(tf, tracer.quietly))
@@ -57,10 +71,11 @@ def traced(
         finally:
             tf.config.run_functions_eagerly(was_eager)
             tracer.stop()
-            writer.close({"elsewhere": tracer.elsewhere})
+            unseen = 0 if graphs is None else graphs.unseen
+            writer.close({"elsewhere": tracer.elsewhere, "unseen": unseen, **conditions_of(tf)})
 
 
-def header(tf: Any, mode: str) -> Dict[str, Any]:
+def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the header of a trace."""
     from envlock import __version__
 
@@ -70,9 +85,9 @@ def header(tf: Any, mode: str) -> Dict[str, Any]:
         "tensorflow": tf.__version__,
         "keras": keras if isinstance(keras, str) else None,
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "mode": mode,
-        "fingerprint": tensors.NAME,
-        "conditions": {},
+        "mode": EAGER if mode == EAGER else GRAPH,
+        "fingerprint": tensors.NAME if mode in (EAGER, GRAPH) else "{}, {}".format(tensors.NAME, in_graph.NAME),
+        "conditions": dict(conditions),
     }
 
 

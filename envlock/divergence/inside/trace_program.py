@@ -97,6 +97,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
 
         def begin(tf: Any) -> None:
             arguments = {"mode": asked["mode"], "limit": asked["steps"], "datasets": datasets}
+            arguments.update(counts=asked["function"] is None, conditions=asked["conditions"])
             tracers.append(stack.enter_context(traced(tf, path, places, **arguments)))
 
         if asked["function"] is None:

@@ -17,8 +17,9 @@ from envlock.divergence.inside.suspects import Suspects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+    from envlock.divergence.inside.in_graph import InGraph
     from envlock.divergence.inside.places import Places
     from envlock.divergence.inside.trace_writer import TraceWriter
 
@@ -40,14 +41,29 @@ class Enough(BaseException):
 class Tracer:
     """Sees operations from `start` to `stop`, in the thread that has started it, and writes them into a trace."""
 
-    def __init__(self, tf: Any, writer: TraceWriter, places: Places, limit: Optional[int] = None) -> None:
-        """Raise `Enough` when step `limit` begins; without a limit there is no end."""
+    def __init__(
+        self,
+        tf: Any,
+        writer: TraceWriter,
+        places: Places,
+        limit: Optional[int] = None,
+        *,
+        graphs: Optional[InGraph] = None,
+        counts: bool = False,
+    ) -> None:
+        """Raise `Enough` when step `limit` begins; without a limit there is no end.
+
+        `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where nobody else counts.
+        """
         self._tf = tf
         self._writer = writer
         self._places = places
         self._limit = limit
         self._thread = get_ident()
         self._busy = False
+        self._graphs = graphs
+        self._counts = counts
+        self._handles: Dict[str, List[Any]] = {}
         self.suspects = Suspects(places)
         self.step = 0
         self.batches = 0  # that `Model.fit` has begun
@@ -60,6 +76,8 @@ class Tracer:
     def stop(self) -> None:
         """See no more."""
         callbacks.remove(self._seen)
+        for name, handles in self._handles.items():
+            self._variables(name, handles)
 
     def begin_step(self, number: int) -> None:
         """Say that what follows belongs to step `number`.
@@ -67,6 +85,10 @@ class Tracer:
         Raises:
             Enough: that is beyond the last one asked for.
         """
+        self._counts = False
+        self._go_on(number)
+
+    def _go_on(self, number: int) -> None:
         if self._limit is not None and number >= self._limit:
             raise Enough
         if number > self.step:
@@ -106,7 +128,13 @@ class Tracer:
             return
         kind = callbacks.kind(op_type)
         if graph is not None:
-            self.suspects.built(kind, outputs, graph, attrs)
+            self._busy = True
+            try:
+                self.suspects.built(kind, outputs, graph, attrs)
+                if self._graphs is not None:
+                    self._graphs.built(kind, inputs, outputs, op_name, graph)
+            finally:
+                self._busy = False
             return
         if get_ident() != self._thread:
             self.elsewhere += 1
@@ -141,8 +169,19 @@ class Tracer:
         match = _CALLED.match(kind)
         name = match.group(1) if match else kind
         self.suspects.called(kind)
-        handles = [each for each in inputs if each.dtype == self._tf.resource]
+        ran = self._graphs is not None and self._graphs.take(self._writer)
+        table = None if self._graphs is None else self._graphs.handle
+        handles = [each for each in inputs if each.dtype == self._tf.resource and each is not table]
         self._write(CALL, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 5)
+        if self._graphs is None:
+            self._variables(name, handles)
+        else:  # it has looked at them itself; how they are when all is over tells whether looking changed anything
+            self._handles[name] = handles
+        if ran and self._counts:
+            self._go_on(self.step + 1)
+
+    def _variables(self, name: str, handles: List[Any]) -> None:
+        """Write down what variables hold after a call."""
         for number, handle in enumerate(handles):
             print_, kind = self._state(handle)
             if print_ is not None:

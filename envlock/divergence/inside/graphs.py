@@ -1,0 +1,53 @@
+"""What envlock asks of TensorFlow's graphs beyond its public interface; where that is not there, the answer is no."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, Optional
+
+_DEEPEST = 400  # frames
+_DATA = ("structured_function.py",)
+
+
+def is_function(graph: Any) -> bool:
+    """Return whether a graph is that of a function, not one of TensorFlow 1's."""
+    return graph is not None and hasattr(graph, "captures") and hasattr(graph, "outer_graph")
+
+
+def captured(graph: Any, tensor: Any) -> Optional[Any]:
+    """Return what a placeholder of a function's graph stands for in the graph around it; None where for nothing."""
+    if not is_function(graph):
+        return None
+    for outer, inner in graph.captures:
+        if inner is tensor:
+            return outer
+    return None
+
+
+def held_type(handle: Any) -> Optional[Any]:
+    """Return the type of what a variable holds, told by its handle; None where that is not known."""
+    try:
+        from tensorflow.python.ops.handle_data_util import get_resource_handle_data
+
+        data = get_resource_handle_data(handle)
+    except (ImportError, AttributeError, TypeError):
+        return None
+    if data is None or not data.is_set or not data.shape_and_type:
+        return None
+    return data.shape_and_type[0].dtype
+
+
+def in_data_function() -> bool:
+    """Return whether a function of tf.data's is being made a graph right now."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    left = _DEEPEST
+    while frame is not None and left:
+        if frame.f_code.co_filename.endswith(_DATA):
+            return True
+        frame = frame.f_back
+        left -= 1
+    return False
