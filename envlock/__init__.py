@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from envlock.api import diff as diff
     from envlock.api import load as load
     from envlock.api import verify as verify
-    from envlock.divergence.here import diverge as diverge
     from envlock.determinism.dataset import lint_dataset as lint_dataset
+    from envlock.divergence.here import diverge as diverge
     from envlock.lock.models import Lockfile as Lockfile
     from envlock.runtime.assertion import assert_locked as assert_locked
     from envlock.runtime.errors import (

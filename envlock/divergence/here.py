@@ -32,8 +32,9 @@ from envlock.runtime.errors import FactError, UsageError
 def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None) -> Report:
     """Return what makes runs of a function differ: the first operation, its line, and what helps.
 
-    Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. Python's
-    and NumPy's generators go on, as nobody can tell whether they were seeded: seed them in the function, or pass `seed`.
+    Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. The
+    generators of Python and NumPy go on, as nobody can tell whether they were seeded: do it in the function, or pass
+    `seed`.
 
     Args:
         function: takes nothing; what it returns is compared, too (as for `envlock diverge SCRIPT:FUNCTION`).
@@ -46,7 +47,7 @@ def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = N
         FactError: this TensorFlow does not show its operations.
         Exception: whatever the function raises.
     """
-    if not callable(function) or runs < 2:
+    if runs < 2 or not callable(function):
         raise UsageError("diverge wants a function, and two runs or more", hint="envlock.diverge(train_step, runs=5)")
     try:
         tf = importlib.import_module("tensorflow")

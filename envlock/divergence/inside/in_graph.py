@@ -36,8 +36,17 @@ BLOCK = 4096
 """Words of eight bytes whose sum of products is made at once."""
 _STEP = 0x9E3779B97F4A7C15
 _INTEGERS = {
-    **{"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64", "complex64": "int64"},
-    **{"complex128": "int64", "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8"},
+    "float16": "int16",
+    "bfloat16": "int16",
+    "float32": "int32",
+    "float64": "int64",
+    "complex64": "int64",
+    "complex128": "int64",
+    "int64": "int64",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "uint8",
 }
 """As which integers the bits of a type are taken."""
 _MOVING = frozenset(

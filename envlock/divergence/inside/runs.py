@@ -181,7 +181,7 @@ def _kerases() -> Any:
 def _counting(original: Any, keras: Any, tracer: Tracer) -> Any:
     from functools import wraps
 
-    class Counts(keras.callbacks.Callback):  # type: ignore[name-defined,misc]
+    class Counts(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             tracer.begin_step(tracer.batches)
             tracer.batches += 1

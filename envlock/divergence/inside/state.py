@@ -1,8 +1,9 @@
-"""What a process holds that a run changes: TensorFlow's variables and seed. Kept before the first run, put back later."""
+"""What a process holds that a run changes: TensorFlow's variables and seed. Kept, and put back before each run."""
 
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 
 from envlock.divergence.inside import private
 
@@ -21,10 +22,8 @@ class State:
         self._variables: List[Tuple[Any, Any]] = []
         for each in gc.get_objects():
             if isinstance(each, tf.Variable):
-                try:
+                with suppress(Exception):  # not initialised, or of a graph
                     self._variables.append((each, tf.identity(each)))
-                except Exception:  # not initialised, or of a graph
-                    continue
 
     def put_back(self) -> None:
         """Give every variable that lives still what it held, and let TensorFlow's seed begin anew."""

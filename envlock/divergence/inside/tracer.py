@@ -11,8 +11,7 @@ import re
 from contextlib import contextmanager
 from threading import get_ident
 
-from envlock.divergence.inside import callbacks
-from envlock.divergence.inside import tensors
+from envlock.divergence.inside import callbacks, tensors
 from envlock.divergence.inside.suspects import Suspects
 
 TYPE_CHECKING = False
