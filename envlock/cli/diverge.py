@@ -46,6 +46,9 @@ StepsOption = Annotated[
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Each run in a process of its own, as a script alone always is.")
 ]
+InGraphOption = Annotated[
+    bool, typer.Option("--in-graph", help="Look into the graphs where runs differ, instead of running eagerly.")
+]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", help="Set all seeds to this before each run.", show_default=False)
 ]
@@ -61,6 +64,7 @@ def run(
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
+    in_graph: InGraphOption = False,
     seed: SeedOption = None,
     python: PythonOption = None,
     html: HtmlOption = None,
@@ -82,7 +86,8 @@ def run(
                                                  with the operations around the difference, as a page
     """
     one_of(format, ["text", "json"], "format")
-    report = _found(script, args, runs=runs, steps=steps, fresh=fresh, seed=seed, python=python, html=html, quiet=quiet)
+    how = {"runs": runs, "steps": steps, "seed": seed, "python": python, "in_graph": in_graph}
+    report = _found(script, args, fresh=fresh, html=html, quiet=quiet, how=how)
     if html is not None:
         _page(report, html)
         talk(f"wrote {html}", quiet=quiet)
@@ -90,7 +95,9 @@ def run(
     raise typer.Exit(report.exit_code)
 
 
-def _found(script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, **how: Any) -> Any:
+def _found(
+    script: str, args: list[str] | None, *, fresh: bool, html: Path | None, quiet: bool, how: dict[str, Any]
+) -> Any:
     from envlock.divergence.debug import debug
     from envlock.divergence.observe import Request
     from envlock.numerics.target import target

@@ -1,8 +1,9 @@
-"""`envlock diverge`: run the program as it is, then operation by operation, then otherwise, until the cause has a name."""
+"""`envlock diverge`: run the program as it is, then eagerly, then otherwise, until the cause has a name."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from envlock.divergence import knowledge
 from envlock.divergence.comparison import CALL, Difference, origins
 from envlock.divergence.observe import Observed, Request, Say, observe, without_first
 from envlock.divergence.trace import Place, Record, read
-from envlock.divergence.verdict import SOURCE_LINES, Level, Report, Suspect, Verdict
+from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Report, Suspect, Verdict
 from envlock.runtime.report import clean
 
 TRIES = 3
@@ -21,14 +22,23 @@ BEYOND = 2
 """How many steps are traced behind the one in which the runs first differed."""
 
 
-def debug(request: Request, say: Say) -> Report:
+Observer = Callable[[Request, Path], Observed]
+
+
+def debug(request: Request, say: Say, observer: Observer = observe, *, processes: bool = True) -> Report:
     """Return what makes the runs differ.
+
+    Args:
+        request: what to run.
+        say: is told what is going on.
+        observer: makes the runs.
+        processes: whether it makes them in processes of their own, where more can be tried.
 
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
-        return _Search(request, Path(name), say).report()
+        return _Search(request, Path(name), say, observer, processes).report()
 
 
 @dataclass
@@ -38,6 +48,8 @@ class _Search:
     request: Request
     folder: Path
     say: Say
+    observer: Observer
+    processes: bool
     count: int = 0
 
     def report(self) -> Report:
@@ -48,6 +60,8 @@ class _Search:
             return self._report("identical", own, [_level(own)])
         if not _inside_graph(first):
             return self._explained(own, first, [_level(own)])
+        if self.request.in_graph:
+            return self._in_graph(own, [_level(own)])
         steps = first.entry.step + 1 + BEYOND
         limit = steps if self.request.steps is None else min(steps, self.request.steps)
         eager = self._try("running it operation by operation", replace(self.request, mode="eager", steps=limit))
@@ -59,7 +73,7 @@ class _Search:
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
-        found = observe(request, self.folder / str(self.count))
+        found = self.observer(request, self.folder / str(self.count))
         first = found.comparison.first
         if first is None or first.kind != "sequence" or request.fresh or first.groups[1:].count(1) != request.runs - 1:
             return found
@@ -87,16 +101,16 @@ class _Search:
     def _python(self, seen: Observed) -> tuple[list[str], knowledge.Known | None]:
         """Try what Python's randomness may come from, one by one."""
         tensorflow = seen.header.tensorflow
+        base = replace(seen.request, runs=min(TRIES, self.request.runs))
         tries = []
         if self.request.fresh:
-            how = {"environ": {**self.request.environ, "PYTHONHASHSEED": "0"}}
-            tries.append(("PYTHONHASHSEED=0", how, "python-hash-randomization"))
+            hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
+            tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization"))
         row = "keras-seeds-from-python-random" if _keras_draws(seen) else "unseeded-random-ops"
-        tries.append(("seeds for Python's and NumPy's generators", {"generators": 1}, row))
+        tries.append(("seeds for Python's and NumPy's generators", replace(base, generators=1), row))
         because = []
-        for what, how, row in tries:
-            base = replace(seen.request, runs=min(TRIES, self.request.runs))
-            found = self._try(f"trying {what}", replace(base, **how)).comparison.first
+        for what, request, row in tries:
+            found = self._try(f"trying {what}", request).comparison.first
             here = seen.comparison.first
             gone = found is None or (here is not None and found.index > here.index)
             because.append(f"with {what} {'that difference is gone' if gone else 'it is still there'}")
@@ -106,21 +120,31 @@ class _Search:
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
         """Return the report on runs that differ in graphs only."""
-        alone = replace(self.request, serial=True)
-        first = self._try("trying one operation of a graph at a time", alone).comparison.first
-        racing = first is None
-        result = "they are identical" if racing else "they differ, too"
+        because: list[str] = []
+        racing = not (own.answers.get("suspects") or {}).get("xla")
+        if self.processes:
+            alone = replace(self.request, serial=True)
+            racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
+            because.append(f"with one inter-op thread {'they are identical' if racing else 'they differ, too'}")
         suspects = _suspects(own, racing=racing)
+        if self.request.in_graph or not suspects:
+            seen = self._inside(racing=racing)
+            levels, suspects = [*levels, _level(seen)], [*_first_inside(seen), *suspects]
         report = self._report("graph", own, levels)
         source, start = _source(self.request, suspects[0].place if suspects else None)
         return replace(
             report,
-            because=(f"with one inter-op thread {result}",),
-            suspects=tuple(suspects),
+            because=tuple(because),
+            suspects=tuple(dict.fromkeys(suspects)),
             known=suspects[0].known if suspects else None,
             source=source,
             source_from=start,
         )
+
+    def _inside(self, *, racing: bool) -> Observed:
+        """Return what looking into the graphs shows; operations that race are let race."""
+        request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
+        return self._try("looking into its graphs", request)
 
     def _report(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Report:
         comparison = seen.comparison
@@ -152,9 +176,22 @@ class _Search:
             found.append("the first run ran other operations, as it sets up what the process keeps: it is left out")
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of other threads (a strategy's replicas, Python workers) were not compared")
-        if seen.comparison.first is None and not self.request.fresh:
+        if seen.comparison.first is None and not self.request.fresh and self.processes:
             found.append("all runs were made in one process; --fresh also shows what differs from process to process")
         return found
+
+
+def _first_inside(seen: Observed) -> list[Suspect]:
+    """Return the first operation inside of a graph that gave something else."""
+    first = seen.comparison.first
+    if first is None or not isinstance(first.entry, Record) or first.kind not in ("operation", "data", "outside"):
+        return []
+    operation = first.entry.operation
+    if operation.type == CALL:
+        return []
+    holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
+    known = knowledge.about(operation.type, holds, seen.header.tensorflow)
+    return [Suspect(operation.type, operation.name or "", operation.place, known)]
 
 
 def _inside_graph(first: Difference) -> bool:
@@ -168,10 +205,11 @@ def _inside_graph(first: Difference) -> bool:
 def _level(seen: Observed) -> Level:
     comparison = seen.comparison
     first = comparison.first
-    mode = "eager" if seen.request.mode == "eager" else "as it is"
+    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
     groups = first.groups if first else (0,) * comparison.runs
     step = first.entry.step if first else None
-    return Level(mode, groups, step, _label(first), comparison.entries, comparison.steps)  # type: ignore[arg-type]
+    mode = modes[seen.request.mode]
+    return Level(mode, groups, step, _label(first), comparison.entries, comparison.steps)
 
 
 def _label(first: Difference | None) -> str | None:

@@ -14,7 +14,7 @@ from envlock.divergence.comparison import Comparison, compare
 from envlock.divergence.trace import Header, read
 from envlock.numerics import processes
 from envlock.numerics.target import Target
-from envlock.runtime.errors import EnvlockError, FactError, UsageError
+from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import clean
 
 PROGRAM = "envlock.divergence.inside.trace_program"
@@ -23,7 +23,7 @@ LAST_WORDS = 2_000  # bytes
 Say = Callable[[str], None]
 
 
-class RunFailed(EnvlockError):
+class RunError(FactError):
     """The user's program failed, so there is nothing to compare."""
 
 
@@ -38,6 +38,7 @@ class Request:
         steps: how many steps of each run; None: all.
         seed: is set before every run.
         generators: a seed for Python's and NumPy's generators, to see whether they are what differs.
+        in_graph: look into the graphs where the runs differ, and not eagerly.
         serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
         conditions: what the traces shall say of the circumstances.
@@ -52,6 +53,7 @@ class Request:
     seed: int | None = None
     generators: int | None = None
     serial: bool = False
+    in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = TIMEOUT
@@ -79,7 +81,7 @@ def observe(request: Request, folder: Path) -> Observed:
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.
         FactError: this TensorFlow does not show its operations.
-        RunFailed: the program failed, or took too long.
+        RunError: the program failed, or took too long.
     """
     folder.mkdir()
     numbers = list(range(request.runs))
@@ -116,13 +118,13 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         try:
             code = child.wait(request.timeout)
         except subprocess.TimeoutExpired:
-            raise RunFailed(
+            raise RunError(
                 f"{request.target} ran for more than {request.timeout:g} s", hint="ask for fewer steps: --steps 3"
             ) from None
         finally:
             processes.end(child)
     if code != 0:
-        raise RunFailed(f"{request.target}: {processes.ending(code)}; its last words: {_last_words(folder)}")
+        raise RunError(f"{request.target}: {processes.ending(code)}; its last words: {_last_words(folder)}")
 
 
 def _answers(folder: Path) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _judge(answers: Mapping[str, Any], request: Request) -> None:
     failed = next((each for each in answers["ends"].values() if each["end"] == "failed"), None)
     if failed is not None:
         mode = " in eager mode" if request.mode == "eager" else ""
-        raise RunFailed(f"run {failed['run']} of {request.target} failed{mode}: {clean(failed['message'])}")
+        raise RunError(f"run {failed['run']} of {request.target} failed{mode}: {clean(failed['message'])}")
 
 
 def _last_words(folder: Path) -> str:

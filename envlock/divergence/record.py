@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from envlock.divergence.comparison import CALL
-from envlock.divergence.observe import Observed, Request, Say, observe
-from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Record, Scalar, Trace, TraceError, Value, read
 from envlock.divergence.inside.trace_writer import TEXT_LIMIT
+from envlock.divergence.observe import Observed, Request, Say, observe
+from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, TraceError, Value, read
 from envlock.numerics.target import Target
 from envlock.runtime.facts import leaves
 
@@ -55,7 +55,7 @@ def record(
     """Run the program once under the tracer, and write its trace to `output`, whole or not at all.
 
     Raises:
-        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or the file cannot be written.
+        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
     plain = Request(target, python, 1, True, seed=seed, steps=steps, conditions=conditions(facts), serial=in_graph)
     with tempfile.TemporaryDirectory(prefix="envlock-record-") as name:

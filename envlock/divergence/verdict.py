@@ -16,19 +16,22 @@ Verdict = Literal["identical", "operation", "data", "outside", "variable", "sequ
 SOURCE_LINES = 1  # before and behind the line that is meant
 
 
+Mode = Literal["as it is", "eager", "in graphs"]
+
+
 @dataclass(frozen=True)
 class Level:
     """What one way of running showed.
 
     Attributes:
-        mode: `as it is` (the user's own mode) or `eager`.
+        mode: `as it is` (the user's own mode), `eager`, or `in graphs` (his own, with a look into the graphs).
         groups: of each run the number of its result at the first difference; all 0 where there is none.
         step, name: the first difference: in which step, and of what.
         entries: how many operations, calls and values each run was compared by.
         steps: how many steps that were.
     """
 
-    mode: Literal["as it is", "eager"]
+    mode: Mode
     groups: tuple[int, ...]
     step: int | None
     name: str | None
@@ -38,12 +41,12 @@ class Level:
 
 @dataclass(frozen=True)
 class Suspect:
-    """An operation of a graph that is known to give another result each time: its type, name, line, and what is known."""
+    """An operation of a graph that can give, or has given, another result: its line, and what is known of it."""
 
     type: str
     name: str
     place: Place | None
-    known: Known
+    known: Known | None
 
 
 @dataclass(frozen=True)
@@ -185,29 +188,28 @@ def headline(report: Report) -> str:
     """Return the verdict as a sentence without a full stop."""
     what = clean(report.culprit or "something")
     results = f"{report.distinct} different results in {report.runs} runs"
-    record = report.record
-    match report.verdict:
-        case "identical":
-            return f"all {report.runs} runs are identical"
-        case "operation":
-            return f"{what}{_about(record)} gave {results}, although its inputs were equal"
-        case "data":
-            return f"the input pipeline gave other data: {what}, {results}"
-        case "outside" if what in ("PythonFunction", "PyFunc", "EagerPyFunc"):
-            return f"a Python function{_about(record)} gave {results}: the value came from outside TensorFlow"
-        case "outside":
-            return f"a value that {what} reads came from outside TensorFlow, and differs: {results}"
-        case "sequence":
-            return f"other operations ran: Python took another way before {what}"
-        case "graph":
-            found = f"; the likeliest cause is {what}" if report.suspects else ""
-            return f"the runs differ only in graph mode or under XLA, eagerly they are identical{found}"
-        case "variable":
-            return f"a variable{_about(record)} holds something that no operation seen has written"
-        case "call":
-            return f"the graph{_about(record)} gave {results}, although its inputs were equal"
-        case "quantity":
-            return "what the run shows differs, although every operation gave the same: Python computed it"
+    about = _about(report.record)
+    suspect = f"; the likeliest cause is {what}" if report.suspects else ""
+    called = what in ("PythonFunction", "PyFunc", "EagerPyFunc")
+    outside = (
+        f"a Python function{about} gave {results}: the value came from outside TensorFlow"
+        if called
+        else f"a value that {what} reads came from outside TensorFlow, and differs: {results}"
+    )
+    eagerly = any(level.mode == "eager" for level in report.levels)
+    only = "only in graph mode or under XLA, eagerly they are identical" if eagerly else "inside of a graph"
+    sentences: dict[Verdict, str] = {
+        "identical": f"all {report.runs} runs are identical",
+        "operation": f"{what}{about} gave {results}, although its inputs were equal",
+        "data": f"the input pipeline gave other data: {what}, {results}",
+        "outside": outside,
+        "sequence": f"other operations ran: Python took another way before {what}",
+        "graph": f"the runs differ {only}{suspect}",
+        "variable": f"a variable{about} holds something that no operation seen has written",
+        "call": f"the graph{about} gave {results}, although its inputs were equal",
+        "quantity": "what the run shows differs, although every operation gave the same: Python computed it",
+    }
+    return sentences[report.verdict]
 
 
 def _about(record: Record | None) -> str:
@@ -230,7 +232,12 @@ def _title(report: Report) -> str:
 
 
 def _level(level: Level) -> str:
-    mode = "in the program's own mode" if level.mode == "as it is" else "operation by operation (eager)"
+    modes: dict[Mode, str] = {
+        "as it is": "in the program's own mode",
+        "eager": "operation by operation (eager)",
+        "in graphs": "inside of its graphs",
+    }
+    mode = modes[level.mode]
     compared = f"{level.entries} entries of {level.steps} {'step' if level.steps == 1 else 'steps'} compared"
     if level.name is None:
         return f"{mode}: identical; {compared}"
@@ -257,6 +264,8 @@ def _inputs(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _origin(origin: Origin) -> str:
+    if origin.made_by is None and origin.spec == "resource[]":
+        return "not written in this run before"
     if origin.made_by is None:
         return "made outside of operations (a constant, or Python)"
     operation = origin.made_by.operation
@@ -275,7 +284,7 @@ def _known(report: Report) -> Iterator[tuple[str, str]]:
     yield "note", f"      why: {clean(report.known.why)}"
     for fix in report.known.fixes:
         yield "note", f"      fix: {clean(fix)}"
-    yield "note", f"      known as: {report.known.row} ({clean(report.known.source)})"
+    yield "note", f"      known as: {report.known.row}"
 
 
 def _unknown(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The report of `envlock diverge` as one HTML page that needs nothing else: no script, no network, every word escaped."""
+"""The report of `envlock diverge` as one HTML page by itself: no script, no network, every word escaped."""
 
 from __future__ import annotations
 

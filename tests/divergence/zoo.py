@@ -43,13 +43,17 @@ def embedding_sgd() -> None:
     optimizers = tf.keras.optimizers.legacy if KERAS_2 else tf.keras.optimizers  # its new ones sum equal rows before
     model = _embedding(optimizers.SGD(0.1))
     words = ROWS.reshape(-1, 8)
-    model.fit(words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0)  # embedding_sgd
+    model.fit(
+        words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0
+    )  # embedding_sgd
 
 
 def embedding_adagrad() -> None:
     model = _embedding(tf.keras.optimizers.Adagrad(0.1))
     words = ROWS.reshape(-1, 8)
-    model.fit(words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0)  # embedding_adagrad
+    model.fit(
+        words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0
+    )  # embedding_adagrad
 
 
 def bincount() -> dict[str, Any]:
@@ -72,7 +76,9 @@ def crop() -> dict[str, Any]:
 
 def numpy_function() -> dict[str, Any]:
     x = tf.ones((8, 8))
-    noise = tf.numpy_function(lambda array: array + np.random.rand(8, 8).astype("float32"), [x], tf.float32)  # numpy_function
+    noise = tf.numpy_function(
+        lambda array: array + np.random.rand(8, 8).astype("float32"), [x], tf.float32
+    )  # numpy_function
     return {"sum": tf.reduce_sum(tf.matmul(x, noise))}
 
 
@@ -112,7 +118,7 @@ def map_fn() -> dict[str, Any]:
     def noise(row: Any) -> Any:
         return row + tf.random.uniform((100,)) * tf.random.normal((100,))  # map_fn
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def noisy(x: Any) -> Any:
         return tf.map_fn(noise, x, parallel_iterations=10)
 
@@ -146,10 +152,8 @@ def set_order() -> dict[str, Any]:
 def random_branch() -> dict[str, Any]:
     x = tf.random.stateless_normal((32, 32), seed=(1, 2))
     for _ in range(16):
-        if random.random() < 0.5:
-            x = tf.tanh(x)  # random_branch
-        else:
-            x = tf.sin(x)  # random_branch
+        function = tf.tanh if random.random() < 0.5 else tf.sin
+        x = function(x)  # random_branch
     return {"x": x}
 
 
@@ -160,7 +164,7 @@ def clock() -> dict[str, Any]:
 def addn() -> dict[str, Any]:
     a, b, c = (tf.constant(UPDATES[:, number]) for number in range(3))
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def total(a: Any, b: Any, c: Any) -> Any:
         x, y, z = tf.tanh(a), tf.exp(b), tf.sin(c)
         also = tf.reduce_sum(tf.cumsum(x)) + tf.reduce_sum(tf.cumsum(y))
@@ -174,7 +178,7 @@ def addn() -> dict[str, Any]:
 def xla_random() -> dict[str, Any]:
     tf.keras.utils.set_random_seed(0)
 
-    @tf.function(jit_compile=True)
+    @tf.function(jit_compile=True)  # type: ignore[untyped-decorator]
     def noisy(x: Any) -> Any:
         return x + tf.random.uniform((100,))  # xla_random
 

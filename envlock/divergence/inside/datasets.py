@@ -8,7 +8,7 @@ from envlock.determinism import graphs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
     from envlock.divergence.inside.places import Places
 
@@ -27,13 +27,14 @@ class Datasets:
         self._graphs: Dict[Tuple[bytes, Optional[bool]], Optional[Place]] = {}
 
     @contextmanager
-    def seen(self, tf: Any) -> Iterator[None]:
-        """See what iterators are made of."""
+    def seen(self, tf: Any, quietly: Callable[[], Any]) -> Iterator[None]:
+        """See what iterators are made of; `quietly` gives a context in which our own operations are not traced."""
         owner = tf.data.Dataset
         original = owner.__iter__
 
         def iterate(dataset: Any) -> Any:
-            self._take(tf, dataset)
+            with quietly():
+                self._take(tf, dataset)
             return original(dataset)
 
         owner.__iter__ = iterate

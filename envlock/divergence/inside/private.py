@@ -43,6 +43,17 @@ def determinism() -> Optional[bool]:
     return bool(is_op_determinism_enabled())
 
 
+def global_seed() -> Optional[int]:
+    """Return TensorFlow's seed; None where there is none, or it cannot be told."""
+    try:
+        from tensorflow.python.eager import context
+
+        seed = context.global_seed()
+    except Exception:
+        return None
+    return None if seed is None else int(seed)
+
+
 def forget_seed() -> None:
     """Let TensorFlow have no seed, as when it is imported; where that cannot be done the last one stays."""
     try:

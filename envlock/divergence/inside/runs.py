@@ -60,7 +60,7 @@ def traced(
         tracer = Tracer(tf, writer, places, limit, graphs=graphs, counts=counts and graphs is not None)
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
-        stack.enter_context(datasets.seen(tf))
+        stack.enter_context(datasets.seen(tf, tracer.quietly))
         writer.step(0)
         tracer.start()
         try:
@@ -181,7 +181,7 @@ def _kerases() -> Any:
 def _counting(original: Any, keras: Any, tracer: Tracer) -> Any:
     from functools import wraps
 
-    class Counts(keras.callbacks.Callback):  # type: ignore[name-defined,misc]
+    class Counts(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             tracer.begin_step(tracer.batches)
             tracer.batches += 1

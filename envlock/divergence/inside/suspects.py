@@ -36,9 +36,8 @@ class Suspects:
 
     def built(self, kind: str, outputs: Any, graph: Any, attrs: Any) -> None:
         """Look at an operation that has just been put into a graph."""
-        if kind in SUMS or kind in STATEFUL:
-            if len(self._found) < LIMIT and outputs:
-                self._look(kind, outputs[0].op, graph)
+        if (kind in SUMS or kind in STATEFUL) and len(self._found) < LIMIT and outputs:
+            self._look(kind, outputs[0].op, graph)
 
     def called(self, name: str) -> None:
         """Look whether XLA compiles a function that was called; later it may be forgotten."""

@@ -28,6 +28,10 @@ def of_array(array: Any) -> int:
         data = array.tobytes()
     else:
         data = array.reshape(-1).view("u1").data
+    return _digest(data)
+
+
+def _digest(data: Any) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")
 
 
@@ -55,6 +59,8 @@ def _look(tensor: Any) -> Print:
         return _converted(tensor)
     except Exception:  # TensorFlow's own errors: a device that is gone, a parallel tensor
         return None, name + "[*]"
+    if isinstance(array, (bytes, str)):  # a single text
+        return _digest(repr(array).encode("utf-8", "surrogatepass")), name + "[]"
     return of_array(array), _spec(array)
 
 

@@ -111,7 +111,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
         perform(lambda: call(asked["seed"]), lambda: tracers[0] if tracers else None)
     sys.path[:] = kept
     if not tracers:
-        raise contract.Misuse("{} does not import TensorFlow".format(os.path.basename(script)))
+        raise contract.Misuse(os.path.basename(script) + " does not import TensorFlow")
     return Observed(tracers[0])
 
 
@@ -127,7 +127,7 @@ def _tensorflow() -> Any:
 
         return importlib.import_module("tensorflow")
     except ImportError as error:
-        raise contract.Misuse("TensorFlow cannot be imported: {}".format(error)) from None
+        raise contract.Misuse("TensorFlow cannot be imported: " + str(error)) from None
 
 
 def _generators(seed: Optional[int]) -> None:

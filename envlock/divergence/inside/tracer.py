@@ -8,15 +8,15 @@ what is known to race, and never changed.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from threading import get_ident
 
-from envlock.divergence.inside import callbacks
-from envlock.divergence.inside import tensors
+from envlock.divergence.inside import callbacks, tensors
 from envlock.divergence.inside.suspects import Suspects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
     from envlock.divergence.inside.in_graph import InGraph
     from envlock.divergence.inside.places import Places
@@ -94,14 +94,20 @@ class Tracer:
             self.step = number
         self._writer.step(self.step)
 
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Let what is done inside go unseen."""
+        was, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = was
+
     def value(self, name: str, value: Any) -> None:
         """Write down a quantity of the run, such as a loss."""
-        self._busy = True
-        try:
+        with self.quietly():
             print_, kind = tensors.of_tensor(value)
             self._writer.value(name, print_, kind)
-        finally:
-            self._busy = False
 
     def python(self, function: Any, inputs: Any, outputs: Any) -> None:
         """Write down that TensorFlow called a Python function."""
