@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 _DEEPEST = 400  # frames
-_DATA = ("structured_function.py",)
+_DATA = "structured_function.py"
+_DEVICES = "multi_device_iterator_ops.py"
+"""The files of tf.data in which functions become graphs: those of a pipeline, and those that hand out its elements."""
+_HANDING_OUT = ("_init_func", "_next_func", "_remote_", "_finalize_func", "_next_as_optional_func")
 
 
 def is_function(graph: Any) -> bool:
@@ -41,12 +44,14 @@ def held_type(handle: Any) -> Optional[Any]:
     return data.shape_and_type[0].dtype
 
 
-def in_data_function() -> bool:
-    """Return whether a function of tf.data's is being made a graph right now."""
+def in_data_function(graph: Any) -> bool:
+    """Return whether a function of tf.data's is being made this graph right now."""
+    handing_out = str(getattr(graph, "name", "")).startswith(_HANDING_OUT)
     frame: Optional[FrameType] = sys._getframe(1)
     left = _DEEPEST
     while frame is not None and left:
-        if frame.f_code.co_filename.endswith(_DATA):
+        file = frame.f_code.co_filename
+        if file.endswith(_DATA) or (handing_out and file.endswith(_DEVICES)):
             return True
         frame = frame.f_back
         left -= 1

@@ -155,11 +155,11 @@ class InGraph:
             self.unseen += 1
             return
         known = [self._slot(each) for each in inputs]
-        made = [self._add(each, graph) for each in looked_at + left]
+        made: Slots = [self._add(each, graph) for each in looked_at + left]
         operation = outputs[0].op if outputs else graph.get_operation_by_name(name)
         place = self._places.of_stack(operation.traceback)
-        specs = tuple([_spec(each) for each in inputs]), tuple([_spec(each) for each in looked_at + left])
-        self._operations.append(((kind, operation.name, place, *specs), known, made))
+        read, given = (tuple([_spec(each) for each in side]) for side in (inputs, looked_at + left))
+        self._operations.append(((kind, operation.name, place, read, given), known, made))
 
     def take(self, writer: TraceWriter) -> bool:
         """Write down what has run since the last time, in the order in which it was built; return whether any has."""
@@ -240,7 +240,7 @@ class InGraph:
         found = self._data.get(graph)
         if found is None:
             outer = getattr(graph, "outer_graph", None)
-            found = graphs.in_data_function() or (graphs.is_function(outer) and self._is_data(outer))
+            found = graphs.in_data_function(graph) or (graphs.is_function(outer) and self._is_data(outer))
             self._data[graph] = found
         return found
 
@@ -306,7 +306,7 @@ def of_array(array: Any) -> int:
         for number, start in enumerate(range(0, row.size, BLOCK)):
             block = row[start : start + BLOCK]
             total += int((block * by[: block.size]).sum(dtype=numpy.int64)) * (number * _STEP | 1)
-    return (total + (row.size + 1) * _STEP) % (1 << 64)
+    return int((total + (row.size + 1) * _STEP) % (1 << 64))
 
 
 def _signed(number: int) -> int:
