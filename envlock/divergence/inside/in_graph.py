@@ -115,7 +115,8 @@ class InGraph:
         self._tf = tf
         self._places = places
         self._every = every
-        self._table: Any = None
+        self._device = ""
+        self._empty: Any = None
         self.handle: Any = None
         self._functions: Dict[Optional[int], Any] = {}
         self._slots: WeakKeyDictionary[Any, Dict[str, Optional[int]]] = WeakKeyDictionary()
@@ -165,10 +166,11 @@ class InGraph:
         """Write down what has run since the last time, in the order in which it was built; return whether any has."""
         if not self._used:
             return False
-        values = self._table.numpy()[: self._used].tolist()
+        table = self._tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._tf.int64)
+        values = table.numpy()[: self._used].tolist()
         if not any(values):
             return False
-        self._table.assign(self._empty)
+        self._tf.raw_ops.AssignVariableOp(resource=self.handle, value=self._empty)
         for operation, known, made in self._operations:
             outputs = [values[slot] for slot in made if slot is not None]
             if any(outputs):
@@ -177,23 +179,29 @@ class InGraph:
         return True
 
     def _make(self) -> None:
-        """Make the table: not before it is needed, or the program could not choose threads and devices any more."""
+        """Make the table: not before it is needed, or the program could not choose threads and devices any more.
+
+        It is no `tf.Variable`, which a strategy would give to each replica.
+        """
         tf = self._tf
-        with tf.init_scope():
-            self._table = tf.Variable(tf.zeros((ROOM,), tf.int64), trainable=False, name="envlock_table")
+        self._device = "/GPU:0" if tf.config.list_logical_devices("GPU") else "/CPU:0"
+        with tf.init_scope(), tf.device(self._device):
             self._empty = tf.zeros((ROOM,), tf.int64)
-        self.handle = self._table.handle
+            name = "envlock_table_{}".format(id(self))
+            self.handle = tf.raw_ops.VarHandleOp(dtype=tf.int64, shape=(ROOM,), shared_name=name)
+            tf.raw_ops.AssignVariableOp(resource=self.handle, value=self._empty)
 
     def _add(self, tensor: Any, graph: Any) -> int:
         """Let the graph add the fingerprint of a tensor to the next slot; return the slot."""
-        if self._table is None:
+        if self.handle is None:
             self._make()
         tf, slot = self._tf, self._used
         self._used += 1
         with tf.name_scope(_TEMPORARY):
             row = words(tf, tensor)
             print_ = self._function(row.shape.num_elements())(row)
-            tf.raw_ops.ResourceScatterNdAdd(ref=self.handle, indices=[[slot]], updates=print_)
+            with tf.device(self._device):
+                tf.raw_ops.ResourceScatterNdAdd(ref=self.handle, indices=[[slot]], updates=print_)
         self._slots_of(graph)[tensor.name] = slot
         return slot
 

@@ -25,11 +25,10 @@ class Places:
         """Take what is below `folder`, and whatever else is no library, for the user's own."""
         self.folder = os.path.realpath(folder)
         paths = sysconfig.get_paths()
-        ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        self._libraries = tuple(
-            os.path.realpath(each) + os.sep for each in (paths["stdlib"], paths["platstdlib"], ours)
-        )
+        self._libraries = tuple(os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib"))
+        self._ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
         self._known: Dict[CodeType, Optional[str]] = {}
+        self._names: Dict[str, Optional[str]] = {}
 
     def here(self, depth: int = 1) -> Optional[Place]:
         """Return the innermost frame of the user's, from `depth` frames above the caller on."""
@@ -54,9 +53,18 @@ class Places:
 
     def name(self, file: str) -> Optional[str]:
         """Return how a file of the user's is called, and None for a library's."""
+        if file not in self._names:
+            if len(self._names) > 10_000:
+                self._names.clear()
+            self._names[file] = self._name(file)
+        return self._names[file]
+
+    def _name(self, file: str) -> Optional[str]:
         if file.startswith("<") or _AUTOGRAPH in file:
             return None
         real = os.path.realpath(file)
+        if real.startswith(self._ours):
+            return None
         inside = os.path.relpath(real, self.folder)
         if inside.startswith(".."):
             if real.startswith(self._libraries) or any(each in real.split(os.sep) for each in LIBRARIES):

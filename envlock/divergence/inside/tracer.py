@@ -31,6 +31,7 @@ PYTHON = "PythonFunction"
 """The type of an entry for a function of the user's that TensorFlow called with arrays."""
 _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
 _MUTATING = ("Resource", "Assign")
+_HANDLE_AS_TEXT = "ToStringHandle"  # a number of the process's own
 
 
 class Enough(BaseException):
@@ -75,7 +76,7 @@ class Tracer:
     def stop(self) -> None:
         """See no more."""
         callbacks.remove(self._seen)
-        for name, handles in self._handles.items():
+        for name, handles in self._last_calls():
             self._variables(name, handles)
 
     def begin_step(self, number: int) -> None:
@@ -145,7 +146,7 @@ class Tracer:
             self._busy = False
 
     def _ran(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
-        if kind in SKIPPED:
+        if kind in SKIPPED or kind.endswith(_HANDLE_AS_TEXT):
             if kind == "VarHandleOp":
                 outputs[0]._envlock_name = str(_attribute(attrs, "debug_name") or "").rstrip("/")
             return
@@ -175,9 +176,17 @@ class Tracer:
         if self._graphs is None:
             self._variables(name, handles)
         else:  # it has looked at them itself; how they are when all is over tells whether looking changed anything
+            self._handles.pop(name, None)
             self._handles[name] = handles
         if ran and self._counts:
             self._go_on(self.step + 1)
+
+    def _last_calls(self) -> List[Tuple[str, List[Any]]]:
+        """Return the calls that nobody but them has used some variable after."""
+        later: Dict[int, str] = {}
+        for name, handles in self._handles.items():
+            later.update((id(each), name) for each in handles)
+        return [(name, each) for name, each in self._handles.items() if all(later[id(one)] == name for one in each)]
 
     def _variables(self, name: str, handles: List[Any]) -> None:
         """Write down what variables hold after a call."""
