@@ -97,10 +97,10 @@ def report(a: str, b: str) -> Report:
         TraceError: one of them cannot be read, or is damaged.
         UsageError: they cannot be compared: one ran eagerly, say.
     """
-    traces = read(Path(a)), read(Path(b))
-    _check(traces[0].header, traces[1].header)
-    across = compare(*traces)
-    return Report((a, b), (traces[0].header, traces[1].header), across, _differing(*traces))
+    with read(Path(a)) as left, read(Path(b)) as right:
+        _check(left.header, right.header)
+        across = compare(left, right)
+        return Report((a, b), (left.header, right.header), across, _differing(left, right))
 
 
 def _check(a: Header, b: Header) -> None:

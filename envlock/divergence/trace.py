@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -106,6 +106,18 @@ class Trace:
         self._count = 0
         self.end: dict[str, Scalar] | None = None
         self.header = self._header(next(self._lines, b""))
+
+    def close(self) -> None:
+        """Close the file of a trace that is not read to its end."""
+        self._lines.close()
+
+    def __enter__(self) -> Trace:
+        """Return the trace; it is closed in the end."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self.close()
 
     def __iter__(self) -> Iterator[Record | Value]:
         """Yield what the run did, in order.
@@ -219,7 +231,7 @@ class Trace:
         return _refuse(self._name, f"is damaged after {self._count} entries: {what}", "record it again")
 
 
-def _lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+def _lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
     """Yield the lines of a gzip stream, none longer than the limit, and hold no more of it than that."""
     inflate, left, read = zlib.decompressobj(31), b"", 0
     try:

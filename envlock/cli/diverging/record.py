@@ -79,8 +79,8 @@ def _tell(found: Recorded, output: Path, *, quiet: bool) -> None:
     amount = f"{found.entries} entries of {found.steps} {'step' if found.steps == 1 else 'steps'}"
     talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}", quiet=quiet)
     warnings = {
-        "changed": "looking into the graphs CHANGED THE RESULT: TensorFlow fuses kernels between which nobody looks, and "
-        "a fused one can give other bits; the trace is of the program as it ran under the tracer",
+        "changed": "looking into the graphs CHANGED THE RESULT: TensorFlow fuses kernels between which nobody "
+        "looks, and a fused one can give other bits; the trace is of the program as it ran under the tracer",
         "unstable": "the program computes something else each time, so whether looking into its graphs changed the "
         "result cannot be told; `envlock diverge` finds the cause",
     }

@@ -1,0 +1,41 @@
+"""A program of its own: prints whether TensorFlow's graphs, XLA and numpy give the same fingerprints."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from envlock.divergence.inside.in_graph import fingerprint, of_array, words
+
+TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int32", "int64", "uint8", "int8")
+SHAPES = ((), (0,), (7,), (4, 6), (3, 1001), (4096,), (5, 5, 1003), (8192, 3))
+UNKNOWN_TO_XLA = ("complex64", "complex128")  # as integers
+
+
+def main() -> None:
+    """Print the cases in which they are not the same, and what small changes leave equal."""
+    source = np.random.RandomState(0)
+    wrong = []
+    for name in TYPES:
+        for shape in SHAPES:
+            tensor = tf.cast(tf.constant(source.randn(*shape) * 50), name)
+            found = {of_array(tensor.numpy())}
+            for compiled in (False,) if name in UNKNOWN_TO_XLA else (False, True):
+                graph = tf.function(lambda x: fingerprint(tf, words(tf, x)), jit_compile=compiled)
+                found.add(int(graph(tensor)[0]) % 2**64)
+            wrong += [] if len(found) == 1 and 0 not in found else [f"{name}{shape}: {found}"]
+    array = source.randn(10_001).astype("float32")
+    changed = {of_array(array)}
+    for number in range(0, 10_000, 7):
+        exchanged, signs, nearest = array.copy(), array.copy(), array.copy()
+        exchanged[[number, number + 1]] = array[[number + 1, number]]
+        signs[[number, (number * 13) % 10_001]] *= -1
+        nearest[number] = np.nextafter(array[number], np.float32(np.inf))
+        changed |= {of_array(exchanged), of_array(signs), of_array(nearest)}
+    print(json.dumps({"wrong": wrong, "changed": len(changed)}))
+
+
+if __name__ == "__main__":
+    main()
