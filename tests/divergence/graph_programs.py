@@ -1,4 +1,4 @@
-"""Programs whose cause stands inside of a graph, at the line marked `# <name>`; one that is clean; one that is fused."""
+"""Programs whose cause stands inside of a graph, at the line marked `# <name>`; a clean one; one that is fused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UPDATES = np.random.RandomState(1).randn(200_000, 16).astype("float32")
 def scatter() -> Iterator[dict[str, Any]]:
     table = tf.Variable(tf.zeros((50, 16)))
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step() -> Any:
         for _ in tf.range(2):
             table.scatter_add(tf.IndexedSlices(UPDATES, ROWS))  # scatter
@@ -39,7 +39,7 @@ def embedding() -> None:
 
 
 def python() -> Iterator[dict[str, Any]]:
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
         y = tf.numpy_function(lambda a: a + np.random.RandomState().rand(8, 8).astype("f4"), [x], tf.float32)  # python
         return tf.reduce_sum(x @ tf.ensure_shape(y, (8, 8)))
@@ -69,7 +69,7 @@ def clean() -> None:
 def product() -> Iterator[dict[str, Any]]:
     a, b = tf.constant(UPDATES[:2032].reshape(127, 256)), tf.constant(UPDATES[4000:5040].reshape(256, 65))
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
         y = tf.nn.relu(x)
         return tf.tanh(tf.matmul(y, b))  # product
