@@ -74,31 +74,19 @@ _SKIPPED = frozenset(
 )
 _SOURCES = ("Iterator", "PyFunc", "EagerPyFunc", "Random", "Stateless", "Stateful", "Multinomial", "Rng", "Lookup")
 """Begin the types of operations whose integers are looked at as well: data, and what is drawn."""
-_EACH = frozenset(
-    {
-        *("Abs", "Add", "AddV2", "BiasAdd", "BroadcastTo", "Cast", "Ceil", "ClipByValue", "ConcatV2", "Cos", "Div"),
-        *("DivNoNan", "Elu", "EluGrad", "Erf", "Exp", "Expm1", "Floor", "FloorDiv", "FloorMod", "GatherV2", "Greater"),
-        *("Inv", "InvGrad", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p", "Maximum", "Minimum", "MirrorPad", "Mul"),
-        *("MulNoNan", "Neg", "OneHot", "Pack", "Pad", "PadV2", "Pow", "RealDiv", "Reciprocal", "ReciprocalGrad"),
-        *("Relu", "Relu6", "Relu6Grad", "ReluGrad", "ReverseV2", "Round", "Rsqrt", "RsqrtGrad", "Select", "SelectV2"),
-        *("Selu", "SeluGrad", "Sigmoid", "SigmoidGrad", "Sign", "Sin", "Slice", "Softplus", "SoftplusGrad", "Softsign"),
-        *(
-            "Split",
-            "SplitV",
-            "Sqrt",
-            "SqrtGrad",
-            "Square",
-            "SquaredDifference",
-            "StridedSlice",
-            "Sub",
-            "Tanh",
-            "TanhGrad",
-        ),
-        *("Tile", "Transpose", "TruncateDiv", "Unpack", "Xdivy", "Xlogy"),
-        *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"),
-    }
-)
-"""Each number that comes out is made of a fixed few that go in: nothing is summed, so nothing has an order."""
+_EACH_WORDS = """
+    Abs Add AddV2 ArgMax ArgMin AssignAddVariableOp AssignSubVariableOp AssignVariableOp BiasAdd BroadcastTo
+    Cast Ceil ClipByValue ConcatV2 Cos Div DivNoNan Elu EluGrad Equal Erf Exp Expm1 Floor FloorDiv FloorMod
+    GatherV2 Greater GreaterEqual Inv InvGrad LeakyRelu LeakyReluGrad Less LessEqual Log Log1p LogicalAnd
+    LogicalNot LogicalOr Max MaxPool MaxPool3D MaxPoolV2 Maximum Min Minimum MirrorPad Mul MulNoNan Neg
+    NotEqual OneHot Pack Pad PadV2 Pow RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad
+    ReverseV2 Round Rsqrt RsqrtGrad Select SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Slice
+    Softplus SoftplusGrad Softsign Split SplitV Sqrt SqrtGrad Square SquaredDifference StridedSlice Sub Tanh
+    TanhGrad Tile TopKV2 Transpose TruncateDiv Unpack Xdivy Xlogy
+"""
+_EACH = frozenset(_EACH_WORDS.split())
+"""Each number that comes out is made of a fixed few that go in, or is one of them: nothing is summed, so there is no
+order that could be another one."""
 _MUTATING = ("Resource", "Assign")
 _TEMPORARY = "envlock_"
 
@@ -269,18 +257,18 @@ def fingerprint(tf: Any, row: Any, *, whole: bool = False) -> Any:
 
     `whole`: it is known to be one block that is not filled, or to consist of whole blocks.
     """
-    count = tf.size(row, out_type=tf.int64)
     size = row.shape.num_elements() if whole else None
+    count = tf.size(row, out_type=tf.int64)
     if not whole:
         row = tf.concat([row, tf.zeros([-tf.size(row) % BLOCK], tf.int64)], 0)
     # the upper half goes into the lower, or two changed signs would cancel out
     row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(32, tf.int64)))
     if size is not None and size <= BLOCK:
-        total = _sums(tf, tf.reshape(row, [1, size]), factors(size))
-    else:
-        blocks = _sums(tf, tf.reshape(row, [-1, BLOCK]), factors(BLOCK))
-        order = tf.range(tf.size(blocks, out_type=tf.int64)) * tf.constant(_signed(_STEP), tf.int64)
-        total = tf.reduce_sum(blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True)
+        constant = (size + 1) * _STEP % (1 << 64)
+        return _sums(tf, tf.reshape(row, [1, size]), factors(size)) + tf.constant(_signed(constant), tf.int64)
+    blocks = _sums(tf, tf.reshape(row, [-1, BLOCK]), factors(BLOCK))
+    order = tf.range(tf.size(blocks, out_type=tf.int64)) * tf.constant(_signed(_STEP), tf.int64)
+    total = tf.reduce_sum(blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True)
     return total + (count + 1) * tf.constant(_signed(_STEP), tf.int64)
 
 
@@ -318,7 +306,8 @@ def of_array(array: Any) -> int:
 
 
 def _signed(number: int) -> int:
-    return number - (1 << 64)
+    """Return a number of 64 bits as int64 has it."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def _is_looked_at(kind: str, tensor: Any) -> bool:
