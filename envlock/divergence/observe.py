@@ -87,13 +87,13 @@ def observe(request: Request, folder: Path) -> Observed:
     numbers = list(range(request.runs))
     for group in [[each] for each in numbers] if request.fresh else [numbers]:
         _child(request, group, folder)
-        _judge(_answers(folder), request)
+        _judge(answers(folder), request)
     paths = [folder / f"{number}.trace" for number in numbers]
     comparison = compare([read(path) for path in paths])
     header = read(paths[0]).header
     if request.mode == "eager" and not comparison.entries:
         raise FactError("TensorFlow showed no operation: the program runs none, or runs them in other threads")
-    return Observed(request, folder, header, comparison, _answers(folder))
+    return Observed(request, folder, header, comparison, answers(folder))
 
 
 def _child(request: Request, numbers: list[int], folder: Path) -> None:
@@ -127,7 +127,7 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         raise RunError(f"{request.target}: {processes.ending(code)}; its last words: {_last_words(folder)}")
 
 
-def _answers(folder: Path) -> dict[str, Any]:
+def answers(folder: Path) -> dict[str, Any]:
     """Return what the children have answered, later answers over earlier ones."""
     found: dict[str, Any] = {"ends": {}}
     path = folder / "answers.jsonl"

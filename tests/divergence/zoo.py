@@ -15,6 +15,7 @@ tf.config.threading.set_inter_op_parallelism_threads(4)
 
 ROWS = np.random.RandomState(0).randint(0, 50, 200_000).astype("int32")
 UPDATES = np.random.RandomState(1).randn(200_000, 16).astype("float32")
+WORDS, TARGETS = ROWS.reshape(-1, 8), UPDATES[:25_000, :8, None]
 
 
 def scatter() -> Iterator[dict[str, Any]]:
@@ -42,18 +43,12 @@ KERAS_2 = tf.__version__.startswith("2.15")
 def embedding_sgd() -> None:
     optimizers = tf.keras.optimizers.legacy if KERAS_2 else tf.keras.optimizers  # its new ones sum equal rows before
     model = _embedding(optimizers.SGD(0.1))
-    words = ROWS.reshape(-1, 8)
-    model.fit(
-        words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0
-    )  # embedding_sgd
+    model.fit(WORDS, TARGETS, batch_size=12_500, shuffle=False, verbose=0)  # embedding_sgd
 
 
 def embedding_adagrad() -> None:
     model = _embedding(tf.keras.optimizers.Adagrad(0.1))
-    words = ROWS.reshape(-1, 8)
-    model.fit(
-        words, UPDATES[: len(words), :8, None], batch_size=12_500, epochs=1, shuffle=False, verbose=0
-    )  # embedding_adagrad
+    model.fit(WORDS, TARGETS, batch_size=12_500, shuffle=False, verbose=0)  # embedding_adagrad
 
 
 def bincount() -> dict[str, Any]:
@@ -76,9 +71,7 @@ def crop() -> dict[str, Any]:
 
 def numpy_function() -> dict[str, Any]:
     x = tf.ones((8, 8))
-    noise = tf.numpy_function(
-        lambda array: array + np.random.rand(8, 8).astype("float32"), [x], tf.float32
-    )  # numpy_function
+    noise = tf.numpy_function(lambda array: array + np.float32(np.random.rand()), [x], tf.float32)  # numpy_function
     return {"sum": tf.reduce_sum(tf.matmul(x, noise))}
 
 
