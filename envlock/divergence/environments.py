@@ -119,8 +119,9 @@ def _differing(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
 
 def _conditions(trace: Trace) -> dict[str, Scalar]:
     header = trace.header
-    versions = {"tensorflow.version": header.tensorflow, "keras.version": header.keras, "python.version": header.python}
-    return {**header.conditions, **versions, **(trace.end or {})}
+    versions = {"tensorflow.version": header.tensorflow, "python.version": header.python}
+    keras = {"keras.version": header.keras} if header.keras is not None else {}
+    return {**header.conditions, **versions, **keras, **(trace.end or {})}
 
 
 def _name(report: Report, number: int) -> str:

@@ -36,7 +36,26 @@ def main() -> None:
         signs[[number, (number * 13) % 10_001]] *= -1
         nearest[number] = np.nextafter(array[number], np.float32(np.inf))
         changed |= {of_array(exchanged), of_array(signs), of_array(nearest)}
-    print(json.dumps({"wrong": wrong, "changed": len(changed)}))
+    print(json.dumps({"wrong": wrong, "changed": len(changed), "alike": alike()}))
+
+
+def alike() -> list[str]:
+    """Return arrays of the same shape that are different, of one pattern, and have one fingerprint."""
+    found = []
+    for name in ("float16", "float32", "float64"):
+        for size in (2, 3, 4, 8, 64, 96, 4096, 8192, 12_288):
+            arrays = [np.full(size, value, name) for value in (0, 1, -1, 2, -2, 0.5, -0.5, 3, 1024, -1024, 0.1, -0.1)]
+            arrays += [np.where(np.arange(size) // 2**n % 2 == 0, 1, -1).astype(name) for n in range(13) if 2**n < size]
+            arrays += [-array for array in arrays[12:]]
+            arrays += [np.eye(1, size, place, dtype=name) for place in range(0, size, max(size // 64, 1))]
+            arrays += [array * 2 for array in arrays[12:]] + [
+                np.arange(size).astype(name),
+                -np.arange(size).astype(name),
+            ]
+            different = {array.tobytes(): of_array(array) for array in arrays}
+            if len(set(different.values())) < len(different):
+                found.append(f"{name}[{size}]")
+    return found
 
 
 if __name__ == "__main__":

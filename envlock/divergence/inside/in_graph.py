@@ -35,6 +35,7 @@ ROOM = 1 << 15
 BLOCK = 4096
 """Words of eight bytes whose sum of products is made at once."""
 _STEP = 0x9E3779B97F4A7C15
+_DOWN = 31
 _INTEGERS = {
     "float16": "int16",
     "bfloat16": "int16",
@@ -261,8 +262,8 @@ def fingerprint(tf: Any, row: Any, *, whole: bool = False) -> Any:
     count = tf.size(row, out_type=tf.int64)
     if not whole:
         row = tf.concat([row, tf.zeros([-tf.size(row) % BLOCK], tf.int64)], 0)
-    # the upper half goes into the lower, or two changed signs would cancel out
-    row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(32, tf.int64)))
+    # the upper bits go into the lower ones, or changed signs would cancel out; by 31, as two numbers are often equal
+    row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(_DOWN, tf.int64)))
     if size is not None and size <= BLOCK:
         constant = (size + 1) * _STEP % (1 << 64)
         return _sums(tf, tf.reshape(row, [1, size]), factors(size)) + tf.constant(_signed(constant), tf.int64)
@@ -296,7 +297,7 @@ def of_array(array: Any) -> int:
 
     raw = numpy.ascontiguousarray(array).tobytes()
     row = numpy.frombuffer(raw + b"\0" * (-len(raw) % 8), dtype=numpy.int64)
-    row = row ^ (row >> numpy.int64(32))
+    row = row ^ (row >> numpy.int64(_DOWN))
     total, by = 0, factors(BLOCK)
     with numpy.errstate(over="ignore"):
         for number, start in enumerate(range(0, row.size, BLOCK)):

@@ -63,6 +63,7 @@ class Tracer:
         self._busy = False
         self._graphs = graphs
         self._counts = counts
+        self._over = False  # whether the last call was one that counts
         self._handles: Dict[str, List[Any]] = {}
         self.suspects = Suspects(places)
         self.step = 0
@@ -169,6 +170,8 @@ class Tracer:
         match = _CALLED.match(kind)
         name = match.group(1) if match else kind
         self.suspects.called(kind)
+        if self._over and self._counts:
+            self._go_on(self.step + 1)
         ran = self._graphs is not None and self._graphs.take(self._writer)
         table = None if self._graphs is None else self._graphs.handle
         handles = [each for each in inputs if _is_handle(each) and each is not table]
@@ -178,8 +181,7 @@ class Tracer:
         else:  # it has looked at them itself; how they are when all is over tells whether looking changed anything
             self._handles.pop(name, None)
             self._handles[name] = handles
-        if ran and self._counts:
-            self._go_on(self.step + 1)
+        self._over = ran
 
     def _last_calls(self) -> List[Tuple[str, List[Any]]]:
         """Return the calls that nobody but them has used some variable after."""
