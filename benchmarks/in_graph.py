@@ -20,7 +20,7 @@ PROGRAM = r"""
 import json, os, resource, sys, tempfile, time
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_INTEROP_THREADS="1")
 import numpy as np, tensorflow as tf
-from envlock.divergence.inside import in_graph
+from envlock.divergence.inside import callbacks, in_graph
 from envlock.divergence.inside.places import Places
 from envlock.divergence.inside.runs import header
 from envlock.divergence.inside.trace_writer import TraceWriter
@@ -54,14 +54,14 @@ def step_of(made, seen=None):
     if seen is None:
         step()
         return step, time.perf_counter() - start
-    seen.start()
+    callbacks.add(seen._seen)
     step()
     first = time.perf_counter() - start
-    seen.stop()
-    def looked_at():
-        seen.start()
+    callbacks.remove(seen._seen)
+    def looked_at():  # not stop(), which reads all variables once more, at the end of a run
+        callbacks.add(seen._seen)
         step()
-        seen.stop()
+        callbacks.remove(seen._seen)
     return looked_at, first
 
 def measure(jit, every, rounds):

@@ -45,6 +45,12 @@ def test_what_follows_from_other_inputs_is_not_named() -> None:
     assert (found.earliest.kind, found.earliest.a, found.same) == ("carried", A[2], False)
 
 
+def test_one_equal_input_of_two_is_not_enough() -> None:
+    a, b = op("Add", 3, [1, 2], [3]), op("Add", 3, [1, 7], [8])
+    found = compare([a], [b])
+    assert (found.first, found.earliest and found.earliest.kind) == (None, "carried")
+
+
 def test_an_earlier_difference_that_was_carried_stays_beside_the_first_cause() -> None:
     found = compare(A, instead(RELU._replace(inputs=(7,), outputs=(22,)), None, TANH._replace(outputs=(44,))))
     assert found.first is not None
