@@ -27,18 +27,19 @@ class Places:
         paths = sysconfig.get_paths()
         self._libraries = tuple(os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib"))
         self._ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
-        self._known: Dict[CodeType, Optional[str]] = {}
+        self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}  # by identity: to hash code takes a microsecond
         self._names: Dict[str, Optional[str]] = {}
 
     def here(self, depth: int = 1) -> Optional[Place]:
         """Return the innermost frame of the user's, from `depth` frames above the caller on."""
+        found = self._known
         frame: Optional[FrameType] = sys._getframe(depth)
         left = DEEPEST
         while frame is not None and left:
             code = frame.f_code
-            name = self._known[code] if code in self._known else self._learn(code)
-            if name is not None:
-                return name, frame.f_lineno, code.co_name
+            known = found.get(id(code)) or self._learn(code)
+            if known[1] is not None:
+                return known[1], frame.f_lineno, code.co_name
             frame = frame.f_back
             left -= 1
         return None
@@ -72,6 +73,6 @@ class Places:
             return os.path.basename(real)
         return None if any(each in inside.split(os.sep) for each in LIBRARIES) else inside
 
-    def _learn(self, code: CodeType) -> Optional[str]:
-        found = self._known[code] = self.name(code.co_filename)
+    def _learn(self, code: CodeType) -> Tuple[CodeType, Optional[str]]:
+        found = self._known[id(code)] = code, self.name(code.co_filename)
         return found
