@@ -91,12 +91,8 @@ def main() -> None:
     print(f"TensorFlow {answer['tensorflow']}, {asked.rounds} rounds of {asked.steps} steps; wall time / CPU time")
     for name, entry in answer["models"].items():
         wall, cpu = entry["eager ms a step"]
-        print(
-            f"{name}: eager {wall:.1f} / {cpu:.1f} ms a step; traced {entry['ratio'][0]:.2f} / {entry['ratio'][1]:.2f} times"
-        )
-        print(
-            f"    {entry['bytes a step'] / 1024:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}"
-        )
+        print(f"{name}: eager {wall:.1f} / {cpu:.1f} ms a step; traced {entry['ratio'][0]:.2f} / {entry['ratio'][1]:.2f} times")
+        print(f"    {entry['bytes a step'] / 1024:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}")
 
 
 if __name__ == "__main__":

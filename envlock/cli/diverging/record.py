@@ -88,5 +88,7 @@ def _tell(found: Recorded, output: Path, *, quiet: bool) -> None:
         say(f"warning: {warnings[found.effect]}\n")
     elif found.effect == "none":
         talk("looking into the graphs did not change the result", quiet=quiet)
+    if found.end.get("elsewhere"):
+        say(f"warning: {found.end['elsewhere']} operations ran in other threads, and were not recorded\n")
     if found.end.get("unseen"):
         say(f"warning: {found.end['unseen']} operations found no room in the table, and were not looked at\n")
