@@ -28,7 +28,10 @@ from envlock.lock import schema
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = ("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint")
+COMMANDS = (
+    *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
+    *("diverge run", "diverge record", "diverge compare"),
+)
 
 
 def compact(value: object) -> str:
@@ -139,7 +142,7 @@ def base_dockerfile() -> str:
 def help_text(command: str) -> str:
     """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
     done = subprocess.run(
-        [sys.executable, "-m", "envlock", command, "--help"],
+        [sys.executable, "-m", "envlock", *command.split(), "--help"],
         env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
         capture_output=True,
         text=True,
