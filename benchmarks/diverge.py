@@ -1,4 +1,4 @@
-"""What level 2 of `envlock diverge` costs beyond running eagerly, whether memory stays flat, and how large a trace gets.
+"""What level 2 of `envlock diverge` costs beyond running eagerly, if memory stays flat, and how large a trace gets.
 
     python benchmarks/diverge.py PYTHON [--rounds N] [--steps N]
 
@@ -91,8 +91,10 @@ def main() -> None:
     print(f"TensorFlow {answer['tensorflow']}, {asked.rounds} rounds of {asked.steps} steps; wall time / CPU time")
     for name, entry in answer["models"].items():
         wall, cpu = entry["eager ms a step"]
-        print(f"{name}: eager {wall:.1f} / {cpu:.1f} ms a step; traced {entry['ratio'][0]:.2f} / {entry['ratio'][1]:.2f} times")
-        print(f"    {entry['bytes a step'] / 1024:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}")
+        ratios = " / ".join(f"{each:.2f}" for each in entry["ratio"])
+        print(f"{name}: eager {wall:.1f} / {cpu:.1f} ms a step; traced {ratios} times")
+        size = entry["bytes a step"] / 1024
+        print(f"    {size:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}")
 
 
 if __name__ == "__main__":

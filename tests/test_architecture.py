@@ -35,11 +35,16 @@ OWNERS = {
     "tensorflow": (
         "envlock/determinism/dataset.py",
         "envlock/determinism/proof_program.py",
+        "envlock/determinism/graphs.py",
         "envlock/divergence/inside/callbacks.py",
         "envlock/divergence/inside/private.py",
         "envlock/numerics/child/training.py",
     ),
-    "numpy": ("envlock/numerics/child/", "envlock/divergence/inside/tensors.py"),
+    "numpy": (
+        "envlock/numerics/child/",
+        "envlock/divergence/inside/in_graph.py",
+        "envlock/divergence/inside/tensors.py",
+    ),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -195,6 +200,8 @@ def test_programs_for_the_users_interpreter_need_nothing_of_the_authoring_half(n
                 "envlock/__init__.py",
                 f"{INSIDE}/entrypoint.py",
                 "envlock/identity/files/bytecode_child.py",
+                "envlock/determinism/__init__.py",
+                "envlock/determinism/graphs.py",
                 "envlock/divergence/inside",
                 "envlock/numerics/__init__.py",
                 "envlock/numerics/child",

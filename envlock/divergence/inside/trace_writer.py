@@ -47,7 +47,7 @@ class TraceWriter:
     def __init__(self, stream: BinaryIO, header: Dict[str, Any]) -> None:
         """Begin a trace; `header` is what `trace.Header` holds, without the version of the format."""
         self._stream = stream
-        self._deflate = zlib.compressobj(6, zlib.DEFLATED, 31)
+        self._deflate = zlib.compressobj(1, zlib.DEFLATED, 31)
         self._lines: List[str] = []
         self._pending = 0
         self._known: Dict[Operation, int] = {}
