@@ -231,12 +231,13 @@ def _named(difference: Difference) -> str:
 
 
 def _keras_draws(seen: Observed) -> bool:
-    """Return whether the value that differs goes into a variable or a random operation, as Keras' own seeds do."""
+    """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
     first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record):
+    if first is None or not isinstance(first.entry, Record) or first.kind != "outside":
         return False
-    kind = first.entry.operation.type
-    return "keras" in seen.answers.get("environment", {}) and ("Random" in kind or kind.startswith("Assign"))
+    specs = {first.entry.operation.inputs[number] for number in first.inputs}
+    random = "Random" in first.entry.operation.type
+    return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
 
 
 def _pipelines(seen: Observed) -> tuple[str, ...]:

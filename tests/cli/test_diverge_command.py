@@ -14,7 +14,7 @@ from tests.divergence.zookeeper import ZOO, lines
 def test_without_a_script_there_is_help(envlock: Command) -> None:
     done = envlock("diverge", "--help")
     assert done.returncode == 0
-    assert "envlock diverge run SCRIPT[:FUNCTION]" in done.stdout
+    assert "`envlock diverge SCRIPT[:FUNCTION]` is" in done.stdout
 
 
 @pytest.mark.parametrize(
