@@ -12,6 +12,7 @@ OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
+FAST := "not (tensorflow or slow or engine)"
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 
 .DEFAULT_GOAL := help
@@ -32,7 +33,8 @@ test: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
-	$(DEV)/bin/python -m pytest
+	$(DEV)/bin/python -m pytest -m $(FAST) -n auto
+	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine"
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
@@ -45,7 +47,7 @@ testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older
 	$(DEV)/bin/python -m pytest -m older_tensorflows -rP
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
-	$(DEV)/bin/python -m pytest -m "not (tensorflow or slow or engine)" -n auto
+	$(DEV)/bin/python -m pytest -m $(FAST) -n auto
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .

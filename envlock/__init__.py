@@ -2,6 +2,7 @@
 
     import envlock
     envlock.assert_locked()     # line 1 of a script
+    envlock.activate(seed=42)   # the same, and the recipe that makes TensorFlow deterministic
 
 Importing this imports nothing else: every public name is loaded when it is first asked for.
 """
@@ -9,12 +10,15 @@ Importing this imports nothing else: every public name is loaded when it is firs
 __version__ = "0.1.0"
 
 _EXPORTS = {
+    "Activation": "envlock.runtime.activation",
     "EnvironmentMismatch": "envlock.runtime.errors",
     "EnvlockError": "envlock.runtime.errors",
     "Lockfile": "envlock.lock.models",
     "LockfileError": "envlock.runtime.errors",
     "Report": "envlock.runtime.report",
+    "TooLateError": "envlock.runtime.errors",
     "UsageError": "envlock.runtime.errors",
+    "activate": "envlock.runtime.activation",
     "assert_locked": "envlock.runtime.assertion",
     "capture": "envlock.api",
     "diff": "envlock.api",
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from envlock.determinism.dataset import lint_dataset as lint_dataset
     from envlock.divergence.here import diverge as diverge
     from envlock.lock.models import Lockfile as Lockfile
+    from envlock.runtime.activation import Activation as Activation
+    from envlock.runtime.activation import activate as activate
     from envlock.runtime.assertion import assert_locked as assert_locked
     from envlock.runtime.errors import (
         EnvironmentMismatch as EnvironmentMismatch,
@@ -46,6 +52,9 @@ if TYPE_CHECKING:
     )
     from envlock.runtime.errors import (
         LockfileError as LockfileError,
+    )
+    from envlock.runtime.errors import (
+        TooLateError as TooLateError,
     )
     from envlock.runtime.errors import (
         UsageError as UsageError,

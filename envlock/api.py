@@ -10,7 +10,8 @@ from envlock.lock import document
 from envlock.lock.models import Lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.compare import both_untold, compare
-from envlock.runtime.report import Report
+from envlock.runtime.policy import Policy
+from envlock.runtime.report import Finding, Report
 from envlock.runtime.verify import policy_of
 from envlock.runtime.verify import verify as _verify
 
@@ -46,22 +47,38 @@ def verify(lock: Source | None = None, policy: str | None = None) -> Report:
 
 
 def diff(expected: Source, actual: Source, policy: str = "strict") -> Report:
-    """Return every difference between two locks.
+    """Return every difference between two locks, of their facts and of the canaries' bits where both have one.
 
     Raises:
         LockfileError: one is missing, unreadable, invalid, or newer than this envlock.
         UsageError: the policy does not exist.
     """
-    left, right = _document(expected), _document(actual)
+    locks = _lock(expected), _lock(actual)
+    left, right = (lock.to_document() for lock in locks)
     rules = policy_of({"policy": {"name": policy, "overrides": {}}}, policy)
     found = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules)
     findings = [finding for finding in found if not both_untold(finding)]  # two files that say the same do not differ
-    return Report(findings, policy, _name(expected), _name(actual))
+    bits, notes = _bits(*locks, rules)
+    return Report(findings + bits, policy, _name(expected), _name(actual), notes)
+
+
+def _bits(expected: Lockfile, actual: Lockfile, rules: Policy) -> tuple[list[Finding], list[str]]:
+    if expected.numerics is None or actual.numerics is None:
+        one = expected.numerics is not None or actual.numerics is not None
+        return [], ["numerics: not compared, as one side has no canary"] if one else []
+    from envlock.numerics.canary import compare as canaries
+    from envlock.numerics.canary import findings
+
+    found = canaries.compare(expected.numerics, actual.numerics)
+    return findings.findings(found, rules), findings.notes(found)
 
 
 def _document(source: Source) -> dict[str, Any]:
-    lock = source if isinstance(source, Lockfile) else document.load(os.fspath(source))
-    return lock.to_document()
+    return _lock(source).to_document()
+
+
+def _lock(source: Source) -> Lockfile:
+    return source if isinstance(source, Lockfile) else document.load(os.fspath(source))
 
 
 def _name(source: Source) -> str:

@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from tests import forking
 
 pytest_plugins = ["tests.containers.bed.fixtures"]
 
@@ -64,8 +67,17 @@ def envlock(tmp_path: Path) -> Command:
     return Command([sys.executable, "-m", "envlock"], tmp_path)
 
 
+@cache
+def _server() -> forking.Server:
+    return forking.Server({**_plain(), "PYTHONSAFEPATH": "1"})
+
+
+def _plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "CI")}
+
+
 class Command:
-    """A command line in a folder; every call is a process of its own."""
+    """A command line in a folder; every call is a process of its own, forked from a warm one where that is as good."""
 
     def __init__(self, argv: list[str], folder: Path) -> None:
         self.argv = argv
@@ -75,16 +87,19 @@ class Command:
         self, *args: str, environ: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Run it; `environ` is added to a plain environment."""
-        plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "CI")}
-        done = subprocess.run(
-            [*self.argv, *args],
-            cwd=self.folder,
-            env={**plain, "PYTHONSAFEPATH": "1", **(environ or {})},
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
-        )
+        more = environ or {}
+        whole = {**_plain(), "PYTHONSAFEPATH": "1", **more}
+        if forking.can_fork(self.argv, more):
+            code, output, errors = _server().run(args, self.folder, whole, stdin, timeout)
+        else:
+            done = subprocess.run(
+                [*self.argv, *args],
+                cwd=self.folder,
+                env=whole,
+                input=stdin,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+            )
+            code, output, errors = done.returncode, done.stdout, done.stderr
+        return subprocess.CompletedProcess([*self.argv, *args], code, output.decode("utf-8"), errors.decode("utf-8"))

@@ -38,12 +38,14 @@ OWNERS = {
         "envlock/determinism/graphs.py",
         "envlock/divergence/inside/callbacks.py",
         "envlock/divergence/inside/private.py",
+        "envlock/numerics/canary/battery.py",
         "envlock/numerics/child/training.py",
     ),
     "numpy": (
-        "envlock/numerics/child/",
         "envlock/divergence/inside/in_graph.py",
         "envlock/divergence/inside/tensors.py",
+        "envlock/numerics/canary/battery.py",
+        "envlock/numerics/child/",
     ),
     "docker": ("envlock/containers/engines/daemon.py",),
     "requests": ("envlock/web/",),
@@ -55,11 +57,13 @@ OWNERS = {
     "tomli_w": ("envlock/identity/export.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
+    "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     *(f"envlock/containers/engines/{name}.py" for name in ("failures", "output")),
+    *(f"envlock/numerics/canary/{name}.py" for name in ("causes", "compare", "distance", "findings")),
 ]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 
@@ -124,6 +128,23 @@ def test_the_runtime_half_is_the_standard_library_and_cheap(name: str) -> None:
     assert at_import - CHEAP == set() or name == CHILD
     others = {module.partition(".")[0] for module in outside} - set(sys.stdlib_module_names)
     assert {other for other in others if name not in OWNERS.get(other, ())} == set()
+
+
+BY_NAME = {
+    "envlock/runtime/calls.py": {"'tensorflow'", "words[0]", "'.'.join(words[:number + 1])"},  # a recipe's own calls
+    "envlock/runtime/strict_json.py": {"'json.decoder'"},
+}
+"""What the runtime half imports by name, past the check of owners: nowhere else may it import TensorFlow."""
+
+
+def test_only_activation_imports_by_name() -> None:
+    calls = ("import_module", "__import__", "exec", "eval")
+    found: dict[str, set[str]] = {}
+    for name, tree in TREES.items():
+        for node in ast.walk(tree) if name.startswith("envlock/runtime/") else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls:
+                found.setdefault(name, set()).add(ast.unparse(node.args[0]))
+    assert found == BY_NAME
 
 
 @pytest.mark.parametrize("package", OWNERS)
@@ -203,6 +224,7 @@ def test_programs_for_the_users_interpreter_need_nothing_of_the_authoring_half(n
                 "envlock/determinism/__init__.py",
                 "envlock/determinism/graphs.py",
                 "envlock/divergence/inside",
+                "envlock/numerics/canary/battery.py",
                 "envlock/numerics/__init__.py",
                 "envlock/numerics/child",
             ],

@@ -26,7 +26,8 @@ def test_the_templates_are_in_the_wheel(wheel: Path) -> None:
     assert {name for name in names if "_templates" in name} == {
         f"envlock/_templates/{file.name}" for file in (ROOT / "templates").iterdir()
     }
-    assert {"envlock/containers/inside/step.py", "envlock/data/recipes.toml", "envlock/data/image.toml"} <= set(names)
+    tables = {"envlock/data/determinism_recipes.toml", "envlock/data/image.toml"}
+    assert {"envlock/containers/inside/step.py", *tables} <= set(names)
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"envlock"}
 
 

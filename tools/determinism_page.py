@@ -41,12 +41,12 @@ def page() -> str:
 
 
 def _recipes() -> str:
-    always = tables.recipe_table().always
+    always, patch = tables.recipe_table().always, tables.recipe_table().patch[0].call
     rows = [
         (
             ", ".join(row.tensorflow),
             _code(f"{name}={value}" for name, value in row.set.items()) or "nothing",
-            _code([*row.seeds, *row.calls, *row.patch]),
+            _code([*row.seeds, *row.calls, *([patch] if row.patched else [])]),
             " ".join(row.remarks),
         )
         for row in tables.recipe_table().recipe

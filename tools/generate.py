@@ -3,8 +3,10 @@
 envlock/runtime/data/*.json   from envlock/data/*.toml: what the runtime half reads (Python 3.8 reads no TOML)
 envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
+docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
+docs/reference/advice.md      from tests/determinism/advice.toml
 README.md                     the help of each command, between its markers
 """
 
@@ -16,12 +18,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import advice_page
+import canary_page
 import determinism_page
 import lint_page
+from packaging.specifiers import SpecifierSet
 
 from envlock import data
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
+from envlock.data import determinism
 from envlock.data.images import image_tables
 from envlock.lock import schema
 
@@ -30,6 +36,7 @@ RUNTIME = "envlock/runtime/data"
 HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
 COMMANDS = (
     *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
+    *("canary", "repeat"),
     *("diverge run", "diverge record", "diverge compare"),
 )
 
@@ -96,6 +103,32 @@ def cuda_table() -> dict[str, object]:
     }
 
 
+def recipes_table() -> dict[str, object]:
+    """Return the recipes with their ranges as numbers, which compare."""
+    table = determinism.recipe_table()
+    return {
+        "always": table.always.set,
+        "patches": [patch.model_dump(exclude={"source"}) for patch in table.patch],
+        "nvidia": [{"since": numbers(row.since), "set": row.set} for row in table.nvidia],
+        "recipes": [
+            {**row.model_dump(exclude={"tensorflow", "sources", "remarks"}), **bounds(text)}
+            for row in table.recipe
+            for text in row.tensorflow
+        ],
+    }
+
+
+def bounds(specifiers: str) -> dict[str, object]:
+    """Return the first version and the first one no longer of a range such as >=2.8,<2.16; null where it is open."""
+    found = {specifier.operator: numbers(specifier.version) for specifier in SpecifierSet(specifiers)}
+    return {"since": found.get(">="), "below": found.get("<")}
+
+
+def numbers(version: str) -> list[int]:
+    """Return a version as numbers."""
+    return [int(number) for number in version.split(".")]
+
+
 def policies_page() -> str:
     """Return the reference page that lists, per policy, what it lets through and how each path is held."""
     table = data.policy_table()
@@ -154,7 +187,7 @@ def help_text(command: str) -> str:
 def variable_row(row: data.Variable) -> dict[str, object]:
     """Return what the runtime half needs of a variable."""
     words = {"words": sorted({word.lower() for word in row.words})} if row.words else {}
-    return {"name": row.name, "read_at": row.read_at, "records": row.records, **words}
+    return {"name": row.name, "read_at": row.read_at, "read_by": row.read_by, "records": row.records, **words}
 
 
 def outputs() -> dict[str, str]:
@@ -167,9 +200,12 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
+        f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": schema.text(),
+        "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),
+        "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),
         "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),

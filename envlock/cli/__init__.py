@@ -11,7 +11,23 @@ from typing import Annotated
 import typer
 
 from envlock import __version__
-from envlock.cli import build, capture, diff, diverge, doctor, export, hashes, images, lint, run, show, vendor, verify
+from envlock.cli import (
+    build,
+    canary,
+    capture,
+    diff,
+    diverge,
+    doctor,
+    export,
+    hashes,
+    images,
+    lint,
+    repeat,
+    run,
+    show,
+    vendor,
+    verify,
+)
 from envlock.cli.output import fail, lost, say, settle
 from envlock.runtime.errors import EnvlockError, UsageError
 
@@ -38,6 +54,8 @@ app.command()(export.export)
 app.command()(vendor.vendor)
 app.command()(images.images)
 app.command()(lint.lint)
+app.command()(canary.canary)
+app.command()(repeat.repeat)
 app.add_typer(diverge.app, name="diverge")
 
 

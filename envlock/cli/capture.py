@@ -17,6 +17,7 @@ from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
 from envlock.lock.soundness import warnings
 from envlock.lock.writer import write_atomically
+from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT, read_file
 
@@ -38,6 +39,9 @@ NewPolicyOption = Annotated[
 HashesOption = Annotated[
     bool, typer.Option("--hashes", help="Also find the exact wheel of every package, as `envlock hash` does.")
 ]
+CanaryOption = Annotated[
+    bool, typer.Option("--canary", help="Also compute the canary in TensorFlow, as `envlock canary --update` does.")
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
 
 
@@ -46,13 +50,14 @@ def capture(
     policy: NewPolicyOption = None,
     python: PythonOption = None,
     hashes: HashesOption = False,
+    canary: CanaryOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the live environment into a lockfile.
 
-    Nothing of TensorFlow is imported, no secret and no name of user or host is recorded, and the same environment
-    always gives the same bytes.
+    Nothing of TensorFlow is imported (but with --canary), no secret and no name of user or host is recorded, and the
+    same environment always gives the same bytes.
 
     \b
     Examples:
@@ -60,18 +65,20 @@ def capture(
       envlock capture -o gpu.lock -p same-arch   another file, another policy
       envlock capture --python .venv/bin/python  of an environment that has no envlock
       envlock capture --hashes                   with the sha256 of every package's wheel
+      envlock capture --canary                   with the exact results of a battery of operations
       envlock capture --check                    in CI: exit 1 when the committed lock is out of date
     """
     config = settings.load(Path.cwd())
     if output is not None and str(output) == "-":
         if check:
             raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
-        lock = take(*settings.policy(policy, config, None), live(python))
-        emit(dump(_with_hashes(lock, python, hashes, quiet)))
+        facts = live(python)
+        lock = _with_hashes(take(*settings.policy(policy, config, None), facts), python, hashes, quiet)
+        emit(dump(_with_canary(lock, None, python, facts, canary, quiet)))
         return
-    path = target(output, config)
-    lock = carry_over(take(*settings.policy(policy, config, path), live(python)), path, python)
-    lock = _with_hashes(lock, python, hashes, quiet)
+    path, facts = target(output, config), live(python)
+    lock = carry_over(take(*settings.policy(policy, config, path), facts), path, python)
+    lock = _with_canary(_with_hashes(lock, python, hashes, quiet), path, python, facts, canary, quiet)
     if check:
         _check(path, dump(lock), quiet)
         return
@@ -83,6 +90,22 @@ def capture(
 
 def _with_hashes(lock: Lockfile, python: Path | None, wanted: bool, quiet: bool) -> Lockfile:
     return find(lock, python, quiet=quiet) if wanted else lock
+
+
+def _with_canary(
+    lock: Lockfile, path: Path | None, python: Path | None, found: Snapshot, wanted: bool, quiet: bool
+) -> Lockfile:
+    """Return the lock with its canary: computed, or else that of the lock at `path` where it still holds."""
+    if wanted:
+        from envlock.cli.numerics import with_canary
+        from envlock.numerics.canary.run import Settings
+
+        return with_canary(lock, python, found, Settings(), quiet=quiet)
+    if path is None:
+        return lock
+    from envlock.cli.numerics import kept
+
+    return kept(lock, path, quiet=quiet)
 
 
 def _check(path: Path, data: bytes, quiet: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,11 +16,17 @@ from envlock.cli import config as settings
 from envlock.cli.options import LockArgument, PolicyOption, QuietOption, read_document
 from envlock.cli.output import talk
 from envlock.reports import FORMATS
+from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors.environ import record
+from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
+from envlock.runtime.hash_seed import NAME as HASH_SEED
+from envlock.runtime.hash_seed import is_number
 from envlock.runtime.host import Host
+from envlock.runtime.recipe import recipe_for
+from envlock.runtime.report import clean
 from envlock.runtime.tables import table
+from envlock.runtime.variables import Variables, plan
 from envlock.runtime.verify import judge
 
 
@@ -39,6 +46,13 @@ def run(
     context: typer.Context,
     lock: LockArgument = None,
     policy: PolicyOption = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Also switch op determinism on, for a program that does not.")
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=MAX_SEED, help="What envlock.activate() seeds with where the program names none."),
+    ] = None,
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Set the variables, say what differs, and run all the same.")
     ] = False,
@@ -48,49 +62,55 @@ def run(
 
     Usage: envlock run [LOCK] -- CMD ...
 
-    The determinism variables are set and unset as the lock has them, the rest is verified, and the command takes
-    this process's place. A bare python is this environment's.
+    The determinism variables are set and unset as the lock has them, the threads and Python's hash seed are fixed,
+    the rest is verified, and the command takes this process's place. A bare python is this environment's.
 
     \b
     Examples:
       envlock run -- python train.py                         in the environment of the nearest lockfile
       envlock run gpu.lock -- python -m trainer --epochs 10  of another one
+      envlock run --seed 7 -- python train.py                for a program that calls envlock.activate()
     """
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
         raise UsageError("no command to run", hint="write it behind two dashes: envlock run -- python train.py")
     name, document = read_document(lock, settings.load(Path.cwd()))
-    environ = locked_environ(dict(os.environ), document["facts"].get("environ"))
-    environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), environ.get("PATH", os.defpath)])
-    program = _program(command[0], environ["PATH"])
-    report = judge(document, snapshot(Host(environ=environ, started_with=environ)), policy)
+    wanted = _variables(document["facts"], deterministic=deterministic, seed=seed)
+    program = _program(command[0], wanted.environ["PATH"])
+    report = judge(document, snapshot(Host(environ=wanted.environ, started_with=wanted.environ)), policy)
     if not report.match:
         talk(FORMATS["text"](report))
         if not unverified:
             raise typer.Exit(report.exit_code)
         talk(f"warning: going on although this is not the environment of {name}", quiet=quiet)
-    _replace(program, command, environ)
+    for line in _told(wanted):
+        talk(line, quiet=quiet)
+    _replace(program, command, wanted.environ)
 
 
-def locked_environ(environ: dict[str, str], locked: Any) -> dict[str, str]:
-    """Return `environ` with the determinism variables as the lock has them.
-
-    A value known only by its hash is left. So is one that no capture can have recorded as it stands: a lockfile must
-    not be able to set LD_PRELOAD to a path, or PATH at all.
-    """
-    if not isinstance(locked, dict):
-        return environ
-    for row in table("environ"):
-        name, value = row["name"], locked.get(row["name"], "")
-        if value is None:
-            environ.pop(name, None)
-        elif name in locked and isinstance(value, str) and "sha256:" not in value and _could_be(value, row):
-            environ[name] = value
-    return environ
+def _variables(facts: Mapping[str, Any], *, deterministic: bool, seed: int | None) -> Variables:
+    """Return the variables for the command, and what of them to tell."""
+    environ = dict(os.environ)
+    environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), environ.get("PATH", os.defpath)])
+    installed = tensorflow.collect(Host())
+    version = installed.get("version") if isinstance(installed, dict) else None
+    recipe = recipe_for(version) if isinstance(version, str) else None
+    needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
+    wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
+    own = {} if is_number(environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
+    own = own if seed is None else {**own, "ENVLOCK_SEED": str(seed)}
+    changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
+    return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 
-def _could_be(value: str, row: Any) -> bool:
-    return record(value, row) == value
+def _told(wanted: Variables) -> list[str]:
+    """Return what to say of variables: what is set, what is unset, and where the lock has won."""
+    set_ = [f"{name}={clean(value)}" for name, value, _ in wanted.changes if value is not None]
+    unset = [name for name, value, _ in wanted.changes if value is None]
+    lines = [f"{verb} {', '.join(names)}" for verb, names in (("set", set_), ("unset", unset)) if names]
+    for name, held, other in wanted.kept:
+        lines.append(f"warning: {name} is {held}, as the lock has it; determinism needs it {other or 'unset'}")
+    return lines
 
 
 def _program(name: str, path: str) -> str:

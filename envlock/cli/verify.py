@@ -36,6 +36,10 @@ def verify(
             help="Also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.",
         ),
     ] = False,
+    numerics: Annotated[
+        bool,
+        typer.Option("--numerics", help="Also compute the lock's canary in TensorFlow: does it give the same bits?"),
+    ] = False,
     format: ReportOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
@@ -50,6 +54,7 @@ def verify(
       envlock verify                         the nearest lockfile under its own policy
       envlock verify gpu.lock -p same-arch   another machine of the same architecture will do
       envlock verify --deep                  every file against its RECORD, CUDA against what TensorFlow loads
+      envlock verify --numerics              exact results of TensorFlow's operations against the lock's
       envlock verify -f json | jq .findings  for programs
       envlock verify -f github               in a workflow: annotations; sarif and junit for other services
     """
@@ -59,5 +64,9 @@ def verify(
     report = judge(document, found, policy)
     if deep:
         report = Report(report.findings + beyond(name, document, found, python, quiet=quiet), report.policy)
+    if numerics:
+        from envlock.cli.numerics import verified
+
+        report = verified(report, name, document, found, python, quiet=quiet)
     emit(FORMATS[format](report, color=color()))
     raise typer.Exit(report.exit_code)

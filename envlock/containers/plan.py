@@ -10,7 +10,8 @@ from typing import Any, Literal
 from envlock import __version__
 from envlock.containers import recipe as recipes
 from envlock.containers.quoting import safe
-from envlock.data.containers import RouteDefaults, image_table, recipe_table
+from envlock.data.containers import RouteDefaults, image_table
+from envlock.data.determinism import recipe_table
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors.environ import record
@@ -124,8 +125,7 @@ class BuildPlan:
 
 def base_plan(base: Base) -> BuildPlan:
     """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
-    row = recipes.recipe(recipe_table(), tensorflow=None, ngc=_ngc_release(base))
-    variables = {**recipe_table().always.environ, **(row.environ if row else {})}
+    variables = {**recipe_table().always.set, **recipes.variables(None, _ngc_release(base))}
     return BuildPlan(base, environ=tuple(sorted(variables.items())), labels=_labels(base, None, None))
 
 
@@ -153,12 +153,14 @@ def plan(
     """
     facts = document["facts"]
     tensorflow = _text(facts.get("tensorflow"), "version")
-    row = recipes.recipe(recipe_table(), tensorflow=tensorflow, ngc=_ngc_release(base))
-    wanted = dict(row.environ) if row else {}
+    ngc = _ngc_release(base)
+    wanted = dict(recipes.variables(tensorflow, ngc))
     environ, notes = _environ(facts.get("environ") or {}, wanted, dict(base.environ or ()), deterministic=deterministic)
     wheels, skipped = _wheels(document, base.route, None if wheelhouse is None else set(wheelhouse))
-    if row is not None and row.patch is not None and row.patch not in {wheel.name for wheel in wheels}:
-        notes.append(f"the lock has no {row.patch}, whose patch this TensorFlow needs to be deterministic")
+    installed = {wheel.name for wheel in wheels}
+    missing = recipes.missing_patch(tensorflow, ngc, installed)
+    if missing is not None:
+        notes.append(f"the lock has no {missing}, whose patch this TensorFlow needs to be deterministic")
     lock = _shipped(document, wanted if deterministic else {})
     policy = document["policy"]["name"]
     return BuildPlan(
@@ -166,12 +168,12 @@ def plan(
         tensorflow=tensorflow,
         python_version=_text(facts.get("python"), "version"),
         policy=policy,
-        environ=tuple(sorted({**recipe_table().always.environ, **environ}.items())),
+        environ=tuple(sorted({**recipe_table().always.set, **environ}.items())),
         unset=_unset(base, facts.get("environ") or {}, environ),
         wheels=wheels,
         skipped=skipped,
         notes=tuple(notes),
-        code=tuple(recipes.program(recipe_table(), row, tensorflow)) if row else (),
+        code=tuple(recipes.program(tensorflow, ngc, installed)),
         lock=lock,
         deterministic=deterministic,
         user=safe(user, "user", "--user"),

@@ -1,29 +1,43 @@
-"""What makes a TensorFlow deterministic, looked up by build and version. Pure: rows in, rows out."""
+"""What makes a TensorFlow deterministic, as an image can and cannot do it. Pure: rows in, rows out."""
 
 from __future__ import annotations
 
-from envlock.data.containers import Recipe, RecipeTable
+from collections.abc import Collection, Mapping
+
+from envlock.data.determinism import Recipe, recipe_for, recipe_table, switch_of_nvidias
 from envlock.runtime.rules import release
 
+SEED = 42
 
-def recipe(table: RecipeTable, *, tensorflow: str | None, ngc: str | None) -> Recipe | None:
-    """Return the row of a TensorFlow version, or of a release of NVIDIA's images; None where neither is known."""
-    build, version = ("stock", tensorflow) if ngc is None else ("ngc", ngc)
-    found = release(version)
-    if found is None:
+
+def recipe(tensorflow: str | None) -> Recipe | None:
+    """Return the recipe of a TensorFlow version; None where it is not known."""
+    numbers = release(tensorflow)
+    return None if numbers is None else recipe_for(".".join(map(str, numbers[1:])))
+
+
+def variables(tensorflow: str | None, ngc: str | None) -> Mapping[str, str]:
+    """Return the variables for an image of a TensorFlow version, or of a release of NVIDIA's images."""
+    if ngc is not None:
+        return switch_of_nvidias(ngc) if release(ngc) else {}
+    found = recipe(tensorflow)
+    return found.from_outside if found else {}
+
+
+def missing_patch(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> str | None:
+    """Return the package that this TensorFlow needs and the image has not; None where nothing is missing."""
+    found = recipe(tensorflow)
+    patches = [patch.package for patch in recipe_table().patch]
+    if found is None or ngc is not None or not found.patched or set(patches) & set(packages):
         return None
-    rows = (row for row in table.recipe if row.build == build)
-    return next(row for row in rows if _reached(found, row.since) and not (row.below and _reached(found, row.below)))
+    return patches[0]
 
 
-def program(table: RecipeTable, row: Recipe, tensorflow: str | None) -> list[str]:
+def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> list[str]:
     """Return the lines that the program itself must hold."""
-    found = release(tensorflow)
-    if row.code or found is None or not _reached(found, table.program.since):
-        return list(row.code)
-    return list(table.program.code)
-
-
-def _reached(version: tuple[int, ...], since: str | None) -> bool:
-    wanted = release(since)
-    return wanted is None or version + (0,) * (len(wanted) - len(version)) >= wanted
+    found = recipe(tensorflow)
+    if found is None:
+        return []
+    patches = recipe_table().patch if found.patched and ngc is None else []
+    calls = [patch.call for patch in patches if patch.package in packages] or [patch.call for patch in patches]
+    return [*calls[:1], *found.program(SEED)]

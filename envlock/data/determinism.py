@@ -18,6 +18,11 @@ from envlock.data import Row, Sentence, Text, Version, read, variables
 Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
 Values = dict[Name, str]
+Settings = dict[Name, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]]
+"""Values that a shell, a Dockerfile and the list in ENVLOCK_ADDED take as they are."""
+
+Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$")]
+Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
 Sources = Annotated[list[Text], Field(min_length=1)]
 Severity = Literal["error", "warning"]
 
@@ -195,7 +200,7 @@ class VariableTable(Row):
 class Always(Row):
     """What holds in every version."""
 
-    set: Values
+    set: Settings
     pinned: list[Name]
     source: Text
 
@@ -203,14 +208,41 @@ class Always(Row):
 class Recipe(Row):
     """What makes a run repeatable (determinism_recipes.toml explains the columns)."""
 
-    tensorflow: Specifiers
-    set: Values
+    tensorflow: list[Range]
+    set: Settings
+    by_variable: Settings = Field(default={})
     unset: list[Name]
-    seeds: list[Text]
-    calls: list[Text]
-    patch: tuple[Text, ...] = ()
+    seeds: list[Call]
+    calls: list[Call]
+    patched: bool = False
     remarks: list[Sentence]
     sources: Sources
+
+    @property
+    def from_outside(self) -> Settings:
+        """All that can be done for a program without touching it."""
+        return {**self.set, **self.by_variable}
+
+    def program(self, seed: int) -> list[str]:
+        """Return the lines that a program needs at its top; its patch, if it needs one, goes before them."""
+        return [call.format(seed=seed) for call in (*self.seeds, *self.calls)]
+
+
+class Patch(Row):
+    """A package that replaces operations."""
+
+    package: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    call: Call
+    source: Text
+
+
+class NvidiaBuilds(Row):
+    """What switches NVIDIA's own builds on, from a release of its images on."""
+
+    since: Version
+    set: Settings
+    why: Sentence
+    source: Text
 
 
 class RecipeTable(Row):
@@ -218,6 +250,8 @@ class RecipeTable(Row):
 
     always: Always
     evidence: dict[str, Text]
+    patch: list[Patch]
+    nvidia: list[NvidiaBuilds]
     recipe: list[Recipe]
 
 
@@ -262,3 +296,8 @@ def recipe_table() -> RecipeTable:
 def recipe_for(tensorflow: str) -> Recipe:
     """Return the recipe of a TensorFlow version; the tables have exactly one for each."""
     return next(each for each in recipe_table().recipe if holds(each.tensorflow, tensorflow))
+
+
+def switch_of_nvidias(release: str) -> Settings:
+    """Return the variables that switch determinism on in NVIDIA's images of a release, such as 25.02."""
+    return next(each.set for each in recipe_table().nvidia if PackageVersion(release) >= PackageVersion(each.since))

@@ -34,23 +34,26 @@ def unknown(patient: Patient) -> Iterator[Finding]:
             row is not None and patient.tensorflow is not None and patient.stock and not patient.holds(row.tensorflow)
         )
         if gone or name in patient.strange_flags:
-            instead = f"take {_name(name, row)} out of {variable}"
-            if row is not None and row.instead:
-                instead = f"write {row.instead} in its place in {variable}"
+            fix = f"take that flag out of {variable}"
+            if row is not None or _is_plain(name):
+                fix = values.without(variable, name, "" if row is None or row.instead is None else row.instead)
             yield Finding(
                 "flag-unknown",
                 "error",
                 variable,
                 f"{variable} holds {_name(name, row)}, which TensorFlow {patient.tensorflow} does not know",
                 "A flag that it does not know aborts the process when XLA is first used.",
-                instead,
+                fix,
                 _MEASURED if row is None else cited(row.sources[0], tables.variable_table().evidence),
             )
 
 
 def _name(name: str, row: tables.Flag | None) -> str:
-    plain = len(name) <= 64 and name[2:].replace("_", "").isalnum() and name.isascii()
-    return name if row is not None or plain else "a flag"
+    return name if row is not None or _is_plain(name) else "a flag"
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= 64 and name[2:].replace("_", "").isalnum() and name.isascii()
 
 
 def dangerous(patient: Patient) -> Iterator[Finding]:
@@ -61,7 +64,7 @@ def dangerous(patient: Patient) -> Iterator[Finding]:
         if row is not None and value in row.dangerous and patient.holds(row.tensorflow):
             source = cited(row.sources[0], tables.variable_table().evidence)
             text = f"{name}={value}" if value else name
-            fix = f"take {text} out of {variable}"
+            fix = values.without(variable, name)
             yield Finding("flag-dangerous", row.severity, variable, f"{variable} holds {text}", row.why, fix, source)
 
 

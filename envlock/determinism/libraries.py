@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envlock.determinism.finding import Finding, Severity
@@ -37,15 +37,27 @@ def missing(patient: Patient) -> Iterator[Finding]:
     libraries = found(patient)
     lost = [key for key, each in libraries.items() if each.get("resolved_by") == NOT_FOUND and key != _DRIVER]
     some = any(each.get("file") for key, each in libraries.items() if key != _DRIVER)
-    for key in lost:
-        if key in _OPTIONAL or not (some or patient.gpus):
-            continue
-        soname = libraries[key]["soname"]
+    if not (some or patient.gpus):
+        return
+    for keys in _by_wheel(key for key in lost if key not in _OPTIONAL):
         severity: Severity = "error" if patient.gpus else "warning"
-        evidence = f"{soname} is not found by TensorFlow's loader"
+        evidence = f"{_named(keys, libraries, 'is', 'are')} not found by TensorFlow's loader"
         yield Finding(
-            "library-missing", severity, f"cuda.{key}", evidence, _SKIPPED, _fix(key, patient), _SKIPPED_SOURCE
+            "library-missing", severity, f"cuda.{keys[0]}", evidence, _SKIPPED, _fix(keys[0], patient), _SKIPPED_SOURCE
         )
+
+
+def _by_wheel(keys: Iterable[str]) -> list[list[str]]:
+    """Return libraries in groups of one wheel: what is wrong with one of them is wrong with all."""
+    groups: dict[str, list[str]] = {}
+    for key in keys:
+        groups.setdefault(_wheel(key), []).append(key)
+    return list(groups.values())
+
+
+def _named(keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str, several: str) -> str:
+    first, more = libraries[keys[0]]["soname"], len(keys) - 1
+    return f"{first} {one}" if not more else f"{first} and {more} more {several}"
 
 
 def _fix(key: str, patient: Patient) -> str:
@@ -99,14 +111,20 @@ def cudnn(patient: Patient) -> Iterator[Finding]:
 
 def shadowed(patient: Patient) -> Iterator[Finding]:
     """Yield libraries that a variable puts in front of the installed wheel's."""
-    for key, each in found(patient).items():
-        by, wheel = each.get("resolved_by"), _wheel(key)
-        if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD") or not patient.installed(wheel) or each.get("wheel_version"):
-            continue
-        evidence = f"{each['soname']} comes from {by}, not from the installed {wheel}"
-        why = "What pip says is not what computes: another build of a library gives other bits."
-        fix = f"take its folder out of {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
-        yield Finding("library-shadowed", "warning", f"cuda.{key}", evidence, why, fix, "the loader's order (ld.so(8))")
+    libraries = found(patient)
+    told = {finding.subject.split(".")[1] for finding in cudnn(patient)}  # that is the greater trouble of the two
+    for by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        hit = [
+            key for key, each in libraries.items() if each.get("resolved_by") == by and not each.get("wheel_version")
+        ]
+        for keys in _by_wheel(key for key in hit if patient.installed(_wheel(key))):
+            if told & {*keys}:
+                continue
+            evidence = f"{_named(keys, libraries, 'comes', 'come')} from {by}, not from the installed {_wheel(keys[0])}"
+            why = "What pip says is not what computes: another build of a library gives other bits."
+            fix = f"take its folder out of {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
+            source = "the loader's order (ld.so(8))"
+            yield Finding("library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source)
 
 
 def _place(patient: Patient) -> str:

@@ -125,6 +125,7 @@ def nvml_binding(patient: Patient) -> Iterator[Finding]:
     sentence = of_binding(problem, version).reason
     evidence, _, rest = sentence.partition("; ")
     fix = rest.removeprefix("run ").rstrip(".").replace("`", "").replace(" and pip", " && pip")
+    fix = fix.replace("pip uninstall ", "pip uninstall -y ")
     why = "Whoever asks about GPUs through the module pynvml gets the other package's answers, or its warnings."
     yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix, "the two distributions' file lists")
 

@@ -177,16 +177,19 @@ _WHY = {
 }
 
 
+_FIXED = "`envlock run` and envlock.activate() do, as the lock has it"
+
+
 def _fix(what: str, want: str, tensorflow: str) -> str:
     if what == "op determinism" and want == ON:
         recipe = recipe_for(tensorflow)
         lines = [*(f"export {name}={value}" for name, value in sorted(recipe.set.items())), *recipe.calls]
-        return " and ".join(lines) or recipe.remarks[0]
+        return f"envlock.activate() on line 1, which does: {' and '.join(lines)}" if lines else recipe.remarks[0]
     number = f"set_{what[:5]}_op_parallelism_threads({want})"
     return {
         "oneDNN": f"export TF_ENABLE_ONEDNN_OPTS={'1' if want == ON else '0'}",
         "TF32": "tf.config.experimental.enable_tensor_float_32_execution(False)",
         "XLA": "unset TF_XLA_FLAGS TF_FUNCTION_JIT_COMPILE_DEFAULT, and pass jit_compile=False to compile()",
-        "intra-op threads": f"export TF_NUM_INTRAOP_THREADS={want}, or tf.config.threading.{number}",
-        "inter-op threads": f"export TF_NUM_INTEROP_THREADS={want}, or tf.config.threading.{number}",
+        "intra-op threads": f"export TF_NUM_INTRAOP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
+        "inter-op threads": f"export TF_NUM_INTEROP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
     }.get(what, "take out what switches it on")

@@ -37,10 +37,10 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
     try:
         output, errors = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        _end(child)
+        end(child)
         raise FactError(f"TensorFlow did not show its state within {timeout:g} s", hint="try again") from None
     except KeyboardInterrupt:
-        _end(child)
+        end(child)
         raise
     return _answer(output.decode("utf-8", "replace"), errors.decode("utf-8", "replace"), child.returncode, setup)
 
@@ -51,7 +51,7 @@ def _answer(output: str, errors: str, code: int, setup: str | None) -> dict[str,
         seen: dict[str, Any] = json.loads(line)
     except ValueError:
         raise FactError(
-            f"TensorFlow {_ending(code)} before it could show its state: {_last_words(errors)}",
+            f"TensorFlow {ending(code)} before it could show its state: {last_words(errors)}",
             hint="`envlock doctor` without --prove tells which variable or flag it is",
         ) from None
     if "failed" in seen and setup is not None:
@@ -62,17 +62,19 @@ def _answer(output: str, errors: str, code: int, setup: str | None) -> dict[str,
     return seen
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """Return how a process ended, for a sentence that begins with its name."""
     return f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
 
 
-def _last_words(errors: str) -> str:
+def last_words(errors: str) -> str:
+    """Return the line of stderr that tells most of why a process died."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith("F0") or "Error" in line or "Unknown flag" in line]
     return ((fatal or lines or ["it said nothing"])[0].rpartition("] ")[2])[:300]
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def end(child: subprocess.Popen[bytes]) -> None:
     """End the child and what it has started; no wait here is unbounded."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)

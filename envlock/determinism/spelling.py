@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envlock.data import determinism, variables
+from envlock.determinism import values
 from envlock.determinism.finding import Finding
 from envlock.determinism.patient import Patient
 
@@ -25,9 +26,17 @@ def misspelt(patient: Patient) -> Iterator[Finding]:
                 f"{name!r} is set, a name that nobody reads",
                 f"{meant} is one that is read: a name one or two letters off, in other case or with a blank has "
                 "no effect, and nothing says so.",
-                f"unset the misspelt name, and set {meant} if it was meant",
+                _fix(name, meant, patient),
                 "comparison with the names of the tables",
             )
+
+
+def _fix(name: str, meant: str, patient: Patient) -> str:
+    """Return a line that gives the value to the name that was meant, unless that has one; words for an odd name."""
+    if not (name.isascii() and name.isidentifier()):
+        return f"unset the misspelt name, and set {meant} if it was meant"
+    unset = values.unset(name)
+    return unset if patient.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
 
 
 def nearest(name: str, known: set[str]) -> str | None:

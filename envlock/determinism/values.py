@@ -58,3 +58,15 @@ def lines(set_: dict[str, str], names: list[str]) -> str:
     """Return one line for a shell that does both."""
     parts = [unset(*names)] if names else []
     return "; ".join([*parts, *(export(name, value) for name, value in sorted(set_.items()))])
+
+
+def without(variable: str, flag: str, instead: str = "") -> str:
+    """Return the line for a shell that takes a flag out of a variable full of flags, or writes another in its place.
+
+    The rest stays as it is and is not shown. Nothing but letters, digits, `-`, `_` and `=` may be in the flags.
+    """
+    place = f" {instead} " if instead else " "
+    script = (
+        f"s/(^| ){flag}(=[^ ]*)?( |$)/{place}/; s/^ +//; s/ +$//"  # TensorFlow takes a lone blank for a file's name
+    )
+    return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'

@@ -7,6 +7,8 @@ the user's code, in an order that both sides share.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -23,8 +25,9 @@ Kind = Literal["operation", "carried", "value"]
 
 STEP_LIMIT = 100_000
 """Entries of a step that are looked at together: what a longer step has goes on in the next portion."""
-MATCHED_LIMIT = 4_000
-"""Longer portions that differ are matched by type and line alone, in order: it takes no time."""
+MATCHED_LIMIT = 300_000
+"""Pairs of entries that are alike: where there are more, the first of a kind goes with the first, the second with the
+second, which takes no time."""
 OTHERS = 10
 
 
@@ -139,7 +142,8 @@ def align(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int]]:
 
 @lru_cache(maxsize=4)  # the steps of a training are alike
 def _aligned(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], ...]:
-    if max(len(a), len(b)) <= MATCHED_LIMIT:
+    counts = Counter(b)
+    if sum(counts[each] for each in a) <= MATCHED_LIMIT:
         blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
         return tuple((block.a + n, block.b + n) for block in blocks for n in range(block.size))
     places: dict[Key, list[int]] = {}
@@ -147,7 +151,26 @@ def _aligned(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], .
         places.setdefault(each, []).append(number)
     queues = {each: iter(numbers) for each, numbers in places.items()}
     found = [(i, next(queues[each], None)) for i, each in enumerate(a) if each in queues]
-    return tuple((i, j) for i, j in found if j is not None)
+    return tuple(_rising((i, j) for i, j in found if j is not None))
+
+
+def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return as many of the pairs as are in the order of both sides: a longest rising subsequence."""
+    tops: list[int] = []
+    at: list[int] = []
+    before: list[int] = []
+    listed = list(pairs)
+    for number, (_, j) in enumerate(listed):
+        place = bisect_left(tops, j)
+        before.append(at[place - 1] if place else -1)
+        tops[place : place + 1] = [j]
+        at[place : place + 1] = [number]
+    found = []
+    number = at[-1] if at else -1
+    while number >= 0:
+        found.append(listed[number])
+        number = before[number]
+    return found[::-1]
 
 
 def _portions(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -118,19 +118,20 @@ def _keep(trace: Path, output: Path) -> None:
     Raises:
         TraceError: it cannot be written there.
     """
+    name = None
     try:
-        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=".envlock.", suffix=".tmp", delete=False) as file:
-            with trace.open("rb") as source:
-                shutil.copyfileobj(source, file)
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=".envlock.", suffix=".tmp")
+        with os.fdopen(handle, "wb") as file, trace.open("rb") as source:
+            shutil.copyfileobj(source, file)
             file.flush()
-            os.fsync(file.fileno())
-        try:
-            Path(file.name).chmod(0o666 & ~_umask())
-            Path(file.name).replace(output)
-        finally:
-            Path(file.name).unlink(missing_ok=True)
+            os.fchmod(handle, 0o666 & ~_umask())
+            os.fsync(handle)
+        Path(name).replace(output)
     except OSError as error:
         raise TraceError(f"cannot write trace {output}: {error.strerror}", hint="name another file with -o") from None
+    finally:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
 
 
 def _umask() -> int:

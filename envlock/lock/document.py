@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from envlock.lock.identity import Identity
 from envlock.lock.models import Lockfile
+from envlock.lock.numerics import Numerics
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
@@ -58,6 +59,18 @@ def identity_of(document: dict[str, Any], name: str) -> Identity | None:
         return None if document.get("identity") is None else Identity.model_validate(document["identity"])
     except ValidationError as error:
         raise _invalid(name, error, "identity.") from None
+
+
+def numerics_of(document: dict[str, Any], name: str) -> Numerics | None:
+    """Return the section about exact results, and nothing else checked; None where there is none.
+
+    Raises:
+        LockfileError: the section is not what the format says.
+    """
+    try:
+        return None if document.get("numerics") is None else Numerics.model_validate(document["numerics"])
+    except ValidationError as error:
+        raise _invalid(name, error, "numerics.") from None
 
 
 def _invalid(name: str, error: ValidationError, inside: str = "") -> LockfileError:

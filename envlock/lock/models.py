@@ -10,6 +10,7 @@ from envlock.lock.base_image import BaseImage
 from envlock.lock.facts import Facts
 from envlock.lock.identity import Identity
 from envlock.lock.image import Image
+from envlock.lock.numerics import Numerics
 from envlock.lock.texts import FactPath, PathPattern, Strict, Text, Word
 
 SCHEMA_URL = "https://raw.githubusercontent.com/tf-envlock/envlock/main/envlock/data/lockfile.schema.json"
@@ -43,6 +44,7 @@ class Lockfile(Strict):
     identity: Identity | None = None
     base_image: BaseImage | None = None
     image: Image | None = None
+    numerics: Numerics | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts stay absent, null ones stay null."""

@@ -79,7 +79,10 @@ def _location(problem: Problem) -> dict[str, Any]:
 
 
 def _artifact(file: str) -> dict[str, Any]:
-    path = quote(file.encode("utf-8", "surrogateescape"))
+    try:
+        path = quote(file.encode("utf-8", "surrogateescape"))  # the bytes that the file's name has on the disk
+    except UnicodeEncodeError:  # half a character, which no name on a disk can hold
+        path = quote(file, errors="replace")
     return {"uri": f"file://{path}"} if file.startswith("/") else {"uri": path, "uriBaseId": f"%{ROOT}%"}
 
 

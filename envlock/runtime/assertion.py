@@ -44,9 +44,9 @@ def assert_locked(
         LockfileError: there is no lockfile, or it is invalid.
         UsageError: the policy or `ENVLOCK_MODE` does not exist.
     """
-    mode = _mode()
+    mode = mode_of_process()
     if mode == "off":
-        _say("ENVLOCK_MODE=off: the environment is NOT verified")
+        say("ENVLOCK_MODE=off: the environment is NOT verified")
         return None
     lockfile = locate(path)
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
@@ -60,7 +60,7 @@ def assert_locked(
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
         if mode == "enforce":
             raise mismatch
-        _say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
+        say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
     return report
 
 
@@ -91,7 +91,12 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     )
 
 
-def _mode() -> str:
+def mode_of_process() -> str:
+    """Return what ENVLOCK_MODE says: `enforce`, `warn` or `off`.
+
+    Raises:
+        UsageError: it says something else.
+    """
     mode = os.environ.get("ENVLOCK_MODE") or "enforce"
     if mode not in MODES:
         raise UsageError(f"ENVLOCK_MODE is `{mode}`", hint=f"it can be: {', '.join(MODES)}")
@@ -110,6 +115,7 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
     return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Write a line to stderr, where there is one."""
     if sys.stderr is not None:
         sys.stderr.write(f"envlock: {text}\n")

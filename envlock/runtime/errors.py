@@ -2,6 +2,7 @@
 
     EnvlockError                  exit 1 is never used for these unless it is the answer "no"
     +-- UsageError           2    the command line or the configuration asks for something that is not there
+    |   +-- TooLateError          `activate()` is called when TensorFlow can no longer be activated
     +-- LockfileError        3    the lockfile cannot be read, is invalid, or newer than this envlock
     +-- FactError            4    a fact that the policy needs could not be collected
     +-- OutsideError         5    container engine, registry or package index: not there, refused, or the build failed
@@ -35,6 +36,10 @@ class UsageError(EnvlockError):
     """The command line, a variable or `[tool.envlock]` asks for something that does not exist."""
 
     exit_code = 2
+
+
+class TooLateError(UsageError):
+    """TensorFlow has read or done what can no longer be changed in this process."""
 
 
 class LockfileError(EnvlockError):

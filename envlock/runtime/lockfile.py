@@ -30,7 +30,7 @@ UPGRADES: Dict[int, Upgrade] = {}
 """Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OBJECTS = ("identity", "base_image", "image")
+OBJECTS = ("identity", "base_image", "image", "numerics")
 OPTIONAL = ("$schema", *OBJECTS)
 SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 

@@ -6,7 +6,7 @@ from envlock.runtime.facts import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Tuple
+    from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 REPORT_VERSION = 1
 
@@ -15,6 +15,8 @@ UNKNOWN = "unknown"  # the policy needs it and it could not be collected
 INFO = "info"  # differs, and the policy lets it through
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
+
+BITS = "bits"  # the rule of a finding that an operation computes other bits (`verify --numerics`)
 
 FILE_RULE = "file-"  # begins the rules of findings about files (`verify --deep`), whose path is a file's
 
@@ -90,9 +92,10 @@ class Report:
         findings: ordered by severity, then by weight, then by path.
         policy: name of the policy that judged.
         expected_name, actual_name: what the two sides are called in text ("the lock" and "live").
+        notes: sentences about what does not differ, and is worth a word.
     """
 
-    __slots__ = ("actual_name", "expected_name", "findings", "policy")
+    __slots__ = ("actual_name", "expected_name", "findings", "notes", "policy")
 
     def __init__(
         self,
@@ -100,12 +103,14 @@ class Report:
         policy: str,
         expected_name: str = "the lock",
         actual_name: str = "live",
+        notes: Sequence[str] = (),
     ) -> None:
         order = (ERROR, UNKNOWN, INFO)
         self.findings = sorted(findings, key=lambda f: (order.index(f.severity), -f.weight, f.path))
         self.policy = policy
         self.expected_name = expected_name
         self.actual_name = actual_name
+        self.notes = list(notes)
 
     def of(self, severity: str) -> List[Finding]:
         """Return the findings of one severity, in order."""
@@ -130,6 +135,7 @@ class Report:
             "match": self.match,
             "policy": self.policy,
             "findings": [finding.to_json() for finding in self.findings],
+            **({"notes": self.notes} if self.notes else {}),
         }
 
     def of_files(self) -> List[Finding]:
@@ -156,6 +162,7 @@ class Report:
             if len(group) > INFO_SHOWN:
                 yield INFO, f"  {_MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
             yield "note", f"      why: {group[0].why}"
+        yield from (("plain", note) for note in self.notes)
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
@@ -164,14 +171,21 @@ class Report:
     def _facts(self, severity: str) -> List[Finding]:
         return [finding for finding in self.of(severity) if not finding.rule.startswith(FILE_RULE)]
 
+    def _bits(self, severity: str) -> int:
+        return sum(finding.rule == BITS for finding in self.of(severity))
+
     def _title(self) -> str:
-        errors, unknown = len(self._facts(ERROR)), len(self._facts(UNKNOWN))
-        files, unread = len(self.of(ERROR)) - errors, len(self.of(UNKNOWN)) - unknown
+        bits, incomparable = self._bits(ERROR), self._bits(UNKNOWN)
+        errors, unknown = len(self._facts(ERROR)) - bits, len(self._facts(UNKNOWN)) - incomparable
+        files = len(self.of(ERROR)) - errors - bits
+        unread = len(self.of(UNKNOWN)) - unknown - incomparable
         wrong = [f"{_count(errors, 'fact')} {'differs' if errors == 1 else 'differ'}"] if errors else []
+        wrong += [f"{_count(bits, 'result')} of the canary {'has' if bits == 1 else 'have'} other bits"] if bits else []
         wrong += [f"{_count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
         more = "more " if errors else ""
         untold = [f"{_count(unknown, more + 'fact')} could not be collected"] if unknown else []
         untold += [f"{_count(unread, 'file')} could not be looked at"] if unread else []
+        untold += [f"{_count(incomparable, 'part')} of the canary could not be compared"] if incomparable else []
         if wrong:
             return f"does not match under policy {self.policy}: {'; '.join([' and '.join(wrong), *untold])}"
         if untold:
@@ -181,6 +195,10 @@ class Report:
     def sentence(self, finding: Finding) -> str:
         """Return what a finding says of its fact, in one sentence without a full stop."""
         path, name = clean(finding.path), clean(self.expected_name)
+        if finding.rule == BITS:
+            return (
+                f"{path}: {show(finding.actual) if isinstance(finding.actual, Unavailable) else finding.actual['what']}"
+            )
         wanted = f"{name} does not have it" if finding.expected is ABSENT else f"{name} has {show(finding.expected)}"
         if finding.rule == DEEP and isinstance(finding.actual, Unavailable):
             return f"{path}: TensorFlow could not be asked: {show(finding.actual)}"

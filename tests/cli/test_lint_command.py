@@ -64,7 +64,7 @@ def test_nothing_found_is_exit_0(envlock: Command) -> None:
 
 
 def test_what_is_for_information_alone_is_exit_0(envlock: Command) -> None:
-    (envlock.folder / "a.py").write_text("import tensorflow as tf\nwith tf.GradientTape() as t:\n    pass\n")
+    (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     done = envlock("lint", ".", "--tf", "2.15.1", "--ignore", "ENV202")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "1 for information in 1 file, for TensorFlow 2.15.1 (as asked)"
@@ -114,7 +114,7 @@ def locked(version: str | None, variable: str | None = None) -> bytes:
 
 
 def test_the_lock_says_which_tensorflow_and_whether_the_switch_is_on(envlock: Command) -> None:
-    (envlock.folder / "a.py").write_text("import tensorflow as tf\nwith tf.GradientTape() as t:\n    pass\n")
+    (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4+nv22.1"))
     assert envlock("lint", ".").stdout.splitlines()[-1] == (
         "1 for information in 1 file, for TensorFlow 2.7.4+nv22.1 (the lock's)"

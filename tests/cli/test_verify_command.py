@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envlock.cli.run import locked_environ
+from envlock.runtime.variables import locked_environ
 from tests.conftest import Command
 from tests.machines import distribution
 
@@ -104,18 +104,67 @@ def test_diff_of_stdin_with_itself(envlock: Command) -> None:
 
 # --- run
 
+CPUS = len(os.sched_getaffinity(0))
+OWN = f"PYTHONHASHSEED=0, TF_NUM_INTEROP_THREADS={CPUS}, TF_NUM_INTRAOP_THREADS={CPUS}"
+"""What run sets in an environment that has nothing set."""
+
 PRINT = "import os; print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'), os.getppid())"
 
 
 def test_run_sets_the_variables_as_the_lock_has_them_and_takes_this_process(envlock: Command, lock: Path) -> None:
     done = envlock("run", "--", "python", "-c", PRINT, environ=OFF)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"None {os.getpid()}\n", "")
+    assert (done.returncode, done.stdout) == (0, f"None {os.getpid()}\n")
+    assert done.stderr == f"set {OWN}\nunset TF_ENABLE_ONEDNN_OPTS\n"
+
+
+def test_run_is_silent_when_asked(envlock: Command, lock: Path) -> None:
+    done = envlock("run", "--quiet", "--", "python", "-c", "", environ=OFF)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_run_fixes_the_hash_seed_and_leaves_one_that_is_fixed(envlock: Command, lock: Path) -> None:
+    code = "import os, sys; print(os.environ['PYTHONHASHSEED'], sys.flags.hash_randomization)"
+    for given, seen in (({}, "0 0"), ({"PYTHONHASHSEED": "random"}, "0 0"), ({"PYTHONHASHSEED": "7"}, "7 1")):
+        assert envlock("run", "--", "python", "-c", code, environ=given).stdout == f"{seen}\n"
+
+
+def test_run_hands_the_seed_on(envlock: Command, lock: Path) -> None:
+    code = "import os; print(os.environ['ENVLOCK_SEED'])"
+    done = envlock("run", "--seed", "7", "--", "python", "-c", code)
+    assert (done.stdout, done.stderr) == ("7\n", f"set ENVLOCK_SEED=7, {OWN}\n")
+    done = envlock("run", "--seed", "-1", "--", "python", "-c", "")
+    assert (done.returncode, "Input should be greater than or equal to 0" in done.stderr) == (2, True)
+
+
+def test_inside_and_outside_of_run_nothing_differs(envlock: Command, lock: Path) -> None:
+    """What run adds is no fact: capture gives the same bytes in it, verify and another run agree."""
+    program = ["python", "-m", "envlock"]
+    assert envlock("run", "-q", "--", *program, "capture", "-q", "-o", "-").stdout == lock.read_text(encoding="utf-8")
+    done = envlock("run", "-q", "--", *program, "verify")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "matches under policy strict\n", "")
+    done = envlock(
+        "run", "-q", "--", *program, "run", "--", "python", "-c", "import os; print(os.environ['ENVLOCK_ADDED'])"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, OWN.partition(", ")[2].replace(",", "") + "\n", "")
+
+
+def test_run_fixes_threads_to_those_of_the_lock(envlock: Command, lock: Path) -> None:
+    document = json.loads(lock.read_bytes())
+    document["facts"]["cpu"].update(intra_op_threads=CPUS + 3, inter_op_threads=1)
+    lock.write_text(json.dumps(document), encoding="utf-8")
+    assert envlock("verify").returncode == 1
+    program = ["python", "-m", "envlock"]
+    done = envlock("run", "--", *program, "verify")
+    assert (done.returncode, done.stdout) == (0, "matches under policy strict\n")
+    assert done.stderr == f"set PYTHONHASHSEED=0, TF_NUM_INTEROP_THREADS=1, TF_NUM_INTRAOP_THREADS={CPUS + 3}\n"
+    changed = ["sh", "-c", "TF_NUM_INTRAOP_THREADS=1 exec python -m envlock verify"]
+    assert "x environ.TF_NUM_INTRAOP_THREADS is 1 live, the lock has none" in envlock("run", "--", *changed).stdout
 
 
 def test_run_hands_on_arguments_stdin_and_the_exit_code(envlock: Command, lock: Path) -> None:
     code = "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(42)"
     done = envlock("run", "envlock.lock", "--", "python", "-c", code, "--", "-h", "a b", stdin=b"in")
-    assert (done.returncode, done.stdout, done.stderr) == (42, "['--', '-h', 'a b'] in\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "['--', '-h', 'a b'] in\n", f"set {OWN}\n")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +209,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
         "  x packages.mine is 1.0 live, the lock does not have it",
     ]
     warning = "warning: going on although this is not the environment of envlock.lock"
-    assert lines[4:] == ([warning] if unverified else [])
+    assert lines[4:] == ([warning, f"set {OWN}"] if unverified else [])
 
 
 @pytest.mark.parametrize(

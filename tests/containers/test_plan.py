@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 
 from envlock.containers.plan import Base, base_plan, plan
-from envlock.containers.recipe import program, recipe
-from envlock.data.containers import recipe_table
+from envlock.containers.recipe import missing_patch, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import BASES, lock, planned, without
 from tests.trees import put
+
+SEEDS = ["random.seed(42)", "numpy.random.seed(42)"]
+SWITCH = ["tf.keras.utils.set_random_seed(42)", "tf.config.experimental.enable_op_determinism()"]
 
 
 @pytest.mark.parametrize(
     ("tensorflow", "ngc", "environ", "patch"),
     [
         ("1.13.2", None, {}, None),
-        ("1.14.0", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
-        ("1.15.5", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
-        ("2.0.4", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "tensorflow-determinism"),
+        ("1.14.0", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "framework-reproducibility"),
+        ("1.15.5", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "framework-reproducibility"),
+        ("2.0.4", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "framework-reproducibility"),
         ("2.1.0", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("2.4.4", None, {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("2.5.0", None, {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_USE_FRONTEND": "1"}, None),
@@ -37,29 +39,33 @@ from tests.trees import put
     ],
 )
 def test_recipes(tensorflow: str, ngc: str | None, environ: dict[str, str], patch: str | None) -> None:
-    row = recipe(recipe_table(), tensorflow=tensorflow, ngc=ngc)
-    assert row is not None
-    assert (row.environ, row.patch) == (environ, patch)
+    assert variables(tensorflow, ngc) == environ
+    assert missing_patch(tensorflow, ngc, {"numpy"}) == patch
+    assert missing_patch(tensorflow, ngc, {"tensorflow-determinism"}) is None
 
 
 @pytest.mark.parametrize(
-    ("tensorflow", "ngc", "first"),
+    ("tensorflow", "ngc", "packages", "lines"),
     [
-        ("1.15.5", None, "from tfdeterminism import patch"),
-        ("2.7.4", None, None),
-        ("2.8.0", None, "tf.keras.utils.set_random_seed(42)"),
-        ("1.15.5+nv23.3", "23.03", None),
-        ("2.17.0+nv25.2", "25.02", "tf.keras.utils.set_random_seed(42)"),
+        ("1.13.2", None, [], [*SEEDS, "tf.set_random_seed(42)"]),
+        ("1.15.5", None, [], ["fwr13y.d9m.tensorflow.enable_determinism()", *SEEDS, "tf.set_random_seed(42)"]),
+        ("1.15.5", None, ["tensorflow-determinism"], ["tfdeterminism.patch()", *SEEDS, "tf.set_random_seed(42)"]),
+        ("2.7.4", None, [], ["tf.keras.utils.set_random_seed(42)"]),
+        ("2.8.0", None, [], SWITCH),
+        ("1.15.5+nv23.3", "23.03", [], [*SEEDS, "tf.set_random_seed(42)"]),
+        ("2.17.0+nv25.2", "25.02", [], SWITCH),
+        (None, "25.02", [], []),
     ],
 )
-def test_what_the_program_itself_must_do(tensorflow: str, ngc: str | None, first: str | None) -> None:
-    row = recipe(recipe_table(), tensorflow=tensorflow, ngc=ngc)
-    assert row is not None
-    assert next(iter(program(recipe_table(), row, tensorflow)), None) == first
+def test_what_the_program_itself_must_do(
+    tensorflow: str | None, ngc: str | None, packages: list[str], lines: list[str]
+) -> None:
+    assert program(tensorflow, ngc, packages) == lines
 
 
-def test_a_lock_without_tensorflow_has_no_recipe() -> None:
-    assert recipe(recipe_table(), tensorflow=None, ngc=None) is None
+@pytest.mark.parametrize("tensorflow", [None, "nightly"])
+def test_a_lock_without_a_version_of_tensorflow_has_no_recipe(tensorflow: str | None) -> None:
+    assert (variables(tensorflow, None), missing_patch(tensorflow, None, [])) == ({}, None)
 
 
 # --- variables

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import pytest
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
-from envlock.data.containers import recipe_table as containers_recipes
+from envlock.runtime.recipe import recipe_for
 
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
+PATCHES = [
+    {"package": "framework-reproducibility", "call": "fwr13y.d9m.tensorflow.enable_determinism()"},
+    {"package": "tensorflow-determinism", "call": "tfdeterminism.patch()"},
+]
 BUILDS = ["1.15.5+nv23.03", "2.8.0rc0", "2.17.0+nv25.2"]
 
 
 def test_every_source_of_noise_is_there_once() -> None:
     ids = [source.id for source in tables.sources_table().source]
-    assert len(ids) == len(set(ids)) == 92
+    assert len(ids) == len(set(ids)) == 93
 
 
 @pytest.mark.parametrize("name", ["determinism_sources", "determinism_variables", "determinism_recipes"])
@@ -49,7 +52,7 @@ def test_the_codes_of_nvidias_table_all_occur(code: str) -> None:
 
 
 def _sources(row: object) -> list[str]:
-    return list(row["sources"]) if isinstance(row, dict) else []
+    return list(row.get("sources") or [row["source"]]) if isinstance(row, dict) else []
 
 
 NVIDIA = {
@@ -96,20 +99,30 @@ def test_recipes_say_what_the_variables_need() -> None:
         assert tables.recipe_for(version).set == needed, version
 
 
-@pytest.mark.parametrize("version", RELEASES)
-def test_images_set_what_the_recipe_of_the_version_sets(version: str) -> None:
-    """From 2.8 on images set the variable in the place of the call, which only a program can make."""
-    rows = [row for row in containers_recipes().recipe if row.build == "stock"]
-    number = Version(version)
-    (row,) = [
-        row
-        for row in rows
-        if Version(row.since or "0") <= number and (row.below is None or number < Version(row.below))
-    ]
-    recipe = tables.recipe_for(version)
-    called = {"TF_DETERMINISTIC_OPS": "1"} if recipe.calls else {}
-    assert row.environ == {**recipe.set, **called}
-    assert (row.patch is not None) == bool(recipe.patch)
+@pytest.mark.parametrize("version", [*RELEASES, *BUILDS])
+def test_the_runtime_half_takes_the_recipe_of_the_table(version: str) -> None:
+    recipe, found = tables.recipe_for(version), recipe_for(version)
+    assert found is not None
+    assert (found.calls, found.seeds, found.unset) == (recipe.calls, recipe.seeds, recipe.unset)
+    if "+nv" in version:
+        switch = {"TF_DETERMINISTIC_OPS": "1"}
+        assert (found.patches, {**found.set, **found.by_variable}) == ([], switch)
+        assert bool(found.set) != bool(found.calls)
+    else:
+        assert (found.set, found.by_variable) == (recipe.set, recipe.by_variable)
+        assert found.patches == (PATCHES if recipe.patched else [])
+
+
+def test_what_is_no_version_has_no_recipe() -> None:
+    assert recipe_for("nightly") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "switch"),
+    [("19.05", {}), ("19.06", {"TF_DETERMINISTIC_OPS": "1"}), ("25.02", {"TF_DETERMINISTIC_OPS": "1"})],
+)
+def test_nvidias_own_builds_are_switched_by_release(release: str, switch: dict[str, str]) -> None:
+    assert tables.switch_of_nvidias(release) == switch
 
 
 def test_recipes_set_nothing_that_is_dangerous_and_unset_nothing_that_is_needed() -> None:

@@ -109,13 +109,14 @@ def test_what_is_not_as_asked_is_a_finding() -> None:
             "proof",
             "error",
             f"op determinism: off, wanted: on (tf.timestamp ran, which op determinism refuses; {ONE})",
-            "tf.config.experimental.enable_op_determinism()",
+            "envlock.activate() on line 1, which does: tf.config.experimental.enable_op_determinism()",
         ),
         (
             "proof",
             "error",
             "intra-op threads: 4, wanted: 2 (4 threads ran one large operation)",
-            "export TF_NUM_INTRAOP_THREADS=2, or tf.config.threading.set_intra_op_parallelism_threads(2)",
+            "export TF_NUM_INTRAOP_THREADS=2, or tf.config.threading.set_intra_op_parallelism_threads(2); "
+            "`envlock run` and envlock.activate() do, as the lock has it",
         ),
     ]
 
@@ -131,7 +132,7 @@ def test_what_is_not_as_asked_is_a_finding() -> None:
 def test_the_fix_is_the_recipe_of_the_version(version: str, fix: str) -> None:
     shown = [proof.Shown("op determinism", "off", "e")]
     (found,) = proof.missed(shown, {"op determinism": "on"}, version)
-    assert found.fix == fix
+    assert found.fix == f"envlock.activate() on line 1, which does: {fix}"
 
 
 def test_what_cannot_be_observed_is_a_warning() -> None:

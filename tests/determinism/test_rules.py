@@ -27,6 +27,7 @@ TF15 = changed(clean("2.15"), ("packages.numpy", {"version": "1.26.4"}))
 TWO_GPUS = {str(n): {"name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"} for n in range(2)}
 MIXED = {**TWO_GPUS, "1": {"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}}
 LOST = {"linkage": "dlopen", "soname": "libcusolver.so.11", "file": None, "resolved_by": "not found"}
+OTHERS = {"linkage": "dlopen", "file": "libcudnn.so.9", "resolved_by": "LD_LIBRARY_PATH", "wheel_version": None}
 COMPAT = {"soname": "libcuda.so.1", "file": "x", "compat_cuda": "12.9", "compat_drivers": [535, 550]}
 LATE = {"environ.TF_DETERMINISTIC_OPS": {"code": "changed-after-start", "reason": "it was unset when ..."}}
 BROKEN = {"gpu": {"code": "driver-library-mismatch", "reason": "The library is version 1; reboot the machine."}}
@@ -77,6 +78,18 @@ CASES: dict[str, Patient] = {
     "cuDNN 10": changed(GPU, ("cuda.cudnn.version", "10.4.0")),
     "cuDNN 8 from LD_LIBRARY_PATH": changed(
         GPU, ("cuda.cudnn.version", "8.9.7"), ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH")
+    ),
+    "a whole cuDNN from LD_LIBRARY_PATH": changed(
+        GPU,
+        ("cuda.cudnn", {**OTHERS, "soname": "libcudnn.so.9", "version": "9.3.0"}),
+        ("cuda.cudnn_graph", {**OTHERS, "soname": "libcudnn_graph.so.9"}),
+        ("cuda.cudnn_ops", {**OTHERS, "soname": "libcudnn_ops.so.9"}),
+    ),
+    "a whole old cuDNN from LD_LIBRARY_PATH, without its parts": changed(
+        GPU,
+        ("cuda.cudnn", {**OTHERS, "soname": "libcudnn.so.9", "version": "9.1.0"}),
+        ("cuda.cudnn_graph", {**LOST, "soname": "libcudnn_graph.so.9"}),
+        ("cuda.cudnn_ops", {**LOST, "soname": "libcudnn_ops.so.9"}),
     ),
     "CUDA 12 and 13": changed(
         GPU, ("packages.nvidia-cudnn-cu13", {"version": "9.20.0.48"}), ("packages.nvidia-cublas", {"version": "13.1"})

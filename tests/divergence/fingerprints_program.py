@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -44,7 +45,9 @@ def alike() -> list[str]:
     found = []
     for name in ("float16", "float32", "float64"):
         for size in (2, 3, 4, 8, 64, 96, 4096, 8192, 12_288):
-            arrays = [np.full(size, value, name) for value in (0, 1, -1, 2, -2, 0.5, -0.5, 3, 1024, -1024, 0.1, -0.1)]
+            arrays: list[Any] = [
+                np.full(size, value, name) for value in (0, 1, -1, 2, -2, 0.5, -0.5, 3, 1024, -1024, 0.1, -0.1)
+            ]
             arrays += [np.where(np.arange(size) // 2**n % 2 == 0, 1, -1).astype(name) for n in range(13) if 2**n < size]
             arrays += [-array for array in arrays[12:]]
             arrays += [np.eye(1, size, place, dtype=name) for place in range(0, size, max(size // 64, 1))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from itertools import pairwise, zip_longest
 
@@ -99,13 +100,20 @@ def test_a_step_too_long_to_be_held_is_looked_at_in_portions(monkeypatch: pytest
     assert (compare(long, long).same, compare(long, long).compared) == (True, 25)
 
 
-def test_long_steps_that_differ_are_aligned_in_no_time() -> None:
-    a = [key(op(kind, line, [], [])) for line in range(3_000) for kind in ("Mul", "Add")]
+@pytest.mark.parametrize("kinds", ["ab", "abcdefghijklmnopqrstuvwxyz"])
+def test_long_steps_that_differ_are_aligned_in_no_time(kinds: str) -> None:
+    """Also the worst: few kinds in no order, as a damaged or malicious trace may have."""
+    source = random.Random(1)
+    a = [key(op(source.choice(kinds), None, [], [])) for _ in range(3_000)]
     start = time.process_time()
     pairs = align(a, a[1:])
     assert time.process_time() - start < 5
     assert [a[i] for i, _ in pairs] == [a[1:][j] for _, j in pairs]
-    assert len(pairs) == len(a) - 1
+
+
+def test_what_has_no_counterpart_does_not_shift_the_rest_of_a_long_step() -> None:
+    a = [key(op("Mul", line, [], [])) for line in range(2_000)] * 20
+    assert len(align(a, a[1:])) > 0.9 * len(a)
 
 
 keys = st.lists(

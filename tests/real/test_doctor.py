@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,18 @@ def test_flags_are_known_or_not_as_tensorflow_itself_finds(
     environ = {**SOUND, "XLA_FLAGS": flags}
     assert cli("doctor", "-q", environ=environ, timeout=120).returncode == code
     assert (python("-c", compiled, environ=environ, timeout=120).returncode != 0) is bool(code)
+
+
+@pytest.mark.older_tensorflows
+@pytest.mark.parametrize("version", ["2.15.1", "2.18.1"])
+def test_the_verdict_flips_on_older_tensorflows(
+    version: str, cli: Command, older_tensorflow: Callable[[str], Path]
+) -> None:
+    python = str(older_tensorflow(version))
+    assert cli("doctor", "--python", python, environ=SOUND).stdout == ""
+    for end, state in (("", "off"), ("()", "on")):
+        code, states, _ = shown(cli, "--python", python, "--with", IMPORT + SWITCH + end)
+        assert (code, states["op determinism"]) == (int(state == "off"), state)
 
 
 @pytest.mark.cuda_wheels

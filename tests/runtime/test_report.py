@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envlock.reports import FORMATS
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report, show
+from envlock.runtime.report import ABSENT, BITS, ERROR, INFO, UNKNOWN, Finding, Report, show
 from tests.trees import quick
 
 
@@ -68,6 +68,37 @@ REPORT = Report(
     ],
     "strict",
 )
+
+
+def bits(path: str, severity: str = ERROR, **fields: Any) -> Finding:
+    values = {"rule": BITS, "expected": {"result": "a"}, "actual": {"result": "b", "what": "it differs"}}
+    return finding(path, severity, 2, **{**values, **fields})
+
+
+def test_results_of_the_canary_are_counted_by_themselves() -> None:
+    untold = Unavailable("not comparable: 2 vs 8 threads", "other-conditions")
+    found = [
+        finding("cpu.flags"),
+        bits("numerics.xla.train"),
+        bits("numerics.bf16"),
+        bits("numerics.xla", UNKNOWN, actual=untold),
+    ]
+    report = Report(found, "strict", notes=["numerics: 3 results have the bits of the lock"])
+    assert (report.match, report.exit_code) == (False, 1)
+    assert report.to_text() == (
+        "does not match under policy strict: 1 fact differs and 2 results of the canary have other bits; "
+        "1 part of the canary could not be compared\n"
+        "  x cpu.flags is b live, the lock has a\n"
+        "  x numerics.bf16: it differs\n"
+        "  x numerics.xla.train: it differs\n"
+        "      why: It may.\n"
+        "      fix: Do it.\n"
+        "  ? numerics.xla: not comparable: 2 vs 8 threads\n"
+        "      why: It may.\n"
+        "      fix: Do it.\n"
+        "numerics: 3 results have the bits of the lock"
+    )
+    assert report.to_json()["notes"] == ["numerics: 3 results have the bits of the lock"]
 
 
 def test_the_json_shape() -> None:

@@ -22,6 +22,8 @@ TRUE = ("1", "true", "True", "TRUE")
 _KERAS = ("layers.", "Model", "Sequential", "models.", "applications.", "initializers.", "optimizers.")
 DRAWING = tuple(f"keras.{name}" for name in _KERAS)
 """What is there only where weights are drawn."""
+WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".ReLU", ".Softmax", ".Concatenate", ".Add")
+"""Layers without weights, which draw nothing."""
 
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
@@ -67,7 +69,7 @@ def _sets_the_variable(module: Module, tensorflow: str) -> bool:
 def _builds_models(module: Module) -> bool:
     """Return whether a file makes layers or models of Keras, or trains them: metrics and losses draw nothing."""
     named = (module.name(node) or "" for kind in (ast.Attribute, ast.Name) for node in module.nodes(kind))
-    return module.uses_keras and any(name.startswith(DRAWING) for name in named)
+    return module.uses_keras and any(name.startswith(DRAWING) and not name.endswith(WEIGHTLESS) for name in named)
 
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:

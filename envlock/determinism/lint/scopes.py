@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -65,7 +66,8 @@ class Scope:
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = frozenset({*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
-_SIGNS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+_WORDS = ("ctx", "op", "ops", "id", "attr", "kind", "level", "type_comment", "conversion", "is_async", "simple")
+"""Fields with operators, words and numbers, never with a node that matters."""
 
 
 class Index:
@@ -110,14 +112,20 @@ class Index:
 def _children(node: ast.AST) -> list[ast.AST]:
     """Return the nodes below one, the last first, without operators and the like."""
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _with_nodes(node._fields):
         value = getattr(node, name, None)
         if isinstance(value, list):
-            found.extend(item for item in value if isinstance(item, ast.AST) and not isinstance(item, _SIGNS))
-        elif isinstance(value, ast.AST) and not isinstance(value, _SIGNS):
+            found.extend([item for item in value if isinstance(item, ast.AST)])
+        elif isinstance(value, ast.AST):
             found.append(value)
     found.reverse()
     return found
+
+
+@cache
+def _with_nodes(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fields of a type of node that can hold nodes."""
+    return tuple(name for name in fields if name not in _WORDS)
 
 
 def _parameters(arguments: ast.arguments, scope: Scope) -> None:

@@ -31,19 +31,6 @@ def captured(graph: Any, tensor: Any) -> Optional[Any]:
     return None
 
 
-def held_type(handle: Any) -> Optional[Any]:
-    """Return the type of what a variable holds, told by its handle; None where that is not known."""
-    try:
-        from tensorflow.python.ops.handle_data_util import get_resource_handle_data
-
-        data = get_resource_handle_data(handle)
-    except (ImportError, AttributeError, TypeError):
-        return None
-    if data is None or not data.is_set or not data.shape_and_type:
-        return None
-    return data.shape_and_type[0].dtype
-
-
 def in_data_function(graph: Any) -> bool:
     """Return whether a function of tf.data's is being made this graph right now."""
     handing_out = str(getattr(graph, "name", "")).startswith(_HANDING_OUT)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from envlock.divergence.inside import graphs
+from envlock.divergence.inside import graphs, private
 from envlock.divergence.inside.trace_writer import spec
 
 TYPE_CHECKING = False
@@ -209,7 +209,7 @@ class InGraph:
         """Return what an operation without outputs leaves in its variables, read behind it."""
         found = []
         for each in inputs:
-            dtype = graphs.held_type(each) if each.dtype == self._tf.resource else None
+            dtype = private.held_type(each) if each.dtype == self._tf.resource else None
             if dtype is not None and self._tf.as_dtype(dtype).name in _INTEGERS:
                 with self._tf.name_scope(_TEMPORARY):
                     found.append(self._tf.raw_ops.ReadVariableOp(resource=each, dtype=dtype))

@@ -65,6 +65,19 @@ def forget_seed() -> None:
         return
 
 
+def held_type(handle: Any) -> Optional[Any]:
+    """Return the type of what a variable holds, told by its handle; None where that is not known."""
+    try:
+        from tensorflow.python.ops.handle_data_util import get_resource_handle_data
+
+        data = get_resource_handle_data(handle)
+    except (ImportError, AttributeError, TypeError):
+        return None
+    if data is None or not data.is_set or not data.shape_and_type:
+        return None
+    return data.shape_and_type[0].dtype
+
+
 @contextmanager
 def python_functions(taker: Taker) -> Iterator[None]:
     """Let `taker(function, inputs, outputs)` see what `tf.numpy_function` gives in eager mode, which is no operation.

@@ -148,6 +148,8 @@ class Tracer:
 
     def _ran(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
         if kind in SKIPPED or kind.endswith(_HANDLE_AS_TEXT):
+            if kind.endswith(_HANDLE_AS_TEXT):
+                outputs[0]._envlock_print = None, "string[]"  # wherever it is read
             if kind == "VarHandleOp":
                 outputs[0]._envlock_name = str(_attribute(attrs, "debug_name") or "").rstrip("/")
             return

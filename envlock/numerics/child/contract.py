@@ -106,7 +106,7 @@ def steps(result: Any) -> Iterator[Mapping[str, Any]]:
         yield result
         return
     if isinstance(result, (str, bytes)) or not hasattr(result, "__iter__") or hasattr(result, "shape"):
-        raise Misuse(f"the function returned {_kind(result)}, and {WANTED} was wanted")
+        raise Misuse(f"the function returned a value {_kind(result)}, and {WANTED} was wanted")
     for number, step in enumerate(result):
         if not _is_mapping(step):
             message = "step {} of what the function returned is {}, and a dict of named arrays was wanted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envlock.runtime.additions import added, settled
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
 from envlock.runtime.tables import table
 
@@ -22,10 +23,15 @@ def collect(host: Host) -> Tree:
 
     Some count only as they were when the process started (the loader's, glibc's). The others TensorFlow reads when
     it first needs them and caches; so once it is imported, one that has changed since the start cannot be told.
+    What envlock itself has added was unset before, and is so told.
     """
     start = host.start_environ()
     late = host.imported("tensorflow")
-    return {row["name"]: _value(row, host, start.get(row["name"]), late) for row in table("environ")}
+    own = added(host.environ)
+    return {
+        row["name"]: None if row["name"] in own else _value(row, host, start.get(row["name"]), late)
+        for row in table("environ")
+    }
 
 
 def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[str, Unavailable, None]:
@@ -33,7 +39,7 @@ def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[
     if row["read_at"] == "process-start":
         return record(at_start, row)
     now = host.environ.get(name)
-    if late and now != at_start:
+    if late and now != settled.get(row["name"], at_start):
         was, is_now = (_told(record(value, row)) for value in (at_start, now))
         return Unavailable(
             f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
@@ -11,6 +12,7 @@ from envlock.determinism.lint.finding import Hit, Severity
 from envlock.determinism.lint.module import Module, argument, canonical, constant, has_star
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
+from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.stateful import draws
 
 ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumulate_n": 0, "tf.math.accumulate_n": 0}
@@ -103,7 +105,7 @@ def _certain(module: Module, call: ast.Call, source: Source) -> bool:
     What changes images is mostly part of a data pipeline, which runs on the CPU; in a model or a step it is not.
     """
     if not (module.name(call.func) or "").startswith("tf.image."):
-        return source.id != "svd"  # from 2.11 on only matrices with one column
+        return True
     function = module.function_around(call)
     if function is None or getattr(function, "name", "") in ("call", "train_step", "build"):
         return True
@@ -114,7 +116,9 @@ def _is_variable(module: Module, call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable" for each in module.values(owner))
     given = call.args[0] if call.args else None
-    return made or (isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices")
+    if isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices":
+        return type(constant(argument(given, "values", 0))) is not int  # whole numbers add up alike in any order
+    return made
 
 
 def _nearest(module: Module, call: ast.Call, name: str) -> bool:
@@ -126,6 +130,14 @@ def _nearest(module: Module, call: ast.Call, name: str) -> bool:
         given = argument(call, "interpolation", 2)
         return not has_star(call) and (given is None or constant(given) == "nearest")
     return True
+
+
+def _goes_on(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether the first result is kept: a gradient flows through the maxima, none through their places."""
+    parent = module.parent(call)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+    return not (isinstance(first, ast.Name) and first.id == "_")
 
 
 def _bilinear(module: Module, call: ast.Call, name: str) -> bool:
@@ -160,6 +172,7 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
     "resize-bilinear-backprop": _bilinear,
+    "max-pool-with-argmax-backprop": _goes_on,
     "bincount": _weighted,
     "bincount-weighted-cpu": _weighted,
     "fused-batch-norm-frozen-backprop": _frozen,
@@ -175,12 +188,48 @@ def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
         if name not in ADDERS:
             continue
         given = argument(call, "inputs", ADDERS[name])
-        if isinstance(given, ast.List | ast.Tuple) and not any(isinstance(item, ast.Starred) for item in given.elts):
-            if len(given.elts) < 3:
-                continue
-            yield Hit(call, f"{name} adds {len(given.elts)} tensors in any order")
-        else:
+        many = None if given is None else _count(module, given)
+        if many is not None and many < 3:
+            continue
+        if isinstance(given, ast.List | ast.Tuple) and many is not None:
+            yield Hit(call, f"{name} adds {many} tensors in any order")
+        elif not _is_asserted(module, call):
             yield Hit(call, f"{name} adds in any order where there are three tensors or more")
+
+
+def _count(module: Module, given: ast.expr) -> int | None:
+    """Return how many tensors there are at most: as written, or as put one by one into a list that began so."""
+    if isinstance(given, ast.List | ast.Tuple):
+        return None if any(isinstance(item, ast.Starred) for item in given.elts) else len(given.elts)
+    values = module.values(given) if isinstance(given, ast.Name) else []
+    around = module.function_around(given)
+    if around is None or len(values) != 1 or len(module.bindings(given) or []) != 1:  # type: ignore[arg-type]
+        return None
+    if not isinstance(values[0], ast.List) or any(isinstance(item, ast.Starred) for item in values[0].elts):
+        return None
+    uses = [node for node in ast.walk(around) if isinstance(node, ast.Name) and node.id == getattr(given, "id", "")]
+    read = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not given]
+    more = [use for use in read if not isinstance(module.parent(use), ast.Assert)]
+    if all(_is_one_more(module, use, around) for use in more):
+        return len(values[0].elts) + len(more)
+    return None
+
+
+def _is_one_more(module: Module, use: ast.Name, around: ast.AST) -> bool:
+    """Return whether a use of a list puts one thing into it, once: `terms.append(x)` outside of loops."""
+    method = module.parent(use)
+    call = module.parent(method) if isinstance(method, ast.Attribute) and method.attr == "append" else None
+    if not isinstance(call, ast.Call) or call.func is not method:
+        return False
+    inside = itertools.takewhile(lambda node: node is not around, module.ancestors(call))
+    return not any(isinstance(node, ast.For | ast.While | ast.comprehension | Function) for node in inside)
+
+
+def _is_asserted(module: Module, call: ast.Call) -> bool:
+    """Return whether a test looks at the sum at once: then it is no part of a graph."""
+    parent = module.parent(call)
+    method = parent.func.attr if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) else ""
+    return method.startswith("assert")
 
 
 def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Module, argument
 from envlock.determinism.lint.names import LISTING_METHODS, LISTINGS, NUMPY_OWN, SEEDS
 from envlock.determinism.lint.scopes import Function
 
@@ -48,7 +48,7 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
         if _is_any(module, call.func, ("set", "frozenset")) and call.args and not _holds_numbers(call.args[0]):
             around = module.parent(call)
             if isinstance(around, ast.Call) and _is_any(module, around.func, ("list", "tuple", "enumerate")):
-                if _flows_into_data(module, around):
+                if _flows_into_data(module, around) and not _become_numbers(module, around):
                     yield Hit(call, f"a set is put into an order{SALTED}")
             elif isinstance(around, ast.For | ast.comprehension) and _flows_into_data(module, call):
                 yield Hit(call, f"a set is gone through in an order{SALTED}")
@@ -65,6 +65,15 @@ def _holds_numbers(node: ast.AST) -> bool:
         return getattr(node.func, "id", "") == "range" or (getattr(node.func, "id", "") == "map" and mapped)
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return NUMBERS.search(name) is not None
+
+
+def _become_numbers(module: Module, ordered: ast.AST) -> bool:
+    """Return whether a list is made an array of whole numbers at once: then it held such."""
+    around = module.parent(ordered)
+    if not isinstance(around, ast.Call) or module.name(around.func) not in ("numpy.array", "numpy.asarray"):
+        return False
+    kind = argument(around, "dtype", 1)
+    return kind is not None and "int" in ast.unparse(kind)
 
 
 def _is_any(module: Module, node: ast.AST, names: tuple[str, ...]) -> bool:

@@ -17,6 +17,7 @@ from envlock.determinism.lint.names import (
     SEEDS,
 )
 from envlock.determinism.lint.program import KERAS, NUMPY, PYTHON, TF
+from envlock.determinism.lint.training import hands_on, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
@@ -42,7 +43,7 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     if not module.uses_keras:
         return
     for call in module.nodes(ast.Call):
-        if _fits(call) or module.name(call.func) == "tf.GradientTape":
+        if (_fits(call) and not hands_on(module, call)) or is_tape(module, call):
             message = "a Keras model is trained here, and nothing seeds its weights"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
             return

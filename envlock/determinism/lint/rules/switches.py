@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from envlock.data.determinism import holds, recipe_for
+from envlock.data.determinism import holds, recipe_for, recipe_table
 from envlock.determinism.lint.finding import Hit
 from envlock.determinism.lint.module import Module
-from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
+from envlock.determinism.lint.training import hands_on, is_tape
 from envlock.determinism.lint.variables import assignments
 
 
@@ -63,7 +64,8 @@ def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     for call in module.nodes(ast.Call):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if module.name(call.func) in TRAINING_NAMES or (method in TRAINING_METHODS and module.uses_keras):
+        trains = method in TRAINING_METHODS and module.uses_keras and not hands_on(module, call)
+        if trains or is_tape(module, call):
             message = "training starts here, and nothing turns op determinism on"
             yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))
             return
@@ -74,5 +76,6 @@ def recipe(version: str) -> str:
     row = recipe_for(version)
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())
     steps = [f"set {sets} before the process starts"] if sets else []
-    steps += [f"call {call}" for call in (*row.calls, *row.patch)]
+    patches = [recipe_table().patch[0].call] if row.patched else []
+    steps += [f"call {call}" for call in (*row.calls, *patches)]
     return f"In TensorFlow {version}: {', and '.join(steps) or 'there is no switch'}."

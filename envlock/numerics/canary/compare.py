@@ -1,0 +1,196 @@
+"""Two canaries against each other. Pure: two sections of lockfiles in, what differs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from envlock.data.canary import Precision, canary_table
+from envlock.lock.numerics import Group, Numerics, Operation
+from envlock.numerics.canary.causes import Suspect, suspects, unexplained
+from envlock.numerics.canary.distance import Distance, distance
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One operation that computes other bits, or one group that died on one side.
+
+    Attributes:
+        group, operation: where; the operation is None where the whole group died.
+        locked, live: the digests, or what stands in their place.
+        what: it, in a sentence without a full stop.
+        distance: how far apart, where both sides have values of the same shape.
+    """
+
+    group: str
+    operation: str | None
+    locked: str
+    live: str
+    what: str
+    distance: Distance | None = None
+
+    @property
+    def path(self) -> str:
+        """The dotted path in a lockfile."""
+        return f"numerics.{self.group}" + (f".{self.operation}" if self.operation else "")
+
+
+@dataclass(frozen=True)
+class Untold:
+    """What could not be compared: its path, the reason, a word for programs, and what to do."""
+
+    path: str
+    reason: str
+    code: str
+    fix: str
+
+
+@dataclass
+class Comparison:
+    """Everything that two canaries tell about each other.
+
+    Attributes:
+        equal: paths of the operations with equal bits.
+        differences: of bits.
+        untold: what could not be compared.
+        unstable: paths of operations that differ from themselves on both sides, or in the lock; never compared.
+        versions: `tensorflow` and `numpy`, where they differ: the lock's and the live one.
+        suspects: the likeliest causes of the differences, likeliest first.
+        unexplained: operations that the first of them was never seen to change.
+    """
+
+    equal: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    untold: list[Untold] = field(default_factory=list)
+    unstable: list[str] = field(default_factory=list)
+    versions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    suspects: list[Suspect] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+
+    @property
+    def match(self) -> bool:
+        """Whether something was compared, and nothing differs or could not be told."""
+        return bool(self.equal) and not self.differences and not self.untold
+
+
+def compare(locked: Numerics, live: Numerics) -> Comparison:
+    """Return what differs between two canaries, and the likeliest causes."""
+    found = Comparison()
+    for name in ("tensorflow", "numpy"):
+        versions = (getattr(locked, name), getattr(live, name))
+        if versions[0] != versions[1]:
+            found.versions[name] = versions
+    if locked.battery != live.battery:
+        reason = f"not comparable: the lock has battery {locked.battery} of operations, this envlock {live.battery}"
+        found.untold.append(Untold("numerics", reason, "another-battery", _AGAIN))
+        return found
+    for name, group in locked.groups.items():
+        _compare_group(found, name, group, live.groups.get(name))
+    if any(on_cpu(each.group) for each in found.differences):
+        signs = _signs(found)
+        found.suspects = suspects(signs, signs | _looked_at(found, locked), canary_table().cause)
+        found.unexplained = unexplained(found.suspects, signs)
+    return found
+
+
+def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:
+    path, device = f"numerics.{name}", locked.conditions.device
+    if live is None:
+        fix = f"Compare on a machine with {device}, or make the canary again here: `envlock canary --update`."
+        found.untold.append(Untold(path, f"not comparable: there is no {device} here", "no-device", fix))
+    elif locked.conditions != live.conditions:
+        found.untold.append(_other_conditions(path, locked, live))
+    elif locked.ended != live.ended:
+        found.differences.append(_other_end(name, locked.ended, live.ended))
+    else:
+        for operation, old in locked.operations.items():
+            _compare_operation(found, name, operation, old, live.operations.get(operation))
+
+
+def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
+    if locked is None:
+        what = f"TensorFlow dies of it ({live}); it computed when the lock was made"
+    elif live is None:
+        what = f"it computes; TensorFlow died of it when the lock was made ({locked})"
+    else:
+        what = f"TensorFlow dies of it ({live}); it was {locked} when the lock was made"
+    return Difference(group, None, locked or "computed", live or "computed", what)
+
+
+def _other_conditions(path: str, locked: Group, live: Group) -> Untold:
+    old, new = locked.conditions.model_dump(), live.conditions.model_dump()
+    names = [key for key in old if old[key] != new[key]]
+    pairs = ", ".join(dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names))
+    flags = [f"{_FLAGS[key]} {old[key]}" for key in dict.fromkeys(names) if key in _FLAGS]
+    fix = f"Run with {' '.join(flags)}." if flags else f"Compare on {locked.conditions.device}."
+    return Untold(path, f"not comparable: {pairs}", "other-conditions", fix)
+
+
+_CALLED = {
+    "intra_op_threads": "threads",
+    "inter_op_threads": "threads",
+    "determinism": "op determinism",
+    "onednn": "oneDNN",
+    "xla": "XLA",
+}
+_FLAGS = {"intra_op_threads": "--threads", "determinism": "--determinism"}
+
+
+_AGAIN = "Make the canary again where the lock was made: `envlock canary --update`."
+
+
+def _compare_operation(found: Comparison, group: str, name: str, old: Operation, new: Operation | None) -> None:
+    path = f"numerics.{group}.{name}"
+    if old.unstable:
+        found.unstable.append(path)
+    elif new is None:
+        found.untold.append(Untold(path, "it was not computed here", "not-computed", _AGAIN))
+    elif new.unstable:
+        reason = "it gives other bits from call to call here, and gave one result when the lock was made"
+        found.untold.append(Untold(path, reason, "unstable", "Switch op determinism on, and look at the device."))
+    elif new.failed is not None or old.failed is not None:
+        if (old.failed is None) != (new.failed is None):
+            reason = new.failed or "it failed when the lock was made, and computes here"
+            found.untold.append(Untold(path, reason, "failed", _AGAIN))
+    elif old.sha256 == new.sha256:
+        found.equal.append(path)
+    else:
+        found.differences.append(_difference(group, name, old, new))
+
+
+def _difference(group: str, name: str, old: Operation, new: Operation) -> Difference:
+    digests = (old.sha256 or "", new.sha256 or "")
+    if (old.shape, old.dtype) != (new.shape, new.dtype):
+        return Difference(group, name, *digests, f"another result: {_form(new)} in the place of {_form(old)}")
+    apart = distance(old, new, _precisions().get(name, "float32"))
+    return Difference(group, name, *digests, apart.sentence(), apart)
+
+
+def _form(operation: Operation) -> str:
+    return f"{operation.dtype}[{'x'.join(map(str, operation.shape or []))}]"
+
+
+def _precisions() -> dict[str, Precision]:
+    return {row.name: row.precision for row in canary_table().operation}
+
+
+def _signs(found: Comparison) -> set[str]:
+    return {sign for each in found.differences for sign in _of(each)} | {f"version:{name}" for name in found.versions}
+
+
+def _of(each: Difference) -> Iterator[str]:
+    if on_cpu(each.group):
+        yield each.operation or f"ended:{each.group}"
+        if each.distance is not None and each.distance.kind == "precision":
+            yield f"coarse:{each.group}"
+
+
+def on_cpu(group: str) -> bool:
+    """Return whether the table's causes speak of a group: they were all measured on processors."""
+    return not group.startswith("gpu-")
+
+
+def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
+    groups = {f"{kind}:{group}" for kind in ("ended", "coarse") for group in locked.groups if on_cpu(group)}
+    equal = {path.split(".")[2] for path in found.equal if on_cpu(path.split(".")[1])}
+    return equal | groups | {"version:tensorflow", "version:numpy"}

@@ -1,0 +1,208 @@
+"""Let child processes compute the battery in the interpreter of an environment, with a bounded wait."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from envlock.determinism.prove import end, ending, last_words
+from envlock.lock.numerics import Conditions, Numerics, answered
+from envlock.runtime.errors import FactError, UsageError
+from envlock.runtime.report import clean
+
+TIMEOUT = 300.0  # seconds a child: 5 are usual, most of them `import tensorflow`
+THREADS = 2
+"""What the canary pins, so that machines with other numbers of processors compare."""
+MOST_CHILDREN = 20  # a device has five groups, each of which can end one
+_MARK = "envlock-canary:"
+CPU = "cpu"
+ENVIRONMENT = "environment"
+LIBRARY = "library"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the canary sets for itself; None: as the environment has it."""
+
+    threads: int | None = THREADS
+    determinism: bool | None = True
+
+    def conditions(self, device: str, execution: str) -> dict[str, Any]:
+        """Return the header of a group that was computed so."""
+        threads: int | str = ENVIRONMENT if self.threads is None else self.threads
+        determinism = {True: "on", False: "off", None: ENVIRONMENT}[self.determinism]
+        if execution == LIBRARY:  # NumPy: one thread for its BLAS, and no op determinism
+            threads, determinism = min(threads, 1) if isinstance(threads, int) else threads, ENVIRONMENT
+        pinned = {"intra_op_threads": threads, "inter_op_threads": threads, "determinism": determinism}
+        return {"device": device, "execution": execution, **pinned, "onednn": ENVIRONMENT, "xla": ENVIRONMENT}
+
+    @classmethod
+    def of(cls, conditions: Conditions) -> Settings:
+        """Return what was set for a group of TensorFlow."""
+        threads = conditions.intra_op_threads
+        return cls(
+            threads if isinstance(threads, int) else None,
+            {"on": True, "off": False, ENVIRONMENT: None}[conditions.determinism],
+        )
+
+
+@dataclass
+class Canary:
+    """What was computed, and how long it took from the end of TensorFlow's import on (processor time of the process
+    beside it); None where a group ended the process."""
+
+    numerics: Numerics
+    seconds: float | None
+    cpu_seconds: float | None
+
+
+@dataclass
+class _Heard:
+    """What children have said so far of one device."""
+
+    head: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    begun: list[str] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def compute(python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None) -> Canary:
+    """Return the exact results of the battery in the interpreter `python`; each visible GPU too, with `gpus`.
+
+    A group that ends its process is a result with the signal, and the groups behind it are computed by another.
+    `program` takes the battery's place, in tests.
+
+    Raises:
+        UsageError: there is no such interpreter.
+        FactError: TensorFlow or NumPy cannot be imported, or the answer is not one.
+    """
+    text = program or files("envlock").joinpath("numerics", "canary", "battery.py").read_text(encoding="utf-8")
+    heard = _on_device(python, settings, CPU, text)
+    groups = _grouped(heard, settings, "cpu")
+    number = 0
+    while gpus:
+        on_gpu = _on_device(python, settings, number, text)
+        names = on_gpu.head["devices"]
+        if number >= len(names):
+            break
+        groups.update(_grouped(on_gpu, settings, re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", names[number])))
+        number += 1
+    head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
+    try:
+        numerics = answered({**head, "groups": groups})
+    except ValueError as error:
+        raise FactError(f"the canary's answer is not valid: {clean(str(error))[:300]}", hint="try again") from None
+    return Canary(numerics, heard.seconds.get("seconds"), heard.seconds.get("cpu_seconds"))
+
+
+def _grouped(heard: _Heard, settings: Settings, device: str) -> dict[str, Any]:
+    return {
+        name: {"conditions": settings.conditions(device, group.pop("execution")), **group}
+        for name, group in heard.groups.items()
+    }
+
+
+def _on_device(python: Path | None, settings: Settings, device: str | int, program: str) -> _Heard:
+    """Return all that can be computed on a device, in as many processes as it takes."""
+    heard = _Heard()
+    for _ in range(MOST_CHILDREN):
+        code, errors = _child(python, settings, device, program, heard)
+        if heard.begun is not None:
+            name, execution = heard.begun
+            heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(code)}
+            heard.begun = None
+        elif not _complete(heard):
+            when = "was complete" if heard.head or heard.groups else "began"
+            raise FactError(
+                f"TensorFlow {_end_of(code)} before the canary {when}: {last_words(errors)}",
+                hint="`envlock doctor` tells which variable or flag it is",
+            )
+        if _complete(heard):
+            return heard
+    raise FactError(f"the canary ended its process {MOST_CHILDREN} times", hint="`envlock doctor` may tell why")
+
+
+def _complete(heard: _Heard) -> bool:
+    return bool(heard.head) and set(heard.head["groups"]) <= set(heard.groups)
+
+
+def _child(
+    python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard
+) -> tuple[int | None, str]:
+    """Run the program once, add what it says to `heard`; return its exit code (None: no answer in time) and stderr."""
+    threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
+    asked = {
+        "mark": _MARK,
+        "device": device,
+        "skip": list(heard.groups),
+        "determinism": settings.determinism,
+        **threads,
+    }
+    command = [str(python or sys.executable), "-c", program, json.dumps(asked)]
+    try:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        hint = "name the interpreter of an environment, such as .venv/bin/python"
+        raise UsageError(f"cannot run {command[0]}: {error.strerror}", hint=hint) from None
+    try:
+        output, errors = child.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired as late:
+        end(child)
+        _listen(late.output or b"", heard)
+        return None, (late.stderr or b"").decode("utf-8", "replace")
+    except KeyboardInterrupt:
+        end(child)
+        raise
+    _listen(output, heard)
+    return child.returncode, errors.decode("utf-8", "replace")
+
+
+def _listen(output: bytes, heard: _Heard) -> None:
+    for line in output.decode("utf-8", "replace").splitlines():
+        if _MARK in line:
+            _take(_parsed(line.rpartition(_MARK)[2]), heard)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = json.loads(text)
+    except ValueError:  # cut off by the end of the process
+        return {}
+    return said
+
+
+def _take(said: dict[str, Any], heard: _Heard) -> None:
+    if "failed" in said:
+        hint = "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
+        raise FactError(f"the canary cannot be computed: {said['failed']}", hint=hint)
+    heard.head = said.get("head", heard.head)
+    heard.begun = said.get("begin", heard.begun)
+    if "group" in said:
+        heard.groups[said.pop("group")] = said
+        heard.begun = None
+    if "seconds" in said:
+        heard.seconds = said
+
+
+def _end_of(code: int | None) -> str:
+    return f"did not answer within {TIMEOUT:g} s" if code is None else ending(code)
+
+
+def _signal(code: int | None) -> str:
+    if code is None:
+        return f"no answer within {TIMEOUT:g} s"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,160 @@
+"""The results of repeated runs, as they lie in a folder: a log, and every array once (see `child/store.py`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envlock.numerics.child.store import ARRAYS, LOG
+from envlock.runtime.errors import UsageError
+
+FORMAT = 1
+"""Of the log, in its first line; another number is refused."""
+
+LARGEST = 1_000_000  # runs that anybody asks for
+
+FINISHED, FAILED = "finished", "failed"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_KIND = re.compile("[a-z0-9_]{1,40}")
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array: what it is made of, its shape, and the SHA-256 of both and of its bytes."""
+
+    kind: str
+    shape: tuple[int, ...]
+    digest: str
+
+    @property
+    def width(self) -> int:
+        """Bytes of one of its values, as far as its kind's name tells."""
+        bits = re.search(r"\d+$", self.kind)
+        return int(bits[0]) // 8 if bits else 1
+
+
+@dataclass
+class Run:
+    """One run: what it computed, by step and quantity in the order of recording, and how it ended."""
+
+    label: str
+    steps: dict[int, dict[str, Value]] = field(default_factory=dict)
+    end: str | None = None
+    """`finished` or `failed`; None: it was cut off."""
+    message: str | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Results:
+    """What a folder holds."""
+
+    folder: Path
+    header: dict[str, Any] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    unusable: str | None = None
+    """Why the script or function could not be run at all."""
+
+    @property
+    def finished(self) -> list[Run]:
+        """The runs that came to their end."""
+        return [run for run in self.runs if run.end == FINISHED]
+
+    @property
+    def failed(self) -> list[Run]:
+        """The runs that raised, or died."""
+        return [run for run in self.runs if run.end == FAILED]
+
+    @property
+    def wanted(self) -> int:
+        """How many runs were asked for; 0 where the folder does not say."""
+        runs = self.header.get("runs")
+        return runs if type(runs) is int and runs < LARGEST else 0
+
+    @property
+    def target(self) -> str:
+        """What was run."""
+        return str(self.header.get("target", "?"))
+
+    @property
+    def arrays(self) -> Path:
+        """The folder of the arrays, each a file named by its digest."""
+        return self.folder / ARRAYS
+
+
+def read(folder: Path, prefix: str = "") -> Results:
+    """Return the results in a folder; its runs are called `prefix` and their number.
+
+    Raises:
+        UsageError: there are none, they are of a newer envlock, or they are damaged.
+    """
+    try:
+        with (folder / LOG).open(encoding="ascii") as file:
+            results = _parsed(file, folder, prefix)
+    except OSError as error:
+        hint = "name a folder that `envlock repeat --save` has written"
+        raise UsageError(f"cannot read the results in {folder}: {error.strerror}", hint=hint) from None
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise _damaged(folder) from None
+    return results
+
+
+def _damaged(folder: Path) -> UsageError:
+    return UsageError(
+        f"the results in {folder} are damaged: {LOG} is not as `envlock repeat` writes it", hint="run again"
+    )
+
+
+def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
+    results = Results(folder)
+    runs: dict[int, Run] = {}
+    known: dict[str, Value] = {}  # millions of equal values are one
+    for text in lines:
+        if not text.endswith("\n"):
+            break  # the process was ended while it wrote this
+        line = json.loads(text)
+        if "run" in line:
+            number = int(line["run"])
+            run = runs.setdefault(number, Run(f"{prefix}{number}"))
+            _take(run, line, known)
+        elif "envlock_repeat" in line:
+            _header(line, results)
+        elif "environment" in line:
+            results.environment = {str(k): str(v) for k, v in line["environment"].items()}
+        else:
+            results.unusable = str(line["unusable"])
+    results.runs = [runs[number] for number in sorted(runs)]
+    return results
+
+
+def _header(line: dict[str, Any], results: Results) -> None:
+    if line["envlock_repeat"] != FORMAT:
+        raise UsageError(
+            f"the results in {results.folder} have format {line['envlock_repeat']!r}, and this envlock reads {FORMAT}",
+            hint="read them with the envlock that wrote them",
+        )
+    results.header = line
+
+
+def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
+    if "values" in line:
+        quantities = run.steps.setdefault(int(line["step"]), {})
+        for name, (kind, shape, digest) in line["values"].items():
+            quantities[str(name)] = known.get(digest) or known.setdefault(digest, _value(kind, shape, digest))
+        return
+    if line["end"] not in (FINISHED, FAILED):
+        raise ValueError(line["end"])
+    run.end, run.message = line["end"], line.get("message")
+    run.seconds = line.get("seconds")
+
+
+def _value(kind: str, shape: list[int], digest: str) -> Value:
+    """Return the value; its words become names of files and text on a terminal, so they are held to their form."""
+    if not _DIGEST.fullmatch(digest) or not _KIND.fullmatch(kind) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(digest)
+    return Value(kind, tuple(shape), digest)

@@ -1,0 +1,39 @@
+"""Variables that envlock itself has set, so that nobody takes them for a difference between the lock and the machine.
+
+`envlock run` and `activate()` set what the lock has unset and its environment still needs: the thread counts by number,
+and the recipe of an old TensorFlow. What they add is named in ENVLOCK_ADDED, which child processes inherit. The facts
+are those of the environment *without* the additions; so capture and verify say the same inside as outside.
+"""
+
+from __future__ import annotations
+
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Mapping, Optional, Set
+
+ADDED = "ENVLOCK_ADDED"
+THREADS = {"TF_NUM_INTRAOP_THREADS": "intra_op_threads", "TF_NUM_INTEROP_THREADS": "inter_op_threads"}
+"""Variable -> the fact of `cpu` that says how many threads an environment had in effect."""
+
+settled: Dict[str, Optional[str]] = {}
+"""What `activate()` has set in this process before TensorFlow was imported: TensorFlow has read this, nothing older."""
+
+
+def added(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the variables that envlock has added and nobody has changed since."""
+    pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split() if "=" in entry]
+    return {name: value for name, _, value in pairs if name in _possible() and environ.get(name) == value}
+
+
+def listed(additions: Mapping[str, str]) -> str:
+    """Return what ENVLOCK_ADDED says of some additions."""
+    return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
+
+
+def _possible() -> Set[str]:
+    """Return the names that envlock adds; any other in ENVLOCK_ADDED was put there by somebody else."""
+    recipes = table("determinism_recipes")
+    rows = recipes["recipes"] + recipes["nvidia"]
+    return {name for row in rows for key in ("set", "by_variable") for name in row.get(key, ())} | THREADS.keys()

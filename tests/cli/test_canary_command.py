@@ -1,0 +1,261 @@
+"""`envlock canary`, and what `capture`, `verify` and `diff` do with it, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.numerics.canaries import MARK, result, section
+
+OTHER = "TEST_OTHER_BITS"
+"""Names of operations for which the stand-in of TensorFlow computes other bits, with blanks between them."""
+
+INTERPRETER = f"""#!{sys.executable}
+import json, os, sys
+if {MARK!r} not in sys.argv[-1]:
+    os.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])
+asked = json.loads(sys.argv[-1])
+found = json.loads(os.environ.get("TEST_CANARY") or open({{file!r}}).read())
+def say(value): print(asked["mark"] + json.dumps(value), flush=True)
+groups = found.pop("groups")
+say({{{{"head": {{{{**found, "devices": [], "groups": list(groups)}}}}}}}})
+for name, group in groups.items():
+    for operation in os.environ.get({OTHER!r}, "").split():
+        if operation in group["operations"]:
+            group["operations"][operation].update(sha256="f" * 64, sample=(1 + 2.0**-23).hex())
+    execution = group["conditions"]["execution"]
+    say({{{{"group": name, "execution": execution, "operations": group["operations"]}}}})
+say({{{{"seconds": 0.5, "cpu_seconds": 0.25}}}})
+"""
+"""An interpreter that answers for the battery, and else is the one that runs the tests."""
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """Return the interpreter of an environment with a stand-in of TensorFlow."""
+    file, canary = tmp_path / "bin" / "python", tmp_path / "canary.json"
+    file.parent.mkdir()
+    canary.write_text(json.dumps(section()), encoding="utf-8")
+    file.write_text(INTERPRETER.replace("{{", "{").replace("}}", "}").replace("{file!r}", repr(str(canary))))
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return str(file)
+
+
+@pytest.fixture
+def locked(envlock: Command, python: str) -> Path:
+    """Return a lock with a canary."""
+    assert envlock("capture", "-q", "--canary", "--python", python).returncode == 0
+    return envlock.folder / "envlock.lock"
+
+
+def read(lock: Path) -> Any:
+    return json.loads(lock.read_text(encoding="utf-8"))
+
+
+def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
+    done = envlock("canary", "--python", python)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[:3] == [
+        "TensorFlow 2.21.0, NumPy 2.4.6, battery 1",
+        "numpy: cpu, library, 1 intra-op and 1 inter-op threads, op determinism environment",
+        f"  np_dot                 1              {result()['sha256'][:16]}",
+    ]
+    assert len(lines) == 1 + 6 + 27
+    told = json.loads(envlock("canary", "--python", python, "-f", "json").stdout)
+    assert told == {"report_version": 1, "numerics": section(), "seconds": 0.5, "cpu_seconds": 0.25}
+
+
+def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
+    assert read(locked)["numerics"] == section()
+    for options in ([], ["--check"]):
+        done = envlock("canary", *options, "--python", python)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == ("matches under policy strict\nnumerics: all 27 results have the bits of the lock\n")
+
+
+def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Command, python: str, locked: Path) -> None:
+    threads = {OTHER: "conv_filter_gradient bias_gradient reduce batch_norm"}
+    done = envlock("canary", "--python", python, environ=threads)
+    assert (done.returncode, done.stderr) == (1, "")
+    said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
+    assert done.stdout == (
+        "does not match under policy strict: 4 results of the canary have other bits\n"
+        f"  x numerics.cpu-eigen.bias_gradient: {said}\n"
+        f"  x numerics.cpu-eigen.reduce: {said}\n"
+        f"  x numerics.cpu-onednn.batch_norm: {said}\n"
+        f"  x numerics.cpu-onednn.conv_filter_gradient: {said}\n"
+        "      why: Likeliest of the known causes: another number of intra-op threads (more than 99 %); "
+        "no other comes near.\n"
+        "      fix: Set TF_NUM_INTRAOP_THREADS to the locked machine's number of threads (fact "
+        "`cpu.intra_op_threads`).\n"
+        "numerics: 23 results have the bits of the lock\n"
+    )
+
+
+def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> None:
+    done = envlock("canary", "--python", python, "-f", "json", environ={OTHER: "train_xla"})
+    told = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert sorted(told) == [
+        *("causes", "cpu_seconds", "findings", "match", "notes", "numerics", "policy", "report_version", "seconds"),
+    ]
+    assert [(each["id"], each["likelihood"]) for each in told["causes"]] == [("xla", 0.97), ("determinism", 0.03)]
+    (finding,) = told["findings"]
+    assert (finding["path"], finding["rule"], finding["severity"]) == ("numerics.xla.train_xla", "bits", "error")
+    assert finding["expected"] == {"result": section()["groups"]["xla"]["operations"]["train_xla"]["sha256"]}
+    assert finding["actual"] == {
+        "result": "f" * 64,
+        "size": 1,
+        "sampled": 1,
+        "differing": 1,
+        "median_ulp": 1.0,
+        "normwise": 1.0,
+        "kind": "order",
+        "what": "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives",
+    }
+
+
+def test_other_conditions_are_exit_4(envlock: Command, python: str, locked: Path) -> None:
+    done = envlock("canary", "--python", python, "--threads", "8")
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[:2] == [
+        "cannot tell under policy strict: 5 parts of the canary could not be compared",
+        "  ? numerics.bf16: not comparable: 2 vs 8 threads",
+    ]
+    assert "      fix: Run with --threads 2." in done.stdout.splitlines()
+    assert envlock("canary", "--python", python, "--determinism", "environment").returncode == 4
+
+
+def test_a_canary_is_computed_as_the_locked_one_was(envlock: Command, python: str, locked: Path) -> None:
+    unpinned = ["--threads", "environment", "--determinism", "environment"]
+    assert envlock("canary", "--update", "--python", python, *unpinned).returncode == 0
+    assert read(locked)["numerics"]["groups"]["xla"]["conditions"]["intra_op_threads"] == "environment"
+    assert envlock("canary", "--python", python).returncode == 0
+    assert envlock("verify", "--numerics", "--python", python).returncode == 0
+    assert envlock("canary", "--update", "--python", python, "-q").returncode == 0  # pinned again
+    assert read(locked)["numerics"] == section()
+
+
+def test_verify_with_numerics(envlock: Command, python: str, locked: Path) -> None:
+    other = {OTHER: "np_dot"}
+    assert envlock("verify", "--python", python, environ=other).returncode == 0
+    done = envlock("verify", "--numerics", "--python", python, environ=other)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[:2] == [
+        "does not match under policy strict: 1 result of the canary has other bits",
+        "  x numerics.numpy.np_dot: 1 of 1 values differ, median 1 ULP, 1 eps normwise: "
+        "as another order of summation gives",
+    ]
+    assert envlock("verify", "--numerics", "--python", python, "-p", "functional", environ=other).returncode == 0
+    for format in ("json", "github", "junit", "sarif"):  # noqa: A001 (the option's name)
+        told = envlock("verify", "--numerics", "--python", python, "-f", format, environ=other)
+        assert (told.returncode, "numerics.numpy.np_dot" in told.stdout) == (1, True)
+
+
+def test_another_version_with_the_same_bits_says_so(envlock: Command, python: str, locked: Path) -> None:
+    newer = {"TEST_CANARY": json.dumps(section(tensorflow="2.21.1"))}
+    done = envlock("verify", "--numerics", "--python", python, environ=newer)
+    assert done.stdout.splitlines()[-1] == (
+        "numerics: all 27 results have the bits of the lock, although TensorFlow is 2.21.1, not 2.21.0"
+    )
+
+
+def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
+    assert envlock("capture", "-q", "--python", python).returncode == 0
+    message = "error: lockfile envlock.lock has no canary\nhint: `envlock canary --update` adds one\n"
+    for args in (["verify", "--numerics"], ["canary", "--check"]):
+        done = envlock(*args, "--python", python)
+        assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
+    assert envlock("canary", "--python", python).stdout.startswith("TensorFlow 2.21.0, NumPy")
+    done = envlock("canary", "--update", "--python", python)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote envlock.lock: a canary of 27 results\n")
+    assert envlock("canary", "--check", "--python", python).returncode == 0
+
+
+def test_update_through_a_pipe(envlock: Command, python: str, locked: Path) -> None:
+    before = locked.read_bytes()
+    done = envlock("canary", "-", "--update", "--python", python, stdin=before)
+    assert (done.returncode, done.stdout.encode()) == (0, before)
+
+
+def test_update_refuses_another_environment(envlock: Command, python: str, locked: Path) -> None:
+    document = read(locked)
+    document["facts"]["packages"]["mine"] = {"version": "1.0"}
+    locked.write_text(json.dumps(document), encoding="utf-8")
+    done = envlock("canary", "--update", "--python", python)
+    assert (done.returncode, read(locked)) == (1, document)
+    assert done.stderr.endswith("nothing was written: the lock is of other packages (`envlock capture` renews it)\n")
+
+
+def test_capture_keeps_a_canary_as_long_as_no_fact_differs(envlock: Command, python: str, locked: Path) -> None:
+    before = locked.read_bytes()
+    assert envlock("capture", "--check", "--python", python).returncode == 0
+    assert envlock("capture", "--python", python).returncode == 0
+    assert locked.read_bytes() == before
+    assert envlock("capture", "--check", "--canary", "--python", python).returncode == 0
+    other = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert envlock("capture", "--check", "--python", python, environ=other).returncode == 1
+    done = envlock("capture", "--python", python, environ=other)
+    assert "numerics" not in read(locked)
+    assert done.stderr.splitlines()[0] == (
+        "warning: the lock's canary was of other facts and is left out (`--canary` computes it anew)"
+    )
+
+
+def test_capture_with_a_canary_to_stdout(envlock: Command, python: str, locked: Path) -> None:
+    done = envlock("capture", "--canary", "-o", "-", "--python", python)
+    assert (done.returncode, done.stdout.encode()) == (0, locked.read_bytes())
+
+
+def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
+    other = {"TF_ENABLE_ONEDNN_OPTS": "0", OTHER: "np_dot"}
+    assert envlock("capture", "-q", "--canary", "-o", "b.lock", "--python", python, environ=other).returncode == 0
+    done = envlock("diff", "envlock.lock", "b.lock")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "does not match under policy strict: 1 fact differs and 1 result of the canary has other bits"
+    assert [line for line in lines if "numerics.numpy.np_dot: 1 of 1 values differ" in line]
+    assert lines[-1] == "numerics: 26 results have the bits of the lock"
+    assert envlock("diff", "envlock.lock", "envlock.lock").stdout == (
+        "matches under policy strict\nnumerics: all 27 results have the bits of the lock\n"
+    )
+    assert envlock("capture", "-q", "-o", "c.lock", "--python", python).returncode == 0
+    done = envlock("diff", "envlock.lock", "c.lock")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "matches under policy strict\nnumerics: not compared, as one side has no canary\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: there are: text, json\n"),
+        (["--update", "--check"], 2, "error: --update writes and --check compares\nhint: give one of them\n"),
+        (["--threads", "x"], 2, "error: --threads takes a number or `environment`, not `x`\nhint: --threads 2\n"),
+        (["--threads", "0"], 2, "error: --threads takes 1 to 4096, not 0\nhint: --threads 2\n"),
+        (["--threads", "9" * 5000], 2, "error: --threads takes"),
+        (
+            ["--determinism", "yes"],
+            2,
+            "error: there is no state of op determinism `yes`\nhint: there are: on, off, environment\n",
+        ),
+        (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
+        (["--update"], 3, "error: no envlock.lock in "),
+        (["--check"], 3, "error: no envlock.lock in "),
+        (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
+        ([], 4, "error: the canary cannot be computed: ModuleNotFoundError: No module named '"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_wrong_use(args: list[str], code: int, message: str, envlock: Command) -> None:
+    done = envlock("canary", *args)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(message)

@@ -1,0 +1,367 @@
+"""`envlock repeat` as a shell sees it, with scripts that need numpy only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+
+SCRIPT = """
+import itertools
+import os
+import sys
+import numpy as np
+
+count = itertools.count()
+print("I said something")
+
+def same():
+    for step in range(3):
+        yield {"predictions": np.arange(4.0) + step, "weights": [np.ones(3, "f4"), np.zeros(2, "f4")]}
+
+def apart():
+    run = next(count)
+    for step in range(3):
+        yield {"predictions": np.arange(4.0), "weights": [np.ones(3, "f4"), np.full(2, run * 0.5 * (step > 0), "f4")]}
+
+def moves():
+    run = next(count)
+    return [{"w": np.full(2, run * 0.5 + step)} for step in range(3)]
+
+def grows():
+    return {"w": np.zeros(3 + next(count), "f4")}
+
+def draws():
+    return {"x": np.random.random(4)}
+
+def hashed():
+    return {"x": [hash("a word") / 2.0**63]}
+
+def raises():
+    if next(count) == 1:
+        raise ValueError("no second time\\nand more")
+    return {"x": 1.0}
+
+def dies():
+    if next(count) == 1:
+        sys.stderr.write("F0000 the library said why\\n")
+        sys.stderr.flush()
+        os.abort()
+    return {"x": 1.0}
+
+def number():
+    return 3
+
+def nothing():
+    pass
+
+def objects():
+    return {"x": {1, 2}}
+"""
+WHOLE = """
+import sys
+import envlock
+
+@envlock.recorded
+def loss(step):
+    return step * float(sys.argv[1])
+
+for step in range(4):
+    loss(step)
+    envlock.record(weights=[1.0, float(step)])
+"""
+
+
+class Repeat:
+    """The command, in a folder with scripts."""
+
+    def __init__(self, envlock: Command) -> None:
+        self.envlock = envlock
+        self.folder = envlock.folder
+
+    def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.envlock("repeat", "-q", *args)
+
+
+@pytest.fixture
+def repeat(envlock: Command) -> Repeat:
+    (envlock.folder / "mine.py").write_text(SCRIPT, encoding="utf-8")
+    (envlock.folder / "whole.py").write_text(WHOLE, encoding="utf-8")
+    return Repeat(envlock)
+
+
+def test_the_same_bits_are_exit_0(repeat: Repeat) -> None:
+    done = repeat("mine.py:same", "-n", "3")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the same bits in 3 runs, at all 3 steps\n", "")
+
+
+def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(repeat: Repeat) -> None:
+    done = repeat("mine.py:apart", "-n", "3")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        "not the same: 3 runs gave 3 different results\n"
+        "  x first at step 1 (of 3), in weights (weights/1)\n"
+        "step 1\n"
+        "  all zero: predictions\n"
+        "  weights: sum of the absolute differences (3 different of 3, 1 of 2 arrays)\n"
+        "                   0       1       2\n"
+        "           0       0 1.0e+00 2.0e+00\n"
+        "           1 1.0e+00       0 1.0e+00\n"
+        "           2 2.0e+00 1.0e+00       0\n"
+        "    largest difference 1.0e+00, 8.4e+06 epsilons of the largest magnitude\n"
+        "step 2\n"
+        "  all zero: predictions\n"
+        "  weights: sum of the absolute differences (3 different of 3, 1 of 2 arrays)\n"
+        "                   0       1       2\n"
+        "           0       0 1.0e+00 2.0e+00\n"
+        "           1 1.0e+00       0 1.0e+00\n"
+        "           2 2.0e+00 1.0e+00       0\n"
+        "    largest difference 1.0e+00, 8.4e+06 epsilons of the largest magnitude\n"
+    )
+
+
+def test_json_for_programs(repeat: Repeat) -> None:
+    done = repeat("mine.py:apart", "-n", "3", "-f", "json", "--step", "0", "--step", "2")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["match"], report["first"]) == (1, False, {"step": 1, "quantity": "weights"})
+    equal = [(each["step"], each["quantity"]) for each in report["equal"]]
+    assert equal == [(0, "predictions"), (0, "weights"), (2, "predictions")]
+    (matrix,) = report["matrices"]
+    assert (matrix["step"], matrix["sum"]) == (2, [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    assert report["environments"]["runs"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert [each["end"] for each in report["runs"]] == ["finished"] * 3
+
+
+def test_a_whole_script_records_with_its_own_arguments(repeat: Repeat) -> None:
+    done = repeat("whole.py", "-n", "2", "-f", "json", "--", "0.5")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["match"], report["steps"]) == (0, True, [0, 1, 2, 3])
+
+
+def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Repeat) -> None:
+    assert repeat("mine.py:hashed", "-n", "3").returncode == 0
+    assert repeat("mine.py:hashed", "-n", "3", "--fresh").returncode == 1
+    assert repeat("mine.py:hashed", "-n", "3", "--fresh", "--seed", "1").returncode == 0
+    assert repeat("mine.py:draws", "-n", "2").returncode == 1
+    assert repeat("mine.py:draws", "-n", "2", "--seed", "1").returncode == 0
+    assert repeat("mine.py:draws", "-n", "2", "--seed", "1", "--fresh").returncode == 0
+
+
+def test_a_shape_that_changes_is_a_difference_in_words(repeat: Repeat) -> None:
+    done = repeat("mine.py:grows", "-n", "2")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[5:] == [
+        "           0       0       -",
+        "           1       -       0",
+        "    w is not of one kind and shape: float32[3], float32[4]; between those there is no distance.",
+    ]
+
+
+def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Repeat) -> None:
+    done = repeat("mine.py:raises", "-n", "3")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        "the same bits in 2 runs, at 1 step\n  x run 1 failed: ValueError: no second time (mine.py, line 34)\n"
+    )
+
+
+def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Repeat) -> None:
+    done = repeat("mine.py:dies", "-n", "3")
+    assert (done.returncode, done.stderr) == (
+        4,
+        "error: too few runs came to an end to be compared\nhint: --output shows what the script says\n",
+    )
+    assert done.stdout == (
+        "nothing to compare: 1 run came to an end\n"
+        "  x run 1 failed: the process was ended by SIGABRT; its last words: F0000 the library said why\n"
+        "  ! 1 run not made: the process had died\n"
+    )
+    assert repeat("mine.py:dies", "-n", "2", "--fresh").returncode == 0  # each counts for itself
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "there is nothing to run or to compare"),
+        (["mine.py:same", "--compare", "a", "b"], "--compare runs nothing, and a script is named"),
+        (["--compare", "a", "b", "--save", "c"], "--save keeps runs, and --compare makes none"),
+        (["--compare", "a", "b"], "cannot read the results in a: No such file or directory"),
+        (["mine.py:same", "-n", "1"], "one run has nothing to be compared with"),
+        (["mine.py:same", "--save", "mine.py"], "mine.py is there already"),
+        (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded a step 9"),
+        (["none.py"], "the script none.py is not there"),
+        (["mine.py:none"], "mine.py has no function none"),
+        (["mine.py:number"], "the function returned a value of type int, and a dict of named arrays, something to "),
+        (["mine.py:nothing"], "mine.py:nothing recorded nothing"),
+        (["mine.py:same", "-f", "yaml"], "there is no format `yaml`"),
+        (["mine.py:same", "--python", "/none"], "cannot run /none: No such file or directory"),
+    ],
+)
+def test_wrong_use(args: list[str], message: str, repeat: Repeat) -> None:
+    done = repeat(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {message}")
+    assert "\nhint: " in done.stderr
+
+
+def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
+    (repeat.folder / "broken.py").write_text("import no_such\n", encoding="utf-8")
+    done = repeat("broken.py:step")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: broken.py cannot be imported: ModuleNotFoundError: No module named 'no_such' (broken.py, line 1)\n"
+        "hint: name the interpreter of an environment that has it: --python .venv/bin/python\n",
+    )
+
+
+def test_what_is_no_number_fails_the_run_with_its_name(repeat: Repeat) -> None:
+    done = repeat("mine.py:objects", "-n", "2")
+    assert done.returncode == 4
+    assert "  x run 0 failed: ValueError: `x` holds no numbers, but objects: set" in done.stdout
+
+
+def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
+    assert repeat("mine.py:apart", "-n", "1", "--save", "a").returncode == 0
+    assert repeat("mine.py:apart", "-n", "2", "--save", "b").returncode == 1
+    saved = sorted(path.name for path in (repeat.folder / "a").iterdir())
+    assert saved == ["arrays", "runs.jsonl"]
+    assert str(repeat.folder) not in (repeat.folder / "a" / "runs.jsonl").read_text(encoding="ascii")
+    assert sorted(path.name for path in repeat.folder.iterdir()) == ["__pycache__", "a", "b", "mine.py", "whole.py"]
+    same = repeat("--compare", "a", "a")
+    assert (same.returncode, same.stdout.splitlines()[2]) == (0, "the same bits in 2 runs, at all 3 steps")
+    done = repeat("--compare", "a", "b")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert lines[0].startswith("A: 1 run of mine.py:apart in a (python ")
+    assert lines[1].startswith("B: 2 runs of mine.py:apart in b, 2 different results among themselves (python ")
+    assert lines[3:5] == ["  x first at step 1 (of 3), in weights (weights/1)", "      alike: A0 B0"]
+    assert lines[8:12] == [
+        "                  A0      B0      B1",
+        "          A0       0       0 1.0e+00",
+        "          B0       0       0 1.0e+00",
+        "          B1 1.0e+00 1.0e+00       0",
+    ]
+
+
+def test_pictures(repeat: Repeat) -> None:
+    done = repeat("mine.py:apart", "-n", "3", "--html", "m.html", "--png", "m.png")
+    assert (done.returncode, done.stderr) == (1, "")
+    page = (repeat.folder / "m.html").read_text(encoding="utf-8")
+    assert (page.count("<table>"), page.count("1.0e+00")) == (2, 2 * (4 + 5))
+    assert (repeat.folder / "m.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
+    done = repeat("mine.py:moves", "-n", "2", "--disk", "0")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[4:] == [
+        "                   0       1",
+        "           0       0       -",
+        "           1       -       0",
+        "    The arrays of w were not all kept, for want of room: only their bits were compared.",
+        "step 2",
+        "  w: sum of the absolute differences (2 different of 2)",
+        "                   0       1",
+        "           0       0 1.0e+00",
+        "           1 1.0e+00       0",
+        "    largest difference 5.0e-01, 9.0e+14 epsilons of the largest magnitude",
+    ]
+
+
+def test_what_a_script_says_stays_off_stdout(repeat: Repeat) -> None:
+    done = repeat("mine.py:same", "-n", "2", "--output")
+    assert (done.stdout, done.stderr) == ("the same bits in 2 runs, at all 3 steps\n", "I said something\n")
+
+
+SLOW = """
+import itertools, os, pathlib, time
+count = itertools.count()
+
+def step():
+    number = next(count)
+    if number == 3:
+        pathlib.Path("pid").write_text(str(os.getpid()))
+        pathlib.Path("ready").touch()
+        time.sleep(60)
+    return {"x": number * 0.5}
+"""
+
+
+def slow(repeat: Repeat, *args: str) -> subprocess.Popen[str]:
+    """Return the command, of which three runs are over and the fourth takes a minute; `pid` has its process."""
+    (repeat.folder / "slow.py").write_text(SLOW, encoding="utf-8")
+    child = subprocess.Popen(
+        [*repeat.envlock.argv, "repeat", "-q", "slow.py:step", "-n", "7", *args],
+        cwd=repeat.folder,
+        env={**os.environ, "TMPDIR": str(repeat.folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    ready = repeat.folder / "ready"
+    deadline = time.monotonic() + 50
+    while not ready.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert ready.exists()
+    return child
+
+
+def interrupted(repeat: Repeat, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run, press Ctrl-C when three runs are over, and return what was said."""
+    child = slow(repeat, *args)
+    child.send_signal(signal.SIGINT)
+    out, errors = child.communicate(timeout=60)
+    return subprocess.CompletedProcess([], child.returncode, out, errors)
+
+
+def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
+    done = interrupted(repeat)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert done.stdout.splitlines() == [
+        "not the same: 3 runs gave 3 different results",
+        "  x first at step 0 (of 1), in x",
+        "  ! 4 runs not made: interrupted",
+        "step 0",
+        "  x: sum of the absolute differences (3 different of 3)",
+        "                   0       1       2",
+        "           0       0 5.0e-01 1.0e+00",
+        "           1 5.0e-01       0 5.0e-01",
+        "           2 1.0e+00 5.0e-01       0",
+        "    largest difference 1.0e+00, 4.5e+15 epsilons of the largest magnitude",
+    ]
+    assert not [path for path in Path(repeat.folder).iterdir() if path.name.startswith(".envlock.")]
+
+
+def test_ctrl_c_saves_the_finished_runs(repeat: Repeat) -> None:
+    assert interrupted(repeat, "--save", "kept").returncode == 130
+    done = repeat("--compare", "kept", "kept")
+    assert done.stdout.splitlines()[0].startswith("A: 3 runs of slow.py:step in kept, 3 different results among them")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end a process with its parent")
+def test_when_it_is_killed_nothing_runs_on(repeat: Repeat) -> None:
+    child = slow(repeat)
+    pid = int((repeat.folder / "pid").read_text(encoding="ascii"))
+    assert Path(f"/proc/{pid}/stat").exists()
+    child.kill()
+    child.communicate(timeout=30)
+    deadline = time.monotonic() + 20
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running(pid)
+
+
+def running(pid: int) -> bool:
+    """Return whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+counter = tf.Variable([0, 0, 0])
+counter.scatter_add(tf.IndexedSlices(1, [0, 0]))

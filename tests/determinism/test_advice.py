@@ -1,0 +1,69 @@
+"""Every claim of the texts is whole, and what envlock is said to do about it, it does. tests/real shows the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from envlock.data.determinism import sources_table
+from envlock.data.lint import dataset_rules, lint_rules
+from envlock.determinism.lint.linter import Settings, lint
+from envlock.determinism.rules import RULES, diagnose
+from tests.determinism.advice import Claim, claims, texts
+from tests.determinism.patients import changed, clean
+
+LINTED = [claim for claim in claims() if claim.lint]
+EXAMINED = [claim for claim in claims() if claim.doctor]
+
+
+def rules(code: str, folder: Path, version: str) -> set[str]:
+    """Return the rules that find something in code."""
+    file = folder / "train.py"
+    file.write_text(code + "\n", encoding="utf-8")
+    return {finding.rule for finding in lint([str(file)], Settings(version))}
+
+
+@pytest.mark.parametrize("claim", LINTED, ids=lambda claim: claim.id)
+def test_the_linter_finds_it_and_is_silent_on_what_is_right(claim: Claim, tmp_path: Path) -> None:
+    assert claim.code is not None
+    assert claim.lint in rules(claim.code, tmp_path, claim.tensorflow)
+    if claim.right is not None:
+        assert rules(claim.right, tmp_path, claim.tensorflow) <= {"ENV108"} - {claim.lint}
+
+
+@pytest.mark.parametrize("claim", EXAMINED, ids=lambda claim: claim.id)
+def test_the_doctor_finds_it_and_nothing_before(claim: Claim) -> None:
+    sound = clean(".".join(claim.tensorflow.split(".")[:2]))
+    assert diagnose(sound).findings == []
+    values = {name: None if value == "<unset>" else value for name, value in claim.environ.items()}
+    packages = {**sound.facts["packages"], **{name: {"version": v} for name, v in claim.packages.items()}}
+    if claim.doctor == "patch-missing":
+        del packages["framework-reproducibility"]
+    found = diagnose(changed(sound, ("packages", packages), **values)).findings
+    assert [finding.rule for finding in found] == [claim.doctor]
+
+
+def test_five_texts_and_one_page_each_have_their_claims_under_names_of_their_own() -> None:
+    assert list(texts()) == ["000", "001", "002", "003", "004", "NVIDIA"]
+    assert {claim.text for claim in claims()} == set(texts())
+    assert len({claim.id for claim in claims()}) == len(claims())
+
+
+def test_versions_and_sources_are_real() -> None:
+    sources = {row.id for row in sources_table().source}
+    for claim in claims():
+        for specifier in claim.holds:
+            assert specifier == "*" or len(SpecifierSet(specifier)) >= 1
+        if claim.source is not None and not claim.source.startswith("https://"):
+            assert claim.source.removeprefix("source:") in sources, claim.id
+
+
+def test_rules_that_are_named_exist() -> None:
+    known = {*RULES, *lint_rules(), *dataset_rules(), *(row.id for row in sources_table().source)}
+    for claim in claims():
+        words = {word.strip("`.,;:()") for word in claim.envlock.split()}
+        named = {word for word in words if (word.startswith("ENV") and word != "ENV") or word in known}
+        assert named <= known, claim.id
+        assert {claim.lint, claim.doctor} - {None} <= named, claim.id

@@ -1,0 +1,264 @@
+"""Two canaries against each other, and the causes that their differences speak for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.data.canary import Cause, canary_table
+from envlock.lock.numerics import Numerics
+from envlock.numerics.canary.causes import sentence, suspects
+from envlock.numerics.canary.compare import Comparison, Untold, compare
+from envlock.numerics.canary.findings import findings, notes
+from envlock.runtime.policy import Policy
+from envlock.runtime.report import Report
+from tests.numerics.canaries import conditions, group_of, numerics, section
+
+THREADS = ("conv_filter_gradient", "bias_gradient", "reduce", "batch_norm")
+ISA = ("matmul", "conv_filter_gradient", "depthwise", "train", "train_xla")
+WIDER = (*ISA, "matmul_big", "conv_forward", "conv_input_gradient", "batch_norm")
+OFF = ("conv_input_gradient", "conv_filter_gradient", "depthwise", "batch_norm", "matmul_bf16")
+
+MEASURED: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
+    ("threads", THREADS, {}),
+    ("threads", (*THREADS, "depthwise"), {}),
+    ("onednn-off", OFF, {}),
+    ("isa-avx2", ISA, {}),
+    ("isa-avx2", ISA, {"died": "bf16"}),
+    ("isa-sse41", WIDER, {"died": "bf16"}),
+    ("reduced-precision", ("conv_forward", "conv_input_gradient", "depthwise"), {"value": 1.0078125}),
+    ("determinism", ("train", "train_xla"), {}),
+    ("xla", ("train_xla",), {}),
+    ("tensorflow", ("transcendental", "train_xla"), {"tensorflow": "2.20.0"}),
+    ("tensorflow", ("np_sum", "transcendental", "train_xla"), {"tensorflow": "2.18.1", "numpy": "2.0.2"}),
+    (
+        "tensorflow",
+        ("np_sum", "np_exp64", "cross_entropy", "transcendental", "train_xla"),
+        {"tensorflow": "2.16.2", "numpy": "1.26.4"},
+    ),
+    ("numpy", ("np_dot",), {}),
+    ("numpy", ("np_sum", "np_exp64"), {"numpy": "1.26.4"}),
+]
+"""What was measured (benchmarks/canary.py): the cause, the operations that differed, and what else did."""
+
+
+def live(other: tuple[str, ...], died: str | None = None, value: float = 1.0 + 2.0**-23, **fields: Any) -> Numerics:
+    found = section(other, value=value, **fields)
+    if died is not None:
+        found["groups"][died] = {**found["groups"][died], "operations": {}, "ended": "signal 11 (SIGSEGV)"}
+    return Numerics.model_validate(found)
+
+
+@pytest.mark.parametrize(("cause", "other", "fields"), MEASURED, ids=lambda value: str(value)[:40])
+def test_what_was_measured_is_named(cause: str, other: tuple[str, ...], fields: dict[str, Any]) -> None:
+    found = compare(numerics(), live(other, **fields))
+    assert {each.operation for each in found.differences} - {None} == set(other)
+    assert found.suspects[0].cause.id == cause
+    assert found.suspects[0].share > 0.5
+
+
+@pytest.mark.parametrize(("cause", "other", "fields"), MEASURED, ids=lambda value: str(value)[:40])
+def test_the_other_way_round_too(cause: str, other: tuple[str, ...], fields: dict[str, Any]) -> None:
+    assert compare(live(other, **fields), numerics()).suspects[0].cause.id == cause
+
+
+def test_every_cause_of_the_table_was_measured() -> None:
+    assert {cause for cause, _, _ in MEASURED} == {row.id for row in canary_table().cause}
+
+
+def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
+    found = compare(numerics(), live((*ISA, "np_dot"), died="bf16"))
+    assert (found.suspects[0].cause.id, found.unexplained) == ("isa-avx2", ["np_dot"])
+    assert sentence(found.suspects, found.unexplained) == (
+        "Likeliest of the known causes: oneDNN takes AVX2 on one side, AVX-512 on the other (more than 99 %); "
+        "no other comes near. There is more to it, as it was not seen to change np_dot."
+    )
+
+
+def test_equal_canaries() -> None:
+    found = compare(numerics(), numerics())
+    assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, 27, [], [], [])
+    assert notes(found) == ["numerics: all 27 results have the bits of the lock"]
+
+
+def test_another_version_with_the_same_bits_says_so() -> None:
+    found = compare(numerics(), live((), tensorflow="2.21.1", numpy="2.4.7"))
+    assert (found.match, found.suspects) == (True, [])
+    assert notes(found) == [
+        "numerics: all 27 results have the bits of the lock, although TensorFlow is 2.21.1, not 2.21.0 "
+        "and NumPy is 2.4.7, not 2.4.6"
+    ]
+
+
+def test_unequal_conditions_do_not_compare() -> None:
+    other = section(THREADS)
+    for name, group in other["groups"].items():
+        if name != "numpy":
+            group["conditions"] = conditions(name, intra_op_threads=8, inter_op_threads=8)
+    found = compare(numerics(), Numerics.model_validate(other))
+    assert {each.split(".")[1] for each in found.equal} == {"numpy"}
+    assert found.differences == []
+    reason, fix = "not comparable: 2 vs 8 threads", "Run with --threads 2."
+    groups = ["bf16", "cpu-eigen", "cpu-graph", "cpu-onednn", "xla"]
+    untold = [Untold(f"numerics.{group}", reason, "other-conditions", fix) for group in groups]
+    assert sorted(found.untold, key=lambda each: each.path) == untold
+
+
+def test_other_determinism_and_another_device_do_not_compare() -> None:
+    one = {"battery": 1, "tensorflow": "2.21.0", "numpy": "2.4.6"}
+    left = {"gpu-0": {"conditions": conditions("gpu-0", device="NVIDIA A100"), "operations": {}}}
+    right = {"gpu-0": {"conditions": conditions("gpu-0", device="NVIDIA T4", determinism="off"), "operations": {}}}
+    found = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": right}))
+    reason = "not comparable: NVIDIA A100 vs NVIDIA T4 device, on vs off op determinism"
+    assert found.untold == [Untold("numerics.gpu-0", reason, "other-conditions", "Run with --determinism on.")]
+    assert not found.match
+    gone = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": {}}))
+    assert [(each.path, each.reason) for each in gone.untold] == [
+        ("numerics.gpu-0", "not comparable: there is no NVIDIA A100 here")
+    ]
+
+
+def test_another_battery_does_not_compare() -> None:
+    found = compare(numerics(), live(ISA, battery=2))
+    assert [(each.path, each.code) for each in found.untold] == [("numerics", "another-battery")]
+    assert (found.equal, found.differences) == ([], [])
+
+
+def test_unstable_operations_are_never_compared() -> None:
+    unstable = {"dtype": "<f4", "shape": [1], "unstable": True}
+    noisy = section()
+    noisy["groups"]["cpu-eigen"]["operations"]["reduce"] = unstable
+    model = Numerics.model_validate(noisy)
+    for right in (numerics(), numerics("reduce"), model):
+        found = compare(model, right)
+        assert (found.match, found.unstable) == (True, ["numerics.cpu-eigen.reduce"])
+        assert notes(found)[1] == "numerics: unstable, so not compared: numerics.cpu-eigen.reduce"
+    found = compare(numerics(), model)
+    assert [(each.path, each.code) for each in found.untold] == [("numerics.cpu-eigen.reduce", "unstable")]
+    assert (found.match, found.differences) == (False, [])
+
+
+def test_an_operation_that_fails_on_one_side_cannot_be_told() -> None:
+    broken = section()
+    broken["groups"]["cpu-eigen"]["operations"]["reduce"] = {"failed": "NotFoundError"}
+    model = Numerics.model_validate(broken)
+    assert [each.reason for each in compare(numerics(), model).untold] == ["NotFoundError"]
+    assert len(compare(model, numerics()).untold) == 1
+    assert compare(model, model).untold == []
+
+
+def test_an_operation_that_is_not_there_is_no_match() -> None:
+    found = compare(numerics(), live((), without=("reduce",)))
+    assert [(each.path, each.code) for each in found.untold] == [("numerics.cpu-eigen.reduce", "not-computed")]
+
+
+def test_bits_that_the_sample_does_not_show_differ_all_the_same() -> None:
+    other = section()
+    other["groups"]["xla"]["operations"]["train_xla"]["sha256"] = "1" * 64
+    (found,) = compare(numerics(), Numerics.model_validate(other)).differences
+    assert found.distance is not None
+    assert (found.path, found.distance.kind) == ("numerics.xla.train_xla", "unseen")
+
+
+def test_where_nothing_could_be_compared_nothing_matches() -> None:
+    dead = section()
+    dead["groups"] = {"bf16": {"conditions": conditions("bf16"), "operations": {}, "ended": "signal 4 (SIGILL)"}}
+    found = compare(Numerics.model_validate(dead), Numerics.model_validate(dead))
+    assert (found.match, found.differences, found.untold, notes(found)) == (False, [], [], [])
+
+
+def test_a_group_that_dies_on_both_sides_alike_is_equal() -> None:
+    assert compare(live((), died="bf16"), live((), died="bf16")).match
+    found = compare(live((), died="bf16"), numerics())
+    assert [each.what for each in found.differences] == [
+        "it computes; TensorFlow died of it when the lock was made (signal 11 (SIGSEGV))"
+    ]
+
+
+def test_another_shape_is_a_difference_without_a_distance() -> None:
+    other = section()
+    other["groups"]["cpu-eigen"]["operations"]["reduce"] = {
+        "dtype": "<f4",
+        "shape": [2],
+        "sha256": "1" * 64,
+        "sample": "0x1p+0 0x1p+0",
+    }
+    (found,) = compare(numerics(), Numerics.model_validate(other)).differences
+    assert (found.what, found.distance) == ("another result: <f4[2] in the place of <f4[1]", None)
+
+
+NAMES = [row.name for row in canary_table().operation]
+
+
+@given(st.sets(st.sampled_from(NAMES), min_size=1))
+def test_whatever_differs_the_shares_are_a_ranking(other: set[str]) -> None:
+    found = compare(numerics(), live(tuple(other)))
+    assert {each.path for each in found.differences} == {f"numerics.{group_of(name)}.{name}" for name in other}
+    shares = [each.share for each in found.suspects]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.9 < sum(shares) <= 1.0 + 1e-9
+    assert sentence(found.suspects).endswith(".")
+
+
+def test_the_shares_are_those_of_bayes() -> None:
+    row = {"why": "It is.", "fix": "Do it.", "sources": ["x"]}
+    one = Cause.model_validate({"id": "one", "title": "the one", "always": ["a"], **row})
+    two = Cause.model_validate({"id": "two", "title": "the other", "always": ["b"], "often": ["a"], **row})
+    first, second = suspects({"a"}, {"a", "b"}, [one, two])
+    weights = 0.97 * (1 - 0.015), 0.5 * (1 - 0.97)
+    assert (first.cause.id, second.cause.id) == ("one", "two")
+    assert first.share == pytest.approx(weights[0] / sum(weights))
+    assert sentence([first, second]) == "Likeliest of the known causes: the one (98 %); next: the other (2 %)."
+    assert suspects(set(), {"a"}, [one, two]) == []
+    assert sentence([]) == "No cause of the table explains it."
+
+
+def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processors() -> None:
+    heads = {"battery": 1, "tensorflow": "2.21.0", "numpy": "2.4.6"}
+    a, b = section(), section(("matmul",))
+    gpu = [
+        {
+            "gpu-0": {
+                "conditions": conditions("gpu-0", device="NVIDIA A100"),
+                "operations": each["groups"]["cpu-onednn"]["operations"],
+            }
+        }
+        for each in (a, b)
+    ]
+    found = compare(*(Numerics.model_validate({**heads, "groups": groups}) for groups in gpu))
+    assert ([each.path for each in found.differences], found.suspects) == (["numerics.gpu-0.matmul"], [])
+    (finding,) = findings(found, Policy())
+    assert finding.why == "It is no cause but the effect: the same operation on the same numbers gives other bits here."
+
+
+def report(found: Comparison, policy: Policy) -> Report:
+    return Report(findings(found, policy), policy.name, notes=notes(found))
+
+
+def test_the_report() -> None:
+    found = compare(numerics(), live(("train_xla",), value=1.5))
+    assert report(found, Policy()).to_text() == (
+        "does not match under policy strict: 1 result of the canary has other bits\n"
+        "  x numerics.xla.train_xla: 1 of 1 values differ, median 4,194,304 ULP, 4,194,304 eps normwise: "
+        "as lower precision or another algorithm gives\n"
+        "      why: Likeliest of the known causes: XLA compiles for other instructions or with other flags (97 %); "
+        "next: op determinism on one side only (3 %).\n"
+        "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as the lock has them.\n"
+        "numerics: 26 results have the bits of the lock"
+    )
+
+
+def test_the_policy_decides_what_is_an_error() -> None:
+    found = compare(numerics(), live(("train_xla", "np_sum")))
+    assert report(found, Policy()).exit_code == 1
+    assert report(found, Policy("functional")).exit_code == 0
+    assert report(found, Policy("strict", {"numerics.xla.**": "ignore"})).exit_code == 1
+    assert report(found, Policy("strict", {"numerics.*.train_xla": "ignore", "numerics.numpy.**": "ignore"})).match
+    untold = compare(numerics(), live((), battery=2))
+    assert report(untold, Policy()).exit_code == 4
+    assert report(untold, Policy()).to_text().splitlines()[0] == (
+        "cannot tell under policy strict: 1 part of the canary could not be compared"
+    )

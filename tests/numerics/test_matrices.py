@@ -1,0 +1,106 @@
+"""Matrices of quantities that are made of several arrays, as another process computes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from envlock.numerics import comparison
+from envlock.numerics.child import arrays
+from envlock.numerics.child.store import Store
+from envlock.numerics.matrices import Matrix, matrices, size
+from envlock.numerics.results import Run, Value
+from envlock.runtime.errors import FactError, UsageError
+
+
+def runs_of(folder: Path, *runs: dict[str, Any]) -> list[Run]:
+    """Return runs of one step whose arrays lie in a folder."""
+    store = Store(str(folder), 10**9)
+    made = []
+    for number, quantities in enumerate(runs):
+        values = {}
+        for name, array in quantities.items():
+            kind, shape, digest = arrays.digest(array)
+            store.keep(array, digest)
+            values[name] = Value(kind, shape, digest)
+        made.append(Run(str(number), {0: values}, "finished"))
+    return made
+
+
+def matrix(folder: Path, *runs: dict[str, Any]) -> Matrix:
+    """Return the matrix of the only quantity that differs."""
+    quantities = list(comparison.differing(runs_of(folder, *runs)))
+    (found,) = matrices(quantities, [folder / "arrays"], None)
+    return found
+
+
+def test_of_several_arrays_sums_are_added_and_of_the_rest_the_largest_counts(tmp_path: Path) -> None:
+    a, b = np.array([1.0, 2.0], "f4"), np.array([4.0], "f4")
+    found = matrix(tmp_path, {"w/0": a, "w/1": b}, {"w/0": a + 2, "w/1": b + 1}, {"w/0": a, "w/1": b + 1})
+    assert found.cells["sum"] == [[0, 5, 1], [5, 0, 4], [1, 4, 0]]
+    assert found.cells["max"] == [[0, 2, 1], [2, 0, 2], [1, 2, 0]]
+    epsilon = float(np.finfo("f4").eps)
+    assert found.cells["norm"][0] == [0, 2 / (4 * epsilon), 1 / (5 * epsilon)]
+    assert found.notes == ()
+
+
+def test_what_has_no_distance(tmp_path: Path) -> None:
+    a = np.array([1.0, 2.0], "f4")
+    found = matrix(tmp_path, {"w/0": a, "w/1": a}, {"w/0": a + 1}, {"w/0": a[:1], "w/1": a})
+    assert found.cells["sum"] == [[0, None, None], [None, 0, None], [None, None, 0]]
+    assert found.notes == (
+        "w/0 is not of one kind and shape: float32[2], float32[1]; between those there is no distance.",
+        "w/1 was not recorded in 1 of 3 runs.",
+    )
+    other = matrix(tmp_path, {"s": np.array("one")}, {"s": np.array("two")})
+    assert (other.cells["sum"][0][1], other.notes) == (
+        None,
+        ("s is of kind str96, which has no distance: only its bits were compared.",),
+    )
+
+
+def test_bits_that_no_value_shows(tmp_path: Path) -> None:
+    found = matrix(tmp_path, {"w": np.array([0.0])}, {"w": np.array([-0.0])})
+    assert (found.cells["sum"], found.notes) == (
+        [[0, 0], [0, 0]],
+        ("Some bits differ where the values do not: the sign of a zero, or the bits of a NaN.",),
+    )
+
+
+def test_equal_arrays_of_two_runs_are_read_once(tmp_path: Path) -> None:
+    a = np.arange(1000, dtype="f8")
+    quantities = list(comparison.differing(runs_of(tmp_path, {"w": a}, {"w": a}, {"w": a + 1})))
+    read: list[int] = []
+    (found,) = matrices(quantities, [tmp_path / "arrays"], None, read.append)
+    assert found.cells["sum"] == [[0, 0, 1000], [0, 0, 1000], [1000, 1000, 0]]
+    assert sum(read) == size(quantities) == 2 * 8000
+
+
+def test_an_array_that_was_cut_off(tmp_path: Path) -> None:
+    quantities = list(comparison.differing(runs_of(tmp_path, {"w": np.zeros(9)}, {"w": np.ones(9)})))
+    next((tmp_path / "arrays").iterdir()).write_bytes(b"short")
+    with pytest.raises(UsageError) as caught:
+        matrices(quantities, [tmp_path / "arrays"], None)
+    assert caught.value.message == "the saved arrays are damaged: some are cut off"
+
+
+def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
+    quantities = list(comparison.differing(runs_of(tmp_path, {"w": np.zeros(1)}, {"w": np.ones(1)})))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    with pytest.raises(UsageError) as caught:
+        matrices(quantities, [tmp_path / "arrays"], python)
+    assert caught.value.message == "distances need numpy, which the interpreter has not"
+    python.write_text("#!/bin/sh\necho 'no memory left' >&2\nkill -9 $$\n", encoding="utf-8")
+    with pytest.raises(FactError) as died:
+        matrices(quantities, [tmp_path / "arrays"], python)
+    assert died.value.message == "the distances could not be computed: no memory left"
+    python.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    with pytest.raises(FactError) as silent:
+        matrices(quantities, [tmp_path / "arrays"], python)
+    assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL"

@@ -1,0 +1,106 @@
+"""Pictures of matrices."""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from envlock.reports.heatmap import COLORS, Heatmap, need_png, page, png
+from envlock.runtime.errors import UsageError
+
+CELLS: list[list[float | None]] = [[0.0, 1e-6, None], [1e-6, 0.0, 1e-3], [None, 1e-3, math.inf]]
+HEATMAP = Heatmap("step 0, weights", ["0", "1", "2"], CELLS, ["A note."])
+
+
+class Reader(HTMLParser):
+    """Collects the tags and the cells of a page, and complains of tags that are not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.cells: list[tuple[str | None, str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert {name for name, _ in attrs} <= {"class", "lang", "charset"}
+        if tag != "meta":
+            self.open.append(tag)
+        if tag == "td":
+            self.cells.append((dict(attrs)["class"], ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "td":
+            self.cells[-1] = (self.cells[-1][0], data)
+
+
+def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
+    read = Reader(page("envlock repeat", "text", [HEATMAP]))
+    assert read.open == []
+    assert read.cells == [
+        ("z", "0"),
+        ("l0", "1.0e-06"),
+        ("z", "-"),
+        ("l0", "1.0e-06"),
+        ("z", "0"),
+        ("l7", "1.0e-03"),
+        ("z", "-"),
+        ("l7", "1.0e-03"),
+        ("l7", "inf"),
+    ]
+    assert set(read.tags) <= {
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "pre",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "p",
+    }
+
+
+def test_what_a_user_names_is_text() -> None:
+    evil = "<script>alert(1)</script>"
+    text = page(evil, evil, [Heatmap(evil, [evil] * 3, CELLS, [evil])])
+    assert "<script" not in text
+    assert Reader(text).open == []
+
+
+def test_a_page_without_matrices() -> None:
+    assert Reader(page("envlock repeat", "the same bits in 7 runs", [])).cells == []
+
+
+def test_the_picture_is_a_png_of_all_matrices_and_always_the_same() -> None:
+    one, two = png([HEATMAP]), png([HEATMAP, HEATMAP])
+    assert one[:8] == b"\x89PNG\r\n\x1a\n"
+    assert [struct.unpack(">II", picture[16:24]) for picture in (one, two)] == [(700, 600), (700, 1200)]
+    assert png([HEATMAP]) == one
+    zeros: list[list[float | None]] = [[0.0, 0.0], [0.0, 0.0]]
+    assert png([Heatmap("step 0, $w_1$ and <b>", ["0", "1"], zeros)])[:4] == b"\x89PNG"
+    assert png([])[:4] == b"\x89PNG"
+    assert len(COLORS) == 8
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_png()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError) as caught:
+        need_png()
+    assert caught.value.message == "PNG needs matplotlib, which is not installed beside envlock"
+    assert caught.value.hint == "pip install 'tf-envlock[plots]', or use --html, which needs nothing"

@@ -1,0 +1,117 @@
+"""Which variables are set and unset: the lock first, then what a recipe and the lock's threads add."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.runtime.additions import ADDED, THREADS, added
+from envlock.runtime.collectors.environ import collect
+from envlock.runtime.host import Host
+from envlock.runtime.tables import table
+from envlock.runtime.variables import plan
+
+NEEDED = {"TF_DETERMINISTIC_OPS": "1"}
+UNSET = ["TF_CUDNN_USE_AUTOTUNE", "TF_DISABLE_DEPTHWISE_CONV_DETERMINISM_EXCEPTIONS"]  # only the first is a fact
+NAMES = [row["name"] for row in table("environ")]
+
+
+def facts(environ: dict[str, Any] | None = None, **cpu: Any) -> dict[str, Any]:
+    """Return facts of an environment in which every variable is unset but those given."""
+    return {"environ": {**dict.fromkeys(NAMES), **(environ or {})}, "cpu": cpu}
+
+
+def test_what_the_lock_has_unset_the_recipe_and_the_threads_may_set() -> None:
+    made = plan({"PATH": "/bin"}, facts(intra_op_threads=4, inter_op_threads=2), NEEDED, [])
+    assert made.environ == {
+        "PATH": "/bin",
+        "TF_DETERMINISTIC_OPS": "1",
+        "TF_NUM_INTRAOP_THREADS": "4",
+        "TF_NUM_INTEROP_THREADS": "2",
+        ADDED: "TF_DETERMINISTIC_OPS=1 TF_NUM_INTEROP_THREADS=2 TF_NUM_INTRAOP_THREADS=4",
+    }
+    assert made.changes == [
+        ("TF_DETERMINISTIC_OPS", "1", "this TensorFlow needs it"),
+        ("TF_NUM_INTEROP_THREADS", "2", "the lock's thread count"),
+        ("TF_NUM_INTRAOP_THREADS", "4", "the lock's thread count"),
+    ]
+    assert made.kept == []
+
+
+def test_what_the_lock_has_set_wins() -> None:
+    held = {"TF_DETERMINISTIC_OPS": "0", "TF_CUDNN_USE_AUTOTUNE": "1", "TF_NUM_INTRAOP_THREADS": "1"}
+    made = plan({}, facts(held, intra_op_threads=1), NEEDED, UNSET)
+    assert made.environ == held
+    assert {why for _, _, why in made.changes} == {"as the lock has it"}
+    assert made.kept == [("TF_CUDNN_USE_AUTOTUNE", "1", None), ("TF_DETERMINISTIC_OPS", "0", "1")]
+    assert plan({}, facts({"TF_DETERMINISTIC_OPS": "1"}), NEEDED, []).kept == []
+
+
+def test_what_defeats_determinism_is_unset() -> None:
+    made = plan(dict.fromkeys(UNSET, "1"), {}, {}, UNSET)
+    assert made.environ == {}
+    assert made.changes == [(name, None, "it defeats determinism") for name in UNSET]
+    assert plan({}, {}, {}, UNSET).changes == []
+
+
+def test_without_a_lock_nothing_is_known_of_threads() -> None:
+    made = plan({"TF_ENABLE_ONEDNN_OPTS": "0"}, {}, NEEDED, [])
+    assert made.environ == {"TF_ENABLE_ONEDNN_OPTS": "0", **NEEDED, ADDED: "TF_DETERMINISTIC_OPS=1"}
+
+
+@pytest.mark.parametrize(
+    "cpu", [None, {}, {"intra_op_threads": None}, {"intra_op_threads": 0}, {"intra_op_threads": True}]
+)
+def test_a_count_that_is_none_fixes_nothing(cpu: Any) -> None:
+    assert plan({}, {"cpu": cpu, "environ": None}, {}, []).environ == {}
+
+
+def test_who_has_read_its_variables_is_left() -> None:
+    held = {"OMP_NUM_THREADS": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert plan({}, facts(held), {}, [], leave=["openblas"]).environ == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+
+
+def test_a_plan_in_a_planned_environment_changes_nothing() -> None:
+    locked = facts({"TF_ENABLE_ONEDNN_OPTS": "0"}, intra_op_threads=3, inter_op_threads=2)
+    first = plan({"PATH": "/bin", "NVIDIA_TF32_OVERRIDE": "1"}, locked, NEEDED, UNSET)
+    again = plan(first.environ, locked, NEEDED, UNSET)
+    assert (again.environ, again.changes) == (first.environ, [])
+    assert plan(first.environ, locked, {}, []).environ == first.environ  # what an outer one has added stays
+    bare = plan(first.environ, {}, {}, [])
+    assert (bare.environ, bare.changes) == (first.environ, [])
+
+
+values = st.sampled_from([None, "0", "1"])
+variables = st.dictionaries(st.sampled_from(["TF_DETERMINISTIC_OPS", *THREADS, "TF_ENABLE_ONEDNN_OPTS"]), values)
+
+
+@given(variables, variables, st.integers(1, 8), st.booleans())
+def test_after_a_plan_the_facts_are_those_of_the_lock(
+    live: dict[str, str | None], held: dict[str, str | None], count: int, needs: bool
+) -> None:
+    environ = {name: value for name, value in live.items() if value is not None}
+    locked = facts(held, intra_op_threads=count, inter_op_threads=count)
+    made = plan(environ, locked, NEEDED if needs else {}, UNSET if needs else [])
+    assert collect(Host(environ=made.environ, started_with=made.environ)) == locked["environ"]
+    for name in THREADS:
+        assert made.environ[name] == (held.get(name) or str(count))
+
+
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [
+        ({ADDED: "TF_DETERMINISTIC_OPS=1", "TF_DETERMINISTIC_OPS": "1"}, {"TF_DETERMINISTIC_OPS": "1"}),
+        ({ADDED: "TF_DETERMINISTIC_OPS=1", "TF_DETERMINISTIC_OPS": "0"}, {}),  # changed since
+        ({ADDED: "TF_DETERMINISTIC_OPS=1"}, {}),
+        ({ADDED: "TF_ENABLE_ONEDNN_OPTS=0", "TF_ENABLE_ONEDNN_OPTS": "0"}, {}),  # nothing that envlock adds
+        ({ADDED: " =  junk TF_DETERMINISTIC_OPS", "TF_DETERMINISTIC_OPS": ""}, {}),
+        ({}, {}),
+    ],
+)
+def test_only_what_envlock_adds_and_nobody_has_changed_counts_as_added(
+    environ: dict[str, str], found: dict[str, str]
+) -> None:
+    assert added(environ) == found
