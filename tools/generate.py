@@ -37,6 +37,7 @@ HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
 COMMANDS = (
     *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
     *("canary", "repeat"),
+    *("diverge run", "diverge record", "diverge compare"),
 )
 
 
@@ -174,7 +175,7 @@ def base_dockerfile() -> str:
 def help_text(command: str) -> str:
     """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
     done = subprocess.run(
-        [sys.executable, "-m", "envlock", command, "--help"],
+        [sys.executable, "-m", "envlock", *command.split(), "--help"],
         env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
         capture_output=True,
         text=True,

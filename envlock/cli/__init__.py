@@ -16,6 +16,7 @@ from envlock.cli import (
     canary,
     capture,
     diff,
+    diverge,
     doctor,
     export,
     hashes,
@@ -55,6 +56,7 @@ app.command()(images.images)
 app.command()(lint.lint)
 app.command()(canary.canary)
 app.command()(repeat.repeat)
+app.add_typer(diverge.app, name="diverge")
 
 
 def _version(value: bool) -> None:

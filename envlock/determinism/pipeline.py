@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from envlock.data.lint import dataset_rules
 
@@ -92,6 +92,17 @@ class DatasetFinding:
     message: str
     why: str
     fix: str
+
+
+def graph_of(plain: Mapping[str, Any]) -> Graph:
+    """Return the graph of what `graphs.plain` gives, or of the JSON made of that."""
+    functions = {name: _body_of(body) for name, body in plain["functions"].items()}
+    return Graph(_body_of(plain["main"]), functions, plain["deterministic"])
+
+
+def _body_of(plain: Mapping[str, Any]) -> Body:
+    nodes = (Node(name, op, tuple(inputs), attrs, inner) for name, op, inputs, attrs, inner in plain["nodes"])
+    return Body(tuple(nodes), tuple(plain["arguments"]), tuple(plain["returns"]))
 
 
 def findings(graph: Graph, *, switched_on: bool) -> list[DatasetFinding]:

@@ -1,0 +1,281 @@
+"""`envlock diverge`: run the program as it is, then eagerly, then otherwise, until the cause has a name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from envlock.determinism.pipeline import findings, graph_of
+from envlock.divergence import knowledge
+from envlock.divergence.comparison import CALL, Difference, origins
+from envlock.divergence.observe import Observed, Request, Say, observe, without_first
+from envlock.divergence.trace import Place, Record, read
+from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Report, Suspect, Verdict
+from envlock.runtime.report import clean
+
+TRIES = 3
+"""How many runs an experiment takes that shows whether a cause is gone."""
+BEYOND = 2
+"""How many steps are traced behind the one in which the runs first differed."""
+
+
+Observer = Callable[[Request, Path], Observed]
+
+
+def debug(request: Request, say: Say, observer: Observer = observe, *, processes: bool = True) -> Report:
+    """Return what makes the runs differ.
+
+    Args:
+        request: what to run.
+        say: is told what is going on.
+        observer: makes the runs.
+        processes: whether it makes them in processes of their own, where more can be tried.
+
+    Raises:
+        EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
+    """
+    with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
+        return _Search(request, Path(name), say, observer, processes).report()
+
+
+@dataclass
+class _Search:
+    """The levels that were tried, in `folder`, and what they gave."""
+
+    request: Request
+    folder: Path
+    say: Say
+    observer: Observer
+    processes: bool
+    count: int = 0
+
+    def report(self) -> Report:
+        """Return what the levels and the experiments show."""
+        own = self._try("running the program as it is", self.request)
+        first = own.comparison.first
+        if first is None:
+            return self._report("identical", own, [_level(own)])
+        if not _inside_graph(first):
+            return self._explained(own, first, [_level(own)])
+        if self.request.in_graph:
+            return self._in_graph(own, [_level(own)])
+        steps = first.entry.step + 1 + BEYOND
+        limit = steps if self.request.steps is None else min(steps, self.request.steps)
+        eager = self._try("running it operation by operation", replace(self.request, mode="eager", steps=limit))
+        levels = [_level(own), _level(eager)]
+        if eager.comparison.first is not None:
+            return self._explained(eager, eager.comparison.first, levels)
+        return self._in_graph(own, levels)
+
+    def _try(self, what: str, request: Request) -> Observed:
+        self.count += 1
+        self.say(f"{what}: {request.runs} runs")
+        found = self.observer(request, self.folder / str(self.count))
+        first = found.comparison.first
+        if first is None or first.kind != "sequence" or request.fresh or first.groups[1:].count(1) != request.runs - 1:
+            return found
+        later = without_first(found)  # only the first run differs: it has set up what the process keeps
+        return found if later.comparison.first is not None and later.comparison.first.kind == "sequence" else later
+
+    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Report:
+        """Return the report on a difference between operations."""
+        verdict: Verdict = first.kind
+        because: list[str] = []
+        known = None
+        if first.kind in ("outside", "sequence", "quantity"):
+            because, known = self._python(seen)
+        elif isinstance(first.entry, Record):
+            known = self._known(seen, first.entry)
+        report = self._report(verdict, seen, levels)
+        pipelines = _pipelines(seen) if first.kind == "data" else ()
+        return replace(report, known=known, because=tuple(because), findings=pipelines)
+
+    def _known(self, seen: Observed, record: Record) -> knowledge.Known | None:
+        holds = {"unseeded"} if record.operation.name == "seed=0 seed2=0" else set()
+        determinism = seen.answers.get("determinism")
+        return knowledge.about(record.operation.type, frozenset(holds), seen.header.tensorflow, determinism=determinism)
+
+    def _python(self, seen: Observed) -> tuple[list[str], knowledge.Known | None]:
+        """Try what Python's randomness may come from, one by one."""
+        tensorflow = seen.header.tensorflow
+        base = replace(seen.request, runs=min(TRIES, self.request.runs))
+        tries = []
+        if self.request.fresh:
+            hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
+            tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization"))
+        row = "keras-seeds-from-python-random" if _keras_draws(seen) else "unseeded-random-ops"
+        tries.append(("seeds for Python's and NumPy's generators", replace(base, generators=1), row))
+        because = []
+        for what, request, row in tries:
+            found = self._try(f"trying {what}", request).comparison.first
+            here = seen.comparison.first
+            gone = found is None or (here is not None and found.index > here.index)
+            because.append(f"with {what} {'that difference is gone' if gone else 'it is still there'}")
+            if gone:
+                return because, knowledge.row(row, tensorflow)
+        return because, None
+
+    def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
+        """Return the report on runs that differ in graphs only."""
+        because: list[str] = []
+        racing = not (own.answers.get("suspects") or {}).get("xla")
+        if self.processes:
+            alone = replace(self.request, serial=True)
+            racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
+            because.append(f"with one inter-op thread {'they are identical' if racing else 'they differ, too'}")
+        suspects = _suspects(own, racing=racing)
+        if self.request.in_graph or not suspects:
+            seen = self._inside(racing=racing)
+            levels, suspects = [*levels, _level(seen)], [*_first_inside(seen), *suspects]
+        report = self._report("graph", own, levels)
+        source, start = _source(self.request, suspects[0].place if suspects else None)
+        return replace(
+            report,
+            because=tuple(because),
+            suspects=tuple(dict.fromkeys(suspects)),
+            known=suspects[0].known if suspects else None,
+            source=source,
+            source_from=start,
+        )
+
+    def _inside(self, *, racing: bool) -> Observed:
+        """Return what looking into the graphs shows; operations that race are let race."""
+        request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
+        return self._try("looking into its graphs", request)
+
+    def _report(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Report:
+        comparison = seen.comparison
+        first = comparison.first
+        record = first.entry if first is not None and isinstance(first.entry, Record) else None
+        source, start = _source(self.request, record.operation.place if record else None)
+        return Report(
+            verdict=verdict,
+            target=self.request.target.script.name + (f":{f}" if (f := self.request.target.function) else ""),
+            runs=comparison.runs,
+            tensorflow=seen.header.tensorflow,
+            keras=seen.answers.get("environment", {}).get("keras") or seen.header.keras,
+            levels=tuple(levels),
+            record=record,
+            index=first.index if first else None,
+            distinct=first.distinct if first else 1,
+            source=source,
+            source_from=start,
+            origins=origins(read(seen.traces[0]), first) if first and record else (),
+            differing=first.inputs if first else (),
+            others=tuple(_named(each) for each in comparison.others),
+            timeline=comparison.timeline,
+            notes=tuple(self._notes(seen)),
+        )
+
+    def _notes(self, seen: Observed) -> list[str]:
+        found = []
+        if seen.comparison.runs < self.request.runs:
+            found.append("the first run ran other operations, as it sets up what the process keeps: it is left out")
+        if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
+            found.append("operations of other threads (a strategy's replicas, Python workers) were not compared")
+        if seen.comparison.first is None and not self.request.fresh and self.processes:
+            found.append("all runs were made in one process; --fresh also shows what differs from process to process")
+        return found
+
+
+def _first_inside(seen: Observed) -> list[Suspect]:
+    """Return the first operation inside of a graph that gave something else."""
+    first = seen.comparison.first
+    if first is None or not isinstance(first.entry, Record) or first.kind not in ("operation", "data", "outside"):
+        return []
+    operation = first.entry.operation
+    if operation.type == CALL:
+        return []
+    holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
+    known = knowledge.about(operation.type, holds, seen.header.tensorflow)
+    return [Suspect(operation.type, operation.name or "", operation.place, known)]
+
+
+def _inside_graph(first: Difference) -> bool:
+    """Return whether the cause can stand inside of a graph, where the program's own mode does not show it."""
+    entry = first.entry
+    if isinstance(entry, Record):
+        return first.kind in ("call", "variable") or (entry.operation.type == CALL and first.kind != "outside")
+    return True
+
+
+def _level(seen: Observed) -> Level:
+    comparison = seen.comparison
+    first = comparison.first
+    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
+    groups = first.groups if first else (0,) * comparison.runs
+    step = first.entry.step if first else None
+    mode = modes[seen.request.mode]
+    return Level(mode, groups, step, _label(first), comparison.entries, comparison.steps)
+
+
+def _label(first: Difference | None) -> str | None:
+    if first is None:
+        return None
+    entry = first.entry
+    if not isinstance(entry, Record):
+        return entry.name
+    return f"{entry.operation.type} {entry.operation.name}" if entry.operation.name else entry.operation.type
+
+
+def _named(difference: Difference) -> str:
+    entry = difference.entry
+    if not isinstance(entry, Record):
+        return entry.name
+    place = entry.operation.place
+    at = f" at {place.file}:{place.line}" if place else ""
+    return f"{entry.operation.type}{at}, step {entry.step}: {difference.distinct} results"
+
+
+def _keras_draws(seen: Observed) -> bool:
+    """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
+    first = seen.comparison.first
+    if first is None or not isinstance(first.entry, Record) or first.kind != "outside":
+        return False
+    specs = {first.entry.operation.inputs[number] for number in first.inputs}
+    random = "Random" in first.entry.operation.type
+    return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
+
+
+def _pipelines(seen: Observed) -> tuple[str, ...]:
+    """Return what the dataset linter says of the pipelines that were read."""
+    lines: dict[str, None] = {}
+    for each in seen.answers.get("datasets", []):
+        place = each["place"]
+        at = f" (read at {place[0]}:{place[1]})" if place else ""
+        for found in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
+            if found.severity != "info":
+                lines[f"{found.rule} {found.message}{at}; {found.fix}"] = None
+    return tuple(lines)
+
+
+def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
+    """Return the operations of the graphs that fit what was seen, the likeliest first."""
+    listed: dict[str, Any] = own.answers.get("suspects") or {}
+    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
+    if listed.get("xla") and not racing:
+        wanted = [("random", "xla"), ("random in a loop", "xla")]
+    found = []
+    for why, holds in wanted:
+        for each in listed.get("operations", []):
+            known = knowledge.about(each["type"], frozenset({holds}), own.header.tensorflow)
+            if each["why"] == why and known is not None:
+                place = Place(*each["place"]) if each["place"] else None
+                found.append(Suspect(each["type"], each["name"], place, known))
+    return found
+
+
+def _source(request: Request, place: Place | None) -> tuple[tuple[str, ...], int]:
+    """Return the lines around a place in the user's file; nothing where it cannot be read."""
+    if place is None:
+        return (), 0
+    path = request.target.script.parent / place.file
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return (), 0
+    start = max(place.line - SOURCE_LINES, 1)
+    return tuple(clean(line.expandtabs(4))[:160] for line in lines[start - 1 : place.line + SOURCE_LINES]), start

@@ -1,0 +1,78 @@
+"""Where in the user's code something happened: the innermost frame that is no library's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any, Dict, Iterable, Optional, Tuple
+
+    Place = Tuple[str, int, str]
+
+LIBRARIES = ("site-packages", "dist-packages")
+DEEPEST = 200  # frames
+_AUTOGRAPH = "__autograph_generated_file"
+
+
+class Places:
+    """Finds the user's frame; `folder` is where the script lies, and places are told from there on."""
+
+    def __init__(self, folder: str) -> None:
+        """Take what is below `folder`, and whatever else is no library, for the user's own."""
+        self.folder = os.path.realpath(folder)
+        paths = sysconfig.get_paths()
+        self._libraries = tuple(os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib"))
+        self._ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
+        self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}  # by identity: to hash code takes a microsecond
+        self._names: Dict[str, Optional[str]] = {}
+
+    def here(self, depth: int = 1) -> Optional[Place]:
+        """Return the innermost frame of the user's, from `depth` frames above the caller on."""
+        found = self._known
+        frame: Optional[FrameType] = sys._getframe(depth)
+        left = DEEPEST
+        while frame is not None and left:
+            code = frame.f_code
+            known = found.get(id(code)) or self._learn(code)
+            if known[1] is not None:
+                return known[1], frame.f_lineno, code.co_name
+            frame = frame.f_back
+            left -= 1
+        return None
+
+    def of_stack(self, stack: Iterable[Any]) -> Optional[Place]:
+        """Return the innermost frame of the user's in the stack of an operation in a graph, mapped to his own lines."""
+        for frame in reversed(list(stack)):
+            name = self.name(frame.filename)
+            if name is not None:
+                return name, frame.lineno, frame.name
+        return None
+
+    def name(self, file: str) -> Optional[str]:
+        """Return how a file of the user's is called, and None for a library's."""
+        if file not in self._names:
+            if len(self._names) > 10_000:
+                self._names.clear()
+            self._names[file] = self._name(file)
+        return self._names[file]
+
+    def _name(self, file: str) -> Optional[str]:
+        if file.startswith("<") or _AUTOGRAPH in file:
+            return None
+        real = os.path.realpath(file)
+        if real.startswith(self._ours):
+            return None
+        inside = os.path.relpath(real, self.folder)
+        if inside.startswith(".."):
+            if real.startswith(self._libraries) or any(each in real.split(os.sep) for each in LIBRARIES):
+                return None
+            return os.path.basename(real)
+        return None if any(each in inside.split(os.sep) for each in LIBRARIES) else inside
+
+    def _learn(self, code: CodeType) -> Tuple[CodeType, Optional[str]]:
+        found = self._known[id(code)] = code, self.name(code.co_filename)
+        return found

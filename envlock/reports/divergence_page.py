@@ -1,0 +1,146 @@
+"""The report of `envlock diverge` as one HTML page by itself: no script, no network, every word escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from envlock.runtime.report import clean
+
+STYLE = """
+:root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+code, pre, td { font-family: ui-monospace, monospace; font-size: 13px; }
+pre { border: 1px solid var(--line); border-radius: 6px; padding: .6rem; overflow-x: auto; }
+.here { background: #c6282822; display: block; }
+table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-align: top; overflow-wrap: anywhere; }
+.cause td { background: #c6282822; } .carried td { background: #b26a0018; }
+.cause td:first-child { border-left: 4px solid var(--bad); } .carried td:first-child { border-left: 4px solid #b26a00; }
+.same td:first-child { border-left: 4px solid var(--ok); }
+.bad { color: var(--bad); } .ok { color: var(--ok); } .dim { color: var(--dim); }
+.runs span { display: inline-block; min-width: 1.6em; text-align: center; border-radius: 4px; margin-right: 2px; }
+"""
+STATES = {"same": "same", "cause": "differs by itself", "carried": "differs by what it read"}
+COLORS = 12  # of results; more of them are told by their numbers only
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Return the page for a report as JSON values."""
+    match = report["match"]
+    title = f"envlock diverge: {report['target']}"
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return "".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>\n",
+            f'<h1 class="{"ok" if match else "bad"}">{_text(report["headline"])}</h1>\n',
+            _circumstances(report),
+            _levels(report["levels"]),
+            "" if match else _cause(report),
+            "" if match else _timeline(report["timeline"]),
+            _list("Also different by itself", report["others"]),
+            _list("Notes", report["notes"]),
+            "</body></html>\n",
+        ]
+    )
+
+
+def _circumstances(report: Mapping[str, Any]) -> str:
+    keras = f", Keras {report['keras']}" if report["keras"] else ""
+    text = f"{report['runs']} runs of {report['target']} with TensorFlow {report['tensorflow']}{keras}"
+    return f'<p class="dim">{_text(text)}</p>\n'
+
+
+def _levels(levels: Iterable[Mapping[str, Any]]) -> str:
+    rows = []
+    for level in levels:
+        found = "identical" if level["name"] is None else f"step {level['step']}: {level['name']}"
+        runs = "".join(_run(each) for each in level["groups"])
+        cells = f'<td>{_text(level["mode"])}</td><td>{_text(found)}</td><td class="runs">{runs}</td>'
+        rows.append(f"<tr>{cells}<td>{level['entries']:,}</td><td>{level['steps']}</td></tr>")
+    head = "<tr><th>run</th><th>first difference</th><th>result of each run</th><th>entries</th><th>steps</th></tr>"
+    return f"<h2>What was compared</h2>\n<table>{head}{''.join(rows)}</table>\n"
+
+
+def _run(number: int) -> str:
+    hue = number % COLORS * 360 // COLORS
+    return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
+
+
+def _cause(report: Mapping[str, Any]) -> str:
+    parts = ["<h2>Where</h2>\n"]
+    place = report["place"]
+    if place is None:
+        parts.append("<p>In no line of the program itself.</p>\n")
+    else:
+        parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
+        parts.append(_source(report["source"], report["source_from"], place["line"]))
+    parts.append(_origins(report["origins"], report["differing"]))
+    known = report["known"]
+    if known is not None:
+        parts.append(f"<h2>Why</h2>\n<p>{_text(known['why'])}</p>\n")
+        parts.append(_list("What helps", known["fixes"]))
+        parts.append(f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n')
+    parts.append(_list("What was tried", report["because"]))
+    parts.append(_list("The pipeline", report["findings"]))
+    suspects = [f"{each['type']} {each['name']}{_at(each['place'])}" for each in report["suspects"]]
+    parts.append(_list("Operations of graphs that can be the cause", suspects))
+    return "".join(parts)
+
+
+def _source(lines: Iterable[str], start: int, wanted: int) -> str:
+    rows = []
+    for number, line in enumerate(lines, start):
+        row = f"{number:>5}  {_text(line)}"
+        rows.append(f'<span class="here">{row}</span>' if number == wanted else f"{row}\n")
+    return f"<pre>{''.join(rows)}</pre>\n" if rows else ""
+
+
+def _origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[int]) -> str:
+    rows = []
+    for each in origins:
+        made = each["made_by"]
+        by = f"{made['type']}{_at(made['place'])}" if made else "outside of operations: a constant, or Python"
+        differs = "differs" if each["input"] in differing else "equal"
+        rows.append(f"<tr><td>{_text(each['spec'])}</td><td>{_text(by)}</td><td>{differs}</td></tr>")
+    head = "<tr><th>input</th><th>made by</th><th>in the runs</th></tr>"
+    return f"<h2>What it reads</h2>\n<table>{head}{''.join(rows)}</table>\n" if rows else ""
+
+
+def _timeline(lines: Iterable[Mapping[str, Any]]) -> str:
+    rows = []
+    for each in lines:
+        what = each.get("type") or f"value {each['value']}"
+        name = f" {each['name']}" if each.get("name") else ""
+        specs = " ".join(side["spec"] for side in each["outputs"])
+        results = str(each["distinct"]) if each["state"] != "same" else ""
+        cells = [
+            str(each["number"]),
+            str(each["step"]),
+            what + name,
+            specs,
+            _at(each.get("place")).removeprefix(" at "),
+        ]
+        columns = "".join(f"<td>{_text(cell)}</td>" for cell in [*cells, STATES[each["state"]], results])
+        rows.append(f'<tr class="{each["state"]}">{columns}</tr>')
+    names = ("entry", "step", "operation", "gives", "line", "in the runs", "results")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f'<h2>Around it</h2>\n<table id="timeline"><tr>{head}</tr>{"".join(rows)}</table>\n'
+
+
+def _list(title: str, items: Iterable[str]) -> str:
+    listed = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f"<h2>{_text(title)}</h2>\n<ul>{listed}</ul>\n" if listed else ""
+
+
+def _at(place: Mapping[str, Any] | None) -> str:
+    return f" at {place['file']}:{place['line']}" if place else ""
+
+
+def _text(text: str) -> str:
+    return escape(clean(text))

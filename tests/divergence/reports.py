@@ -1,0 +1,56 @@
+"""A report as `envlock diverge` makes it, for the tests of what is shown of it; its words try to break out."""
+
+from __future__ import annotations
+
+from envlock.divergence.comparison import Line, Origin
+from envlock.divergence.knowledge import Known
+from envlock.divergence.trace import Operation, Place, Record, Value
+from envlock.divergence.verdict import Level, Report, Verdict
+
+PLACE = Place("train.py", 12, "step")
+MADE = Record(
+    0, 22, Operation("Reshape", None, Place("train.py", 11, "step"), ("float32[8]",), ("int32[8]",)), (1,), (2,)
+)
+CULPRIT = Record(
+    0,
+    23,
+    Operation("ResourceScatterSub", "<b>table</b>\x1b[31m", PLACE, ("resource[]", "int32[8]"), ("float32[4,2]",)),
+    (None, 2),
+    (3,),
+)
+KNOWN = Known(
+    "resource-scatter-add-cpu",
+    "scatter updates on the CPU",
+    "Threads add in no order.",
+    "cpu",
+    ("call tf.config.experimental.enable_op_determinism() at the start", "set TF_NUM_INTRAOP_THREADS=1"),
+    "measured",
+)
+
+
+def report(verdict: Verdict = "operation") -> Report:
+    """Return a report on five runs with three results."""
+    return Report(
+        verdict=verdict,
+        target="train.py:step",
+        runs=5,
+        tensorflow="2.21.0",
+        keras="3.15.1",
+        levels=(
+            Level("as it is", (0, 1, 0, 2, 0), 0, "variable table after step", 40, 3),
+            Level("eager", (0, 1, 0, 2, 0), 0, "ResourceScatterSub", 74, 3),
+        ),
+        record=CULPRIT,
+        index=23,
+        distinct=3,
+        source=("g = tape.gradient(loss, table)", "table.scatter_sub(g)  # <script>alert(1)</script>", "yield loss"),
+        source_from=11,
+        origins=(Origin(0, "resource[]", None), Origin(1, "int32[8]", MADE)),
+        known=KNOWN,
+        others=("Sum at train.py:30, step 1: 2 results",),
+        timeline=(
+            Line(22, "same", MADE, 1),
+            Line(23, "cause", CULPRIT, 3),
+            Line(24, "carried", Value(0, "loss & <i>", 5, "float32[]"), 3),
+        ),
+    )

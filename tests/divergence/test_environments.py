@@ -1,0 +1,113 @@
+"""The report on two traces: what is said, in text and JSON, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envlock.divergence.environments import report
+from envlock.divergence.trace import Record, TraceError, Value
+from envlock.runtime.errors import UsageError
+from tests.divergence.traces import HEADER, op, value, write
+
+RUN: list[Record | Value] = [
+    op("Relu", 3, [1], [2]),
+    op("MatMul", 4, [2, None], [3], name="dense/MatMul"),
+    value("loss", 9),
+]
+OTHER = [RUN[0], op("MatMul", 4, [2, None], [5], name="dense_1/MatMul"), value("loss", 8)]
+
+
+def lines(folder: Path, a: list[Record | Value], b: list[Record | Value]) -> list[str]:
+    """Return the text on two traces, without the folder's name."""
+    conditions = {**HEADER.conditions, "environ.ONEDNN_MAX_CPU_ISA": "AVX2"}
+    found = report(
+        str(write(folder / "a.trace", a, {"threads.intra_op": 2})),
+        str(write(folder / "b.trace", b, {"threads.intra_op": 4}, tensorflow="2.18.1", conditions=conditions)),
+    )
+    return "\n".join(line for _, line in found.lines()).replace(str(folder) + "/", "").splitlines()
+
+
+def test_the_first_operation_its_line_and_what_differs(tmp_path: Path) -> None:
+    assert lines(tmp_path, RUN, OTHER) == [
+        "other bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
+        "  3 pairs of entries of 1 step compared",
+        "  x MatMul is the first operation that gave other bits, although its inputs were equal",
+        "      where: train.py:4 in step, step 0",
+        "      named: dense/MatMul and dense_1/MatMul",
+        "      reads: float32[2], float32[2]",
+        "      gives: float32[2]",
+        "      of its 2 inputs 1 have a fingerprint, and could be compared",
+        "what differs between the two environments",
+        "  i environ.ONEDNN_MAX_CPU_ISA: none in A, AVX2 in B",
+        "  i tensorflow.version: 2.21.0 in A, 2.18.1 in B",
+        "  i threads.intra_op: 2 in A, 4 in B",
+    ]
+
+
+def test_the_same_bits(tmp_path: Path) -> None:
+    assert lines(tmp_path, RUN, RUN)[:3] == [
+        "the same bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
+        "  3 pairs of entries of 1 step compared",
+        "    every operation gave the same bits",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("b", "headline"),
+    [
+        ([RUN[0], RUN[1]], "they are equal as far as both go"),
+        ([op("Exp", 30, [], [])], "they cannot be aligned: the two runs ran other operations, or at other lines"),
+        (
+            [op("Relu", 3, [7], [8]), *RUN[1:]],
+            "Relu differs first, and what it read differs, too: that came from no operation seen",
+        ),
+        ([*RUN, op("Relu", 3, [1], [2], step=1)], "they are equal as far as both go, and B has more steps"),
+    ],
+)
+def test_other_verdicts(tmp_path: Path, b: list[Record | Value], headline: str) -> None:
+    found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", b)))
+    if headline == "they are equal as far as both go":  # what one has more, in the same step
+        assert (found.headline, found.across.alone) == ("every operation gave the same bits", [1, 0])
+        return
+    assert (found.headline, found.exit_code) == (headline, 1)
+
+
+def test_json_has_it_all(tmp_path: Path) -> None:
+    found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", OTHER))).to_json()
+    assert json.loads(json.dumps(found)) == found
+    assert (found["match"], found["comparable"], found["compared"], found["alone"]) == (False, True, 3, [0, 0])
+    assert found["first"]["a"]["outputs"] == [{"spec": "float32[2]", "fingerprint": "0000000000000003"}]
+    assert (found["first"]["kind"], found["first"]["inputs_known"]) == ("operation", 1)
+
+
+def test_a_graph_and_an_eager_run_are_not_compared(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a", RUN), write(tmp_path / "b", RUN, mode="eager")
+    with pytest.raises(UsageError) as caught:
+        report(str(a), str(b))
+    message = "the traces cannot be compared: A ran with its graphs as they are, and B eagerly, operation by operation"
+    assert (caught.value.message, caught.value.hint) == (message, "record both with --in-graph, or both without")
+
+
+def test_other_fingerprints_are_not_compared(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the traces cannot be compared: they have other fingerprints"):
+        report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", RUN, fingerprint="crc32")))
+
+
+def test_a_trace_that_is_cut_off_gives_no_verdict(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a", RUN), write(tmp_path / "b", RUN)
+    b.write_bytes(b.read_bytes()[:-20])
+    with pytest.raises(TraceError, match="is cut off"):
+        report(str(a), str(b))
+
+
+def test_what_a_trace_says_cannot_move_a_cursor(tmp_path: Path) -> None:
+    evil = "\x1b[2J"
+    a = [op(evil, 3, [1], [2], name=evil)._replace()]
+    b = [op(evil, 3, [1], [3], name=evil)]
+    found = report(
+        str(write(tmp_path / "a", [*a])), str(write(tmp_path / "b", [*b], tensorflow=evil, conditions={evil: evil}))
+    )
+    assert all(line.isprintable() for _, line in found.lines())

@@ -1,0 +1,63 @@
+"""Recording: what a header says of the circumstances, and whether looking has changed the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.divergence.comparison import CALL
+from envlock.divergence.record import _keep, conditions, differ, results
+from envlock.divergence.trace import Record, TraceError, Value, read
+from tests.divergence.traces import op, value, write
+
+
+def test_the_result_is_what_each_value_and_each_graph_was_last(tmp_path: Path) -> None:
+    run: list[Record | Value] = [
+        value("loss", 1),
+        op(CALL, 3, [1], [2], name="step"),
+        value("loss", 5, step=1),
+        op("Relu", 3, [1], [2], step=1),
+    ]
+    assert results(read(write(tmp_path / "a", run))) == {"loss": (5,), "Call step": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ({"loss": (1,), "only": (2,)}, {"loss": (1,)}, False),
+        ({"loss": (1,), "out": (2,)}, {"loss": (1,), "out": (3,)}, True),
+        ({"loss": (1,)}, {"other": (1,)}, None),
+        ({"loss": (None,)}, {"loss": (None,)}, None),
+        ({}, {}, None),
+    ],
+)
+def test_results_differ_only_where_both_have_one(
+    a: dict[str, tuple[int | None]], b: dict[str, tuple[int | None]], verdict: bool | None
+) -> None:
+    assert differ(a, b) is verdict
+
+
+def test_conditions_are_facts_by_path_without_packages() -> None:
+    facts = {
+        "cpu": {"vendor": "GenuineIntel", "flags": ["avx", "avx2"], "quota": None},
+        "packages": {"numpy": {"version": "2.4.6"}},
+        "gpu": None,
+        "environ": {"X": "y" * 500},
+    }
+    assert conditions(facts) == {"cpu.vendor": "GenuineIntel", "cpu.flags": "avx avx2", "environ.X": "y" * 400}
+
+
+def test_a_trace_is_put_in_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"trace")
+    output = tmp_path / "out" / "a.trace"
+    with pytest.raises(TraceError) as caught:
+        _keep(source, output)
+    assert caught.value.message == f"cannot write trace {output}: No such file or directory"
+    output.parent.mkdir()
+    _keep(source, output)
+    assert output.read_bytes() == b"trace"
+    assert [each.name for each in output.parent.iterdir()] == ["a.trace"]
+    with pytest.raises(TraceError, match="Is a directory"):
+        _keep(source, output.parent)

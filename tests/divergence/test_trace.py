@@ -1,0 +1,308 @@
+"""The trace format: what is written comes back, and what is damaged or malicious is refused in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tracemalloc
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.divergence.inside import trace_writer
+from envlock.divergence.inside.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TraceWriter, spec
+from envlock.divergence.trace import Operation, Place, Record, Trace, TraceError, Value, read
+
+HEADER: dict[str, Any] = {
+    "made_by": "envlock 0.1.0",
+    "tensorflow": "2.21.0",
+    "keras": "3.15.1",
+    "python": "3.11.2",
+    "mode": "graph",
+    "fingerprint": "position-sum-64",
+    "conditions": {"intra_op_threads": 2, "environ.TF_ENABLE_ONEDNN_OPTS": None},
+}
+MATMUL = Operation("MatMul", "dense/MatMul", Place("train.py", 12, "step"), ("float32[2,3]",) * 2, ("float32[2,2]",))
+
+texts = st.text(max_size=400)
+fingerprints = st.none() | st.integers(0, 2**64 - 1)
+specs = st.lists(texts, max_size=4).map(tuple)
+places = st.none() | st.builds(Place, texts, st.integers(0, 10**6), texts)
+operations = st.builds(Operation, texts, st.none() | texts, places, specs, specs)
+prints = st.lists(fingerprints, max_size=4).map(tuple)
+entries = st.lists(
+    st.tuples(st.just("record"), operations, prints, prints) | st.tuples(st.just("value"), texts, fingerprints, texts)
+)
+
+
+def written(*records: tuple[Any, ...], header: dict[str, Any] | None = None) -> bytes:
+    """Return a trace: a tuple (operation, inputs, outputs) is a record, (name, fingerprint, spec) a value."""
+    stream = io.BytesIO()
+    with TraceWriter(stream, header or HEADER) as writer:
+        for number, fields in enumerate(records):
+            writer.step(number)
+            if isinstance(fields[0], tuple):
+                writer.record(*fields)
+            else:
+                writer.value(*fields)
+    return stream.getvalue()
+
+
+def packed(*lines: object) -> bytes:
+    """Return a trace made of these lines: text as it is, all else as JSON."""
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in ({"trace_version": 1, **HEADER}, *lines)]
+    return gzip.compress(("\n".join(texts) + "\n").encode("utf-8"))
+
+
+def entries_of(data: bytes) -> list[Record | Value]:
+    return list(Trace(io.BytesIO(data), "a.trace"))
+
+
+@given(st.lists(entries, max_size=5))
+def test_what_is_written_comes_back(steps: list[list[Any]]) -> None:
+    stream = io.BytesIO()
+    wanted: list[Record | Value] = []
+    with TraceWriter(stream, HEADER) as writer:
+        for step, run in enumerate(steps):
+            writer.step(step)
+            for kind, *fields in run:
+                getattr(writer, kind)(*fields)
+                index = len(wanted)
+                wanted.append(Record(step, index, *fields) if kind == "record" else Value(step, *fields))
+    trace = Trace(io.BytesIO(stream.getvalue()), "a.trace")
+    assert list(trace) == wanted
+    assert (trace.header.conditions, trace.end) == (HEADER["conditions"], {})
+
+
+def test_it_is_lines_of_json_that_any_tool_reads() -> None:
+    lines = gzip.decompress(written((MATMUL, [1, None], [2**64 - 1]))).decode("ascii").splitlines()
+    assert json.loads(lines[0]) == {"trace_version": 1, **HEADER}
+    assert lines[1:] == [
+        '["step",0]',
+        '["op","MatMul","dense/MatMul",["train.py",12,"step"],["float32[2,3]","float32[2,3]"],["float32[2,2]"]]',
+        '[0,["0000000000000001",null],["ffffffffffffffff"]]',
+        '["end",1,{}]',
+    ]
+
+
+def test_the_same_run_gives_the_same_bytes() -> None:
+    assert written((MATMUL, [1], [2])) == written((MATMUL, [1], [2]))
+
+
+def test_a_negative_fingerprint_is_its_64_bits() -> None:
+    (record,) = entries_of(written((MATMUL, [], [-1])))
+    assert isinstance(record, Record)
+    assert record.outputs == (2**64 - 1,)
+
+
+def test_the_end_says_what_is_known_only_then() -> None:
+    stream = io.BytesIO()
+    writer = TraceWriter(stream, HEADER)
+    writer.close({"intra_op_threads": 2})
+    trace = Trace(io.BytesIO(stream.getvalue()), "a.trace")
+    assert (list(trace), trace.end) == ([], {"intra_op_threads": 2})
+
+
+def test_a_spec_is_the_type_and_the_shape() -> None:
+    assert [spec("float32", shape) for shape in ((2, 3), (None, 3), (), None)] == [
+        *("float32[2,3]", "float32[?,3]", "float32[]", "float32[*]")
+    ]
+
+
+def test_a_run_that_died_leaves_no_end() -> None:
+    stream = io.BytesIO()
+    with pytest.raises(ZeroDivisionError), TraceWriter(stream, HEADER):
+        raise ZeroDivisionError
+    with pytest.raises(TraceError, match=r"^trace a\.trace is empty\n"):
+        entries_of(stream.getvalue())
+
+
+HINT_END = "the run that wrote it died, or the copy is not whole"
+AGAIN = "record it again"
+COPY = "record it again, or copy it again"
+RECORD = [0, [], []]
+OP: list[Any] = ["op", "MatMul", None, None, [], []]
+REFUSED = {
+    "empty": (b"", "is empty", HINT_END),
+    "no gzip": (b"{}", "is no trace, or damaged: it is not what gzip wrote", COPY),
+    "cut off": (written((MATMUL, [1], [2]))[:-9], "is cut off: it has no end", HINT_END),
+    "one byte changed": (
+        written()[:-8] + b"\0" * 8,
+        "is no trace, or damaged: it is not what gzip wrote",
+        COPY,
+    ),
+    "more after it": (written() + b"x", "is damaged: something follows its end", COPY),
+    "two of them": (written() + written(), "is damaged: something follows its end", COPY),
+    "a line after the end": (
+        packed(["end", 0, {}], OP),
+        "is damaged after 0 entries: something follows its end",
+        AGAIN,
+    ),
+    "no end": (packed(OP), "is cut off: it has no end", HINT_END),
+    "another count": (
+        packed(["end", 3, {}]),
+        "is damaged after 0 entries: its end counts other entries than it has",
+        AGAIN,
+    ),
+    "no JSON": (packed("[1"), "is damaged: a line is no JSON", AGAIN),
+    "not a number": (packed('["value","x",NaN,""]'), "is damaged: a line is no JSON", AGAIN),
+    "deep": (packed("[" * 100_000), "is damaged: a line is no JSON", AGAIN),
+    "not ASCII": (packed('["value","ä",null,""]'), "is damaged: a line is no JSON", AGAIN),
+    "an unknown entry": (
+        packed(["what", "\x1b[2J"]),
+        "is damaged after 0 entries: an entry is not what the format says: ['what', '\\x1b[2J']",
+        AGAIN,
+    ),
+    "an undefined operation": (packed(RECORD), "is damaged after 0 entries: operation 0 was not defined", AGAIN),
+    "a negative operation": (
+        packed(OP, [-1, [], []]),
+        "is damaged after 0 entries: operation -1 was not defined",
+        AGAIN,
+    ),
+    "a forgotten operation": (
+        packed(OP, RECORD, ["forget"], RECORD),
+        "is damaged after 1 entries: operation 0 was not defined",
+        AGAIN,
+    ),
+    "no fingerprint": (
+        packed(OP, [0, ["12"], []]),
+        "is damaged after 0 entries: '12' is no fingerprint",
+        AGAIN,
+    ),
+    "too many tensors": (
+        packed(OP, [0, [None] * 4097, []]),
+        "is damaged after 0 entries: an operation with more than 4096 inputs or outputs",
+        AGAIN,
+    ),
+    "a definition of another shape": (
+        packed(["op", "MatMul"]),
+        "is damaged after 0 entries: the definition of an operation is not what the format says",
+        AGAIN,
+    ),
+    "a text too long": (
+        packed(["op", "x" * 401, None, None, [], []]),
+        "is damaged after 0 entries: a text in the definition of an operation is none, or too long",
+        AGAIN,
+    ),
+    "no place": (
+        packed(["op", "MatMul", None, ["a.py"], [], []]),
+        "is damaged after 0 entries: ['a.py'] is no place in a file",
+        AGAIN,
+    ),
+    "steps that go back": (
+        packed(["step", 2], ["step", 1]),
+        "is damaged after 0 entries: an entry is not what the format says: ['step', 1]",
+        AGAIN,
+    ),
+    "an endless line": (
+        packed('["' + "x" * (LINE_LIMIT + 70_000)),
+        f"is damaged: a line of more than {LINE_LIMIT} bytes",
+        AGAIN,
+    ),
+    "too many definitions": (
+        packed(*[OP] * (DEFINITIONS_LIMIT + 1)),
+        "is damaged after 0 entries: it defines more operations than a trace may have at a time",
+        AGAIN,
+    ),
+    "a condition that is a list": (
+        packed(["end", 0, {"threads": []}]),
+        "is damaged after 0 entries: condition 'threads' is not what the format says",
+        AGAIN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_damaged_is_refused_in_one_sentence(name: str) -> None:
+    data, sentence, hint = REFUSED[name]
+    with pytest.raises(TraceError) as caught:
+        entries_of(data)
+    assert (caught.value.message, caught.value.hint) == (f"trace a.trace {sentence}", hint)
+    assert caught.value.exit_code == 3
+
+
+def test_a_newer_trace_says_so() -> None:
+    with pytest.raises(TraceError) as caught:
+        entries_of(gzip.compress(b'{"trace_version": 2, "anything": []}\n'))
+    assert caught.value.message == "trace a.trace has trace_version 2; this envlock reads up to 1"
+
+
+@pytest.mark.parametrize("change", [{"tensorflow": None}, {"mode": "lazy"}, {"more": 1}])
+def test_a_header_that_is_none(change: dict[str, Any]) -> None:
+    with pytest.raises(TraceError, match="is no trace: its first line is no header"):
+        entries_of(gzip.compress(json.dumps({"trace_version": 1, **HEADER, **change}).encode() + b"\n"))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with pytest.raises(TraceError):
+        entries_of(data)
+
+
+@given(st.lists(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=4))))
+def test_any_lines_are_read_or_refused(lines: list[Any]) -> None:
+    with pytest.raises(TraceError):
+        entries_of(packed(*lines))
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+def test_no_changed_byte_goes_unseen(place: int, change: int) -> None:
+    data = bytearray(written((MATMUL, [1, 2], [3])))
+    place %= len(data)
+    data[place] ^= change
+    if place not in (4, 5, 6, 7, 8, 9):  # gzip's time stamp and system: nothing reads them
+        with pytest.raises(TraceError):
+            entries_of(bytes(data))
+
+
+def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, sentence in [
+        (str(tmp_path / "no.trace"), "cannot be read: No such file or directory"),
+        (str(tmp_path), "cannot be read: Is a directory"),
+    ]:
+        with pytest.raises(TraceError) as caught:
+            read(path)
+        assert caught.value.message == f"trace {path} {sentence}"
+    with pytest.raises(TraceError, match="cannot be read: not a path"):
+        read("a\0b")
+
+
+def test_memory_is_flat_in_the_writer_and_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times as many steps, with ever new shapes, take no more memory."""
+    monkeypatch.setattr(trace_writer, "DEFINITIONS_LIMIT", 1_000)
+
+    def peak(steps: int) -> tuple[int, int]:
+        file = tmp_path / "a.trace"
+        tracemalloc.start()
+        with file.open("wb") as stream, TraceWriter(stream, HEADER) as writer:
+            for step in range(steps):
+                writer.step(step)
+                for number in range(50):
+                    writer.record(MATMUL._replace(outputs=(f"float32[{step},{number}]",)), [step], [number])
+        wrote = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        assert sum(1 for _ in read(file)) == steps * 50
+        return wrote, tracemalloc.get_traced_memory()[1]
+
+    try:
+        few, many = peak(60), peak(240)
+    finally:
+        tracemalloc.stop()
+    assert max(many) < 1.3 * max(few)
+
+
+def test_a_bomb_takes_time_and_no_memory() -> None:
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    data = b"".join(bomb.compress(b"\0" * (1 << 20)) for _ in range(16)) + bomb.flush()
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match="a line of more than"):
+            entries_of(data)
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,145 @@
+"""Runs programs of the zoo in one process that stays: importing TensorFlow for each of them would take minutes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import envlock
+from envlock.divergence.comparison import compare
+from envlock.divergence.debug import debug
+from envlock.divergence.observe import Observed, Request, answers
+from envlock.divergence.trace import read
+from envlock.divergence.verdict import Report
+from envlock.lock.interpreter import BORROWED
+from envlock.numerics.target import target
+
+ZOO = Path(__file__).with_name("zoo.py")
+LOOP = """
+import json
+from envlock.divergence.inside.trace_program import work
+for line in sys.stdin:
+    work(json.loads(line))
+    print("done", flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Animal:
+    """A program of the zoo, and what is to be said of it.
+
+    Attributes:
+        name: of the function; a comment with it marks the lines that may be named.
+        verdict: the right one.
+        types: the operations that may be named; any, where it is empty.
+    """
+
+    name: str
+    verdict: str
+    types: tuple[str, ...] = ()
+
+    def is_right(self, report: Report) -> bool:
+        """Return whether a report names the cause and its line."""
+        named = report.verdict == self.verdict and (not self.types or report.culprit in self.types)
+        return named and report.place is not None and report.place.line in lines(self.name)
+
+
+_RANDOM = ("RandomUniform", "RandomStandardNormal")
+ANIMALS = (
+    Animal("scatter", "operation", ("ResourceScatterSub",)),
+    Animal("embedding_sgd", "operation", ("ResourceScatterSub", "ResourceScatterAdd")),
+    Animal("bincount", "operation", ("DenseBincount",)),
+    Animal("crop", "operation", ("CropAndResizeGradImage",)),
+    Animal("numpy_function", "outside", ("PythonFunction",)),
+    Animal("numpy_weights", "outside", ("MatMul",)),
+    Animal("dropout", "operation", _RANDOM),
+    Animal("keras_initializer", "outside"),
+    Animal("map_fn", "graph", _RANDOM),
+    Animal("data_order", "data"),
+    Animal("data_shuffle", "data", ("IteratorGetNext",)),
+    Animal("random_branch", "sequence"),
+    Animal("clock", "outside", ("Mul",)),
+    Animal("addn", "graph", ("AddN",)),
+    Animal("xla_random", "graph", _RANDOM),
+)
+KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
+KERAS_3 = (
+    Animal("keras_dropout", "outside"),
+    Animal("embedding_adagrad", "operation", ("ResourceScatterAdd", "ResourceScatterSub")),
+)
+
+
+def lines(name: str) -> set[int]:
+    """Return the numbers of the lines that are marked with a name."""
+    return {n for n, line in enumerate(ZOO.read_text().splitlines(), 1) if line.endswith(f"# {name}")}
+
+
+class Keeper:
+    """Looks after two processes: one in which graphs race, and one in which they cannot."""
+
+    def __init__(self, python: Path, folder: Path) -> None:
+        self._python = python
+        self._folder = folder
+        self._children: dict[bool, subprocess.Popen[bytes]] = {}
+        self._count = 0
+
+    def ask(self, name: str, *, runs: int) -> Report:
+        """Return what is said of a program of the zoo."""
+        return debug(
+            Request(target(f"{ZOO}:{name}"), self._python, runs, fresh=False), lambda text: None, self._observe
+        )
+
+    def close(self) -> None:
+        """End both."""
+        for child in self._children.values():
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.close()
+            child.stdout.close()
+            child.kill()
+            child.wait(10)
+
+    def _observe(self, request: Request, _: Path) -> Observed:
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        asked = {**_plain(request), "folder": str(folder), "runs": list(range(request.runs))}
+        child = self._children.get(request.serial) or self._start(serial=request.serial)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps(asked).encode() + b"\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == b"done\n", (self._folder / "output").read_text()[-2000:]
+        said = answers(folder)
+        assert {each["end"] for each in said["ends"].values()} == {"finished"}, said
+        traces = [folder / f"{number}.trace" for number in range(request.runs)]
+        return Observed(request, folder, read(traces[0]).header, compare([read(each) for each in traces]), said)
+
+    def _start(self, *, serial: bool) -> subprocess.Popen[bytes]:
+        command = [str(self._python), "-c", BORROWED + LOOP, str(Path(envlock.__file__).parent)]
+        with (self._folder / "output").open("ab") as log:
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        self._children[serial] = child
+        return child
+
+
+def _plain(request: Request) -> Mapping[str, Any]:
+    names = ("seed", "mode", "steps", "generators", "serial")
+    fields = asdict(request)
+    script: dict[str, Any] = {"script": str(request.target.script), "function": request.target.function, "args": []}
+    return {**script, **{name: fields[name] for name in names}, "conditions": {}}
+
+
+@contextmanager
+def keeper(python: Path, folder: Path) -> Iterator[Keeper]:
+    """Give somebody who runs programs of the zoo."""
+    found = Keeper(python, folder)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,86 @@
+"""The page: everything escaped, nothing fetched; and as a real browser shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from envlock.reports.divergence_page import render
+from tests.conftest import absent
+from tests.divergence.reports import report
+
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000"),
+]
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset")]
+
+
+def test_nothing_of_the_program_becomes_markup_and_nothing_is_fetched() -> None:
+    page = render(report().to_json())
+    parsed = _Tags()
+    parsed.feed(page)
+    assert parsed.tags & {"script", "b", "i", "img", "link", "iframe", "object"} == set()
+    assert parsed.links == []
+    assert "url(" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "default-src 'none'" in page
+
+
+def test_the_timeline_marks_the_cause_and_what_follows() -> None:
+    rows = re.findall(r'<tr class="(\w+)"><td>(\d+)</td>', render(report().to_json()))
+    assert rows == [("same", "22"), ("cause", "23"), ("carried", "24")]
+
+
+def test_identical_runs_have_a_page_without_a_cause() -> None:
+    page = render(replace(report("identical"), record=None, timeline=()).to_json())
+    assert "<h2>Where</h2>" not in page
+    assert 'class="ok"' in page
+
+
+@pytest.fixture
+def chromium() -> str:
+    """Return a Chromium; CI's root has one installed for it."""
+    found = shutil.which("chromium")
+    if found is None and os.environ.get("CI") and os.geteuid() == 0:
+        install = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", "update"], env=environ, capture_output=True, timeout=300, check=False)
+        subprocess.run(install, env=environ, capture_output=True, timeout=600, check=False)
+        found = shutil.which("chromium")
+    return found or absent("no chromium: apt-get install chromium")
+
+
+@pytest.mark.slow
+def test_a_real_browser_shows_it(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(render(report().to_json()), encoding="utf-8")
+    command = [chromium, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1000"]
+    dump = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, timeout=120, check=False)
+    dom = _Tags()
+    dom.feed(dump.stdout.decode("utf-8"))
+    assert {"h1", "table", "pre"} <= dom.tags
+    assert "script" not in dom.tags
+    assert 'id="timeline"' in dump.stdout.decode("utf-8")
+    picture = tmp_path / "report.png"
+    subprocess.run([*command, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=120, check=True)
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert picture.stat().st_size > 20_000  # a blank page of this size has 5 kB
