@@ -17,6 +17,7 @@ TABLES = sorted(file.stem for file in (ROOT / "envlock" / "data").glob("*.toml")
 
 AUTHORING = {
     "canary",
+    "divergence",
     "lint",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "tensorflow_builds"),
     *("compatibility", "determinism_sources", "determinism_variables"),
