@@ -40,6 +40,6 @@ def test_no_row_stands_behind_one_that_always_holds() -> None:
 @pytest.mark.tensorflow
 def test_they_are_operations_of_tensorflow(tensorflow_python: Path) -> None:
     wanted = sorted({kind for row in operations() for kind in row.types} - NOT_REGISTERED_EVERYWHERE)
-    command = [tensorflow_python, "-c", PROGRAM, json.dumps(wanted)]
+    command = [str(tensorflow_python), "-c", PROGRAM, json.dumps(wanted)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert json.loads(done.stdout) == []
