@@ -46,4 +46,4 @@ def _cause(row: Cause) -> str:
 
 
 def _section(row: Cause) -> str:
-    return f"\n### {row.id}\n\n{row.title[0].upper()}{row.title[1:]}. {row.why}\n\nTo do: {row.fix}\n"
+    return f"\n### {row.id}: {row.title}\n\n{row.why}\n\nTo do: {row.fix}\n"

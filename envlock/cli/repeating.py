@@ -82,7 +82,7 @@ def run(plan: Plan, save: Path | None, *, quiet: bool) -> Iterator[Made]:
     try:
         with bar(f"running {plan.target.script.name}", plan.runs, quiet=quiet) as advance:
             results, interrupted = repeat(plan, folder, advance)
-        if save is not None and results.runs:
+        if save is not None and results.finished:
             results.folder = results.folder.rename(save)
             talk(f"saved {len(results.finished)} of {plan.runs} runs in {save}", quiet=quiet)
         yield Made({"": results}, plan.runs, interrupted)
@@ -122,7 +122,7 @@ def tell(made: Made, steps: Sequence[int], python: Path | None, *, quiet: bool) 
     first = comparison.first(runs) if len(runs) > 1 else None
     shown = [quantity for step in _shown(runs, steps, first) for quantity in comparison.at(runs, step)]
     apart = [quantity for quantity in shown if quantity.distinct > 1]
-    with bar("comparing", size(apart), quiet=quiet, in_bytes=True) as advance:
+    with bar("comparing", size(apart), quiet=quiet or not apart, in_bytes=True) as advance:
         found = matrices(apart, [results.arrays for results in made.sets.values()], python, advance)
     return Story(
         runs=runs,

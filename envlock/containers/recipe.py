@@ -12,16 +12,23 @@ SEED = 42
 
 def recipe(tensorflow: str | None) -> Recipe | None:
     """Return the recipe of a TensorFlow version; None where it is not known."""
-    numbers = release(tensorflow)
-    return None if numbers is None else recipe_for(".".join(map(str, numbers[1:])))
+    numbers = _numbers(tensorflow)
+    return None if numbers is None else recipe_for(numbers)
 
 
 def variables(tensorflow: str | None, ngc: str | None) -> Mapping[str, str]:
     """Return the variables for an image of a TensorFlow version, or of a release of NVIDIA's images."""
     if ngc is not None:
-        return switch_of_nvidias(ngc) if release(ngc) else {}
+        numbers = _numbers(ngc)
+        return {} if numbers is None else switch_of_nvidias(numbers)
     found = recipe(tensorflow)
     return found.from_outside if found else {}
+
+
+def _numbers(version: str | None) -> str | None:
+    """Return the numbers that a version begins with: a lock, or a tag, may hold what is none."""
+    found = release(version)
+    return None if found is None else ".".join(map(str, found[1:]))
 
 
 def missing_patch(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> str | None:

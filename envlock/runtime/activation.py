@@ -29,7 +29,7 @@ SEED = 42
 MAX_SEED = 2**32 - 1  # the largest that NumPy takes
 
 _done: List[Activation] = []
-"""What has been activated in this process; a forked child inherits it."""
+"""The last activation of this process, if any; a forked child inherits it."""
 
 
 class Activation:
@@ -114,10 +114,10 @@ def activate(
     report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
     warnings = [f"it is too late: {problem}" for problem in late]
     steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
-    _done.append(Activation(version, number, report, steps, warnings + _remarks(host, wanted)))
+    _done[:] = [Activation(version, number, report, steps, warnings + _remarks(host, wanted))]
     if not quiet:
-        say(_line(_done[-1]))
-    return _done[-1]
+        say(_line(_done[0]))
+    return _done[0]
 
 
 def _lock(
@@ -223,9 +223,12 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
     numbers = {name: wanted.environ.get(name, "") for name in additions.THREADS}
     counts = {name: int(number) for name, number in numbers.items() if number.isascii() and number.isdigit()}
     try:
-        threads.fix(calls.tensorflow(), counts)
-    except ImportError as error:
-        raise FactError(f"TensorFlow cannot be imported: {error}", hint="`envlock doctor` may tell why") from error
+        tf = calls.tensorflow()
+    except Exception as error:
+        told = f"{type(error).__name__}: {_first_line(error)}"
+        raise FactError(f"TensorFlow cannot be imported: {told}", hint="`envlock doctor` may tell why") from error
+    try:
+        threads.fix(tf, counts)
     except RuntimeError as error:
         problem = f"it keeps its threads: {error}"
         _refuse([problem], mode)
@@ -272,11 +275,15 @@ def _make(call: str, seed: int, version: str) -> None:
     try:
         calls.make(call, seed)
     except Exception as error:
-        told = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
+        told = f"{type(error).__name__}: {_first_line(error)}"
         raise FactError(
             f"{calls.spelled(call, seed)}, which TensorFlow {version} needs, failed: {told}",
             hint="`envlock doctor` may tell why",
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:200]
 
 
 def _line(activation: Activation) -> str:

@@ -11,7 +11,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Mapping, Optional, Set
+    from typing import Dict, Mapping, Optional
 
 ADDED = "ENVLOCK_ADDED"
 THREADS = {"TF_NUM_INTRAOP_THREADS": "intra_op_threads", "TF_NUM_INTEROP_THREADS": "inter_op_threads"}
@@ -24,7 +24,7 @@ settled: Dict[str, Optional[str]] = {}
 def added(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables that envlock has added and nobody has changed since."""
     pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split() if "=" in entry]
-    return {name: value for name, _, value in pairs if name in _possible() and environ.get(name) == value}
+    return {name: value for name, _, value in pairs if environ.get(name) == value and _is_ours(name, value)}
 
 
 def listed(additions: Mapping[str, str]) -> str:
@@ -32,8 +32,10 @@ def listed(additions: Mapping[str, str]) -> str:
     return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
 
 
-def _possible() -> Set[str]:
-    """Return the names that envlock adds; any other in ENVLOCK_ADDED was put there by somebody else."""
+def _is_ours(name: str, value: str) -> bool:
+    """Return whether envlock adds this value; any other in ENVLOCK_ADDED was put there by somebody else."""
+    if name in THREADS:
+        return value.isascii() and value.isdigit()
     recipes = table("determinism_recipes")
     rows = recipes["recipes"] + recipes["nvidia"]
-    return {name for row in rows for key in ("set", "by_variable") for name in row.get(key, ())} | THREADS.keys()
+    return any(row.get(key, {}).get(name) == value for row in rows for key in ("set", "by_variable"))

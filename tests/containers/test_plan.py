@@ -63,6 +63,11 @@ def test_what_the_program_itself_must_do(
     assert program(tensorflow, ngc, packages) == lines
 
 
+@pytest.mark.parametrize(("ngc", "environ"), [("latest", {}), ("25abc", {"TF_DETERMINISTIC_OPS": "1"})])
+def test_a_tag_of_nvidias_that_is_no_release(ngc: str, environ: dict[str, str]) -> None:
+    assert variables("2.17.0", ngc) == environ
+
+
 @pytest.mark.parametrize("tensorflow", [None, "nightly"])
 def test_a_lock_without_a_version_of_tensorflow_has_no_recipe(tensorflow: str | None) -> None:
     assert (variables(tensorflow, None), missing_patch(tensorflow, None, [])) == ({}, None)

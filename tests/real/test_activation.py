@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, absent
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDER = ["2.15.1", "2.18.1"]
@@ -62,10 +63,21 @@ try:
 except envlock.TooLateError as error:
     print(error)
 """
+BITS = """
+import hashlib, os, sys
+processors, locked = int(sys.argv[1]), sys.argv[2] == "locked"
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
+import envlock
+envlock.activate(1, policy="same-arch", quiet=True) if locked else envlock.activate(1, locked=False, quiet=True)
+import tensorflow as tf
+images = tf.random.stateless_normal((32, 64, 64, 16), seed=(1, 2))
+kernel = tf.Variable(tf.random.stateless_normal((3, 3, 16, 32), seed=(3, 4)))
+with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(tf.tanh(tf.nn.conv2d(images, kernel, 1, "SAME")))
+print(hashlib.sha256(tape.gradient(loss, kernel).numpy().tobytes()).hexdigest())
+"""
 COUNTS = {"intra_op_threads": 3, "inter_op_threads": 1}
 """Other numbers than this machine's own by all odds, so that a count that is not fixed shows."""
-
-Python = tuple[Path, Path]
 
 
 @pytest.fixture(params=[None, *(pytest.param(version, marks=pytest.mark.older_tensorflows) for version in OLDER)])
@@ -169,6 +181,22 @@ def test_a_program_that_is_run_activates_without_a_word(tensorflow_python: Path,
     assert first["steps"][-1] == "called tf.keras.utils.set_random_seed(7)"
     assert (first["matches"], first["activated"], first["argv"]) == (True, [0.0, True], ["-x"])
     assert first["hash"] == second["hash"]
+
+
+def test_with_the_threads_of_the_lock_fewer_processors_compute_its_bits(
+    tensorflow_python: Path, tmp_path: Path
+) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        absent("one processor only: two are needed to leave one out")
+    cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)
+    assert cli("capture", "-q").returncode == 0
+    python = Command([str(tensorflow_python)], tmp_path)
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"}
+    cases = [("9", "locked"), ("1", "locked"), ("1", "free")]
+    every, one, free = (python("-c", BITS, *case, environ=quiet, timeout=300).stdout for case in cases)
+    assert len(every) == 65
+    assert one == every
+    assert free != every
 
 
 def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_python: Path, tmp_path: Path) -> None:

@@ -387,7 +387,11 @@ def test_no_tensorflow(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import no_such_module", "FactError: TensorFlow cannot be imported: No module named 'no_such_module'"),
+        (
+            "import no_such_module",
+            "FactError: TensorFlow cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("raise RuntimeError('no\\nmore')", "FactError: TensorFlow cannot be imported: RuntimeError: no"),
         (
             "import types; config = keras = types.SimpleNamespace()",
             "FactError: tf.config.experimental.enable_op_determinism(), which TensorFlow 2.21.0 needs, failed: "

@@ -106,6 +106,9 @@ def test_after_a_plan_the_facts_are_those_of_the_lock(
         ({ADDED: "TF_DETERMINISTIC_OPS=1", "TF_DETERMINISTIC_OPS": "1"}, {"TF_DETERMINISTIC_OPS": "1"}),
         ({ADDED: "TF_DETERMINISTIC_OPS=1", "TF_DETERMINISTIC_OPS": "0"}, {}),  # changed since
         ({ADDED: "TF_DETERMINISTIC_OPS=1"}, {}),
+        ({ADDED: "TF_CUDNN_USE_FRONTEND=0", "TF_CUDNN_USE_FRONTEND": "0"}, {}),  # no value that envlock adds
+        ({ADDED: "TF_NUM_INTRAOP_THREADS=x", "TF_NUM_INTRAOP_THREADS": "x"}, {}),
+        ({ADDED: "TF_NUM_INTRAOP_THREADS=7", "TF_NUM_INTRAOP_THREADS": "7"}, {"TF_NUM_INTRAOP_THREADS": "7"}),
         ({ADDED: "TF_ENABLE_ONEDNN_OPTS=0", "TF_ENABLE_ONEDNN_OPTS": "0"}, {}),  # nothing that envlock adds
         ({ADDED: " =  junk TF_DETERMINISTIC_OPS", "TF_DETERMINISTIC_OPS": ""}, {}),
         ({}, {}),

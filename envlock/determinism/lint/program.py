@@ -28,6 +28,8 @@ WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".Re
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
+PREPARED = frozenset({TF, NUMPY, PYTHON, SWITCHED})
+"""What pytest can do for a test before it runs."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     """Return for each file what its programs do: it, all that it imports, all that import it, and all those import."""
     edges = _edges(files)
     down = _spread([file.does for file in files], edges)
+    _prepare(files, down)
     importers: list[set[int]] = [set() for _ in files]
     for index, imported in enumerate(edges):
         for other in imported:
@@ -113,6 +116,15 @@ def _edges(files: Sequence[Summary]) -> list[set[int]]:
             found.update(_meant(by_last.get(name[-1], []), paths, name, folder))
         edges.append(found)
     return edges
+
+
+def _prepare(files: Sequence[Summary], down: list[set[str]]) -> None:
+    """Give test files what pytest seeds and switches before them: in the conftest.py beside them or further above."""
+    paths = [_dotted(file.path) for file in files]
+    conftests = [(path[:-1], down[index] & PREPARED) for index, path in enumerate(paths) if path[-1:] == ("conftest",)]
+    for path, does in zip(paths, down, strict=True):
+        if path and (path[-1].startswith("test_") or path[-1].endswith("_test")):
+            does.update(*(done for folder, done in conftests if path[: len(folder)] == folder))
 
 
 def _meant(

@@ -52,6 +52,21 @@ def test_two_programs_that_share_a_file_do_not_seed_each_other(tmp_path: Path, m
     assert rules(tmp_path, monkeypatch, files) == {"unseeded.py": ["ENV203"]}
 
 
+def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "mine/conftest.py": "from mine.seeding import start\n",
+        "mine/seeding.py": SEED,
+        "mine/test_top.py": SHUFFLE,
+        "mine/tests/data_test.py": SHUFFLE,
+        "mine/tests/helper.py": SHUFFLE,
+        "other/test_other.py": SHUFFLE,
+    }
+    assert rules(tmp_path, monkeypatch, files) == {
+        "mine/tests/helper.py": ["ENV203"],
+        "other/test_other.py": ["ENV203"],
+    }
+
+
 def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "scripts/train.py": "import mine\nfrom mine.data import read\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -104,6 +105,19 @@ def test_one_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPat
         compute(None, Settings(), program=program(ending=hang))
     assert caught.value.message == "TensorFlow did not answer within 1.5 s before the canary began: it said nothing"
     assert time.monotonic() - start < 20
+
+
+def test_an_interrupt_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def interrupted(child: subprocess.Popen[bytes], timeout: float) -> None:
+        started.append(child)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compute(None, Settings(), program="import time; time.sleep(60)")
+    assert [child.poll() for child in started] == [-9]
 
 
 def test_one_that_dies_before_it_begins() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
-from envlock.determinism.lint.finding import Hit, Severity
+from envlock.determinism.lint.finding import Hit
 from envlock.determinism.lint.module import Module, argument, canonical, constant, has_star
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
@@ -30,15 +30,14 @@ def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
     on, nothing = frozenset({SWITCHED}), frozenset[str]()
     said: set[tuple[ast.Call, frozenset[str]]] = set()
     for call, source in _called(module):
-        if not source.active(tensorflow):
+        if not source.active(tensorflow) or not _certain(module, call):
             continue
         needs = frozenset({TRAINS} if "backward" in source.path else ())
-        severity: Severity | None = None if _certain(module, call, source) else "info"
         with_it, without = _with_switch(source, tensorflow), _without(source, tensorflow)
         for found, more, unless in ((with_it, on, nothing), (without, nothing, on)):
             if found is not None and (call, unless) not in said:  # one on GPUs and one on CPUs: the first tells enough
                 said.add((call, unless))
-                yield Hit(call, found[0], severity, found[1], f"source:{source.id}", needs | more, unless)
+                yield Hit(call, found[0], None, found[1], f"source:{source.id}", needs | more, unless)
 
 
 def _called(module: Module) -> Iterator[tuple[ast.Call, Source]]:
@@ -99,7 +98,7 @@ def _note(solutions: Sequence[Solution]) -> str | None:
     return next((each.note for each in solutions if each.kind == "workaround" and each.note), None)
 
 
-def _certain(module: Module, call: ast.Call, source: Source) -> bool:
+def _certain(module: Module, call: ast.Call) -> bool:
     """Return whether the operation surely runs where it is noisy.
 
     What changes images is mostly part of a data pipeline, which runs on the CPU; in a model or a step it is not.
@@ -114,11 +113,20 @@ def _certain(module: Module, call: ast.Call, source: Source) -> bool:
 
 def _is_variable(module: Module, call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    if any(map(_makes_unique, ast.walk(module.function_around(call) or call))):
+        return False
     made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable" for each in module.values(owner))
     given = call.args[0] if call.args else None
     if isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices":
         return type(constant(argument(given, "values", 0))) is not int  # whole numbers add up alike in any order
     return made
+
+
+def _makes_unique(node: ast.AST) -> bool:
+    """Return whether a function is called that leaves each index once, by its name: then nothing is added twice."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = getattr(function, "attr", "") or getattr(function, "id", "")
+    return "unique" in name or "dedup" in name
 
 
 def _nearest(module: Module, call: ast.Call, name: str) -> bool:

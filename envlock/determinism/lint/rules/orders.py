@@ -80,8 +80,11 @@ def _is_any(module: Module, node: ast.AST, names: tuple[str, ...]) -> bool:
     return any(module.is_builtin(node, name) for name in names)
 
 
-def _flows_into_data(module: Module, start: ast.AST) -> bool:
-    """Return whether the order of an expression can reach data: nothing around it sorts, counts or only asks."""
+def _flows_into_data(module: Module, start: ast.AST, followed: frozenset[ast.AST] = frozenset()) -> bool:
+    """Return whether the order of an expression can reach data: nothing around it sorts, counts or only asks.
+
+    `followed` holds the assignments that led here: `files = [f for f in files if f]` leads to itself.
+    """
     node = start
     for around in module.ancestors(start):
         if isinstance(around, ast.Call) and node is not around.func and _forgets_order(module, around):
@@ -91,7 +94,7 @@ def _flows_into_data(module: Module, start: ast.AST) -> bool:
         if isinstance(around, ast.For | ast.AsyncFor):
             return _keeps(around)
         if isinstance(around, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            return not _sorted_later(module, around)
+            return around not in followed and not _sorted_later(module, around, followed | {around})
         if isinstance(around, ast.stmt | ast.Lambda):
             return isinstance(around, ast.Return)
         node = around
@@ -119,7 +122,9 @@ def _keeps(loop: ast.For | ast.AsyncFor) -> bool:
     return False
 
 
-def _sorted_later(module: Module, assign: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> bool:
+def _sorted_later(
+    module: Module, assign: ast.Assign | ast.AnnAssign | ast.NamedExpr, followed: frozenset[ast.AST]
+) -> bool:
     """Return whether what was assigned is sorted, or only counted or looked into, wherever its name is used."""
     targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
     if len(targets) != 1 or not isinstance(targets[0], ast.Name | ast.Attribute):
@@ -129,7 +134,7 @@ def _sorted_later(module: Module, assign: ast.Assign | ast.AnnAssign | ast.Named
     uses = [use for use in module.nodes(type(targets[0])) if _is_use(module, use, name, function)]
     if any(_sorts(module, use) for use in uses):
         return True
-    return not any(_passes_on(module, use) for use in uses)
+    return not any(_passes_on(module, use, followed) for use in uses)
 
 
 def _dotted(node: ast.AST) -> tuple[str, ...] | None:
@@ -158,16 +163,16 @@ def _sorts(module: Module, use: ast.AST) -> bool:
     )
 
 
-def _passes_on(module: Module, use: ast.AST) -> bool:
+def _passes_on(module: Module, use: ast.AST, followed: frozenset[ast.AST]) -> bool:
     """Return whether a use of the name lets the order into data: it is passed on, returned, or kept item by item."""
     around = module.parent(use)
     if isinstance(around, ast.Call):
         return not _forgets_order(module, around)
     if isinstance(around, ast.For):
         return around.iter is use and _keeps(around)
-    if isinstance(around, ast.comprehension):
-        return _flows_into_data(module, around)
-    return isinstance(around, ast.Return | ast.Assign | ast.keyword | ast.Yield | ast.BinOp | ast.Tuple | ast.List)
+    if isinstance(around, ast.comprehension | ast.BinOp):
+        return _flows_into_data(module, around, followed)
+    return isinstance(around, ast.Return | ast.Assign | ast.keyword | ast.Yield | ast.Tuple | ast.List)
 
 
 def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:

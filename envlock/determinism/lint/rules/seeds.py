@@ -33,7 +33,7 @@ def and_more(drawn: Sequence[object]) -> str:
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`."""
     for call, name in module.calls:
-        if SEEDS.get(name) == ("tf",):
+        if SEEDS.get(name) == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
             message = "this seeds TensorFlow, and nothing seeds Python's random, from which Keras takes its own seeds"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON}))
 
