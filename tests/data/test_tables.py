@@ -20,7 +20,7 @@ AUTHORING = {
     "divergence",
     "lint",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "tensorflow_builds"),
-    *("compatibility", "determinism_sources", "determinism_variables"),
+    *("compatibility", "determinism_sources", "determinism_variables", "divergence"),
 }
 """Tables that nothing of the runtime half reads, so they have no JSON."""
 

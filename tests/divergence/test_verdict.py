@@ -94,10 +94,3 @@ def test_a_remedy_that_is_in_force_and_did_not_help_is_not_named() -> None:
     assert on is not None
     assert [each for each in off.fixes if "enable_op_determinism" in each] != []
     assert [each for each in on.fixes if "enable_op_determinism" in each] == []
-
-
-def test_every_row_names_a_row_of_the_table() -> None:
-    from envlock.data.divergence import operations, source
-
-    for row in operations():
-        assert source(row.source).id == row.source
