@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,12 @@ TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 
 OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
 """Names the interpreters of environments with older TensorFlows, joined by colons; their folders end in the version."""
+
+
+def pytest_configure() -> None:
+    """Where a shell has started the tests in the background SIGINT is ignored, by every child process, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
