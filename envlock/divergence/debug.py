@@ -14,6 +14,7 @@ from envlock.divergence.comparison import CALL, Difference, origins
 from envlock.divergence.observe import Observed, Request, Say, observe, without_first
 from envlock.divergence.trace import Place, Record, read
 from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Report, Suspect, Verdict
+from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
 TRIES = 3
@@ -56,6 +57,8 @@ class _Search:
         """Return what the levels and the experiments show."""
         own = self._try("running the program as it is", self.request)
         first = own.comparison.first
+        if "callbacks" in own.answers:
+            return self._blind(own)
         if first is None:
             return self._report("identical", own, [_level(own)])
         if not _inside_graph(first):
@@ -69,6 +72,20 @@ class _Search:
         if eager.comparison.first is not None:
             return self._explained(eager, eager.comparison.first, levels)
         return self._in_graph(own, levels)
+
+    def _blind(self, own: Observed) -> Report:
+        """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
+
+        Raises:
+            FactError: they show none.
+        """
+        why = f"this TensorFlow does not show its operations: {clean(own.answers['callbacks'])}"
+        if not own.comparison.entries:
+            raise FactError(
+                why, hint="return named values from the function, or call envlock.record(), to compare those"
+            )
+        report = self._report("identical" if own.comparison.first is None else "unseen", own, [_level(own)])
+        return replace(report, notes=(*report.notes, f"{why}; only what the runs show of themselves was compared"))
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
-from envlock.divergence.inside.callbacks import CallbacksMissing
+from envlock.divergence.inside.callbacks import CallbacksMissing, blindness
 from envlock.divergence.inside.datasets import Datasets
 from envlock.divergence.inside.places import Places
 from envlock.divergence.inside.private import determinism
@@ -44,7 +44,7 @@ def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = N
 
     Raises:
         UsageError: it is no function, or there is no TensorFlow.
-        FactError: this TensorFlow does not show its operations.
+        FactError: this TensorFlow does not show its operations, and the function nothing either.
         Exception: whatever the function raises.
     """
     if runs < 2 or not callable(function):
@@ -71,6 +71,7 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
     places = Places(str(request.target.script.parent))
     datasets = Datasets(places)
     ends, suspects = {}, {}
+    blind: str | None = None
     with _seeded_apart(request.generators):
         for number in range(request.runs):
             state.put_back()
@@ -83,10 +84,13 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
                 raise FactError(f"this TensorFlow does not show its operations: {error}") from None
             ran = Ran(tracer)
             ends[number] = {"elsewhere": ran.elsewhere}
-            suspects = ran.suspects
+            suspects, blind = ran.suspects, ran.blind
     state.put_back()
     paths = [folder / f"{number}.trace" for number in range(request.runs)]
     answers = {"ends": ends, "suspects": suspects, "determinism": determinism(), "datasets": datasets.to_json()}
+    blind = blind or blindness(tf)
+    if blind is not None:
+        answers["callbacks"] = blind
     return Observed(request, folder, read(paths[0]).header, compare([read(path) for path in paths]), answers)
 
 

@@ -143,7 +143,7 @@ def answers(folder: Path) -> dict[str, Any]:
 def _judge(answers: Mapping[str, Any], request: Request) -> None:
     if "unusable" in answers:
         raise UsageError(clean(answers["unusable"]))
-    if "callbacks" in answers:
+    if "callbacks" in answers and request.mode != "graph":
         raise FactError(
             f"this TensorFlow does not show its operations: {clean(answers['callbacks'])}",
             hint="`envlock repeat` compares what a function returns, in any TensorFlow",

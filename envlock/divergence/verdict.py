@@ -12,7 +12,9 @@ from envlock.divergence.trace import Place, Record
 from envlock.runtime.report import clean
 
 REPORT_VERSION = 1
-Verdict = Literal["identical", "operation", "data", "outside", "variable", "sequence", "graph", "call", "quantity"]
+Verdict = Literal[
+    "identical", "operation", "data", "outside", "variable", "sequence", "graph", "call", "quantity", "unseen"
+]
 SOURCE_LINES = 1  # before and behind the line that is meant
 
 
@@ -56,7 +58,8 @@ class Report:
     Attributes:
         verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
             `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
-            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen.
+            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `unseen`: this
+            TensorFlow shows no operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
         record: the first operation that differs; None where there is none.
@@ -198,6 +201,7 @@ def headline(report: Report) -> str:
     )
     eagerly = any(level.mode == "eager" for level in report.levels)
     only = "only in graph mode or under XLA, eagerly they are identical" if eagerly else "inside of a graph"
+    shown = clean(next((level.name for level in report.levels if level.name), "something"))
     sentences: dict[Verdict, str] = {
         "identical": f"all {report.runs} runs are identical",
         "operation": f"{what}{about} gave {results}, although its inputs were equal",
@@ -208,6 +212,7 @@ def headline(report: Report) -> str:
         "variable": f"a variable{about} holds something that no operation seen has written",
         "call": f"the graph{about} gave {results}, although its inputs were equal",
         "quantity": "what the run shows differs, although every operation gave the same: Python computed it",
+        "unseen": f"the runs differ, first in {shown}",
     }
     return sentences[report.verdict]
 
@@ -295,6 +300,8 @@ def _unknown(report: Report) -> str:
             return "Python or NumPy made it: a random generator without a seed, the time, files, or an order of names"
         case "sequence":
             return "Python decided otherwise: an order of a set, a random number, the time, or what an earlier run left"
+        case "unseen":
+            return "operations were not seen; `envlock repeat` tells how far the runs are apart"
         case "graph":
             return "operations of a graph run side by side, and compilers order sums otherwise; --in-graph looks inside"
         case _:

@@ -29,6 +29,8 @@ def remove(callback: Callback) -> None:
 def probe(tf: Any) -> None:
     """Try both kinds, an eager operation and one that is put into a graph.
 
+    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices: call it behind one.
+
     Raises:
         CallbacksMissing: one of them was not seen.
     """
@@ -52,6 +54,16 @@ def probe(tf: Any) -> None:
     missed = [what for what, each in (("eager", ("Mul", False)), ("graph", ("Sub", True))) if each not in seen]
     if missed:
         raise CallbacksMissing("they do not see " + " and ".join(missed) + " operations")
+
+
+def blindness(tf: Any) -> Optional[str]:
+    """Return why operations cannot be seen; None where they can, or there is no TensorFlow."""
+    try:
+        if tf is not None:
+            probe(tf)
+    except CallbacksMissing as error:
+        return str(error)
+    return None
 
 
 def kind(op_type: Any) -> str:

@@ -32,6 +32,7 @@ class Observed:
         """Take it from a tracer that has been stopped."""
         self.elsewhere = tracer.elsewhere
         self.suspects = tracer.suspects.to_json()
+        self.blind = tracer.blind
 
 
 @contextmanager
@@ -62,7 +63,7 @@ def traced(
         stack.enter_context(counted_batches(tracer))
         stack.enter_context(datasets.seen(tf, tracer.quietly))
         writer.step(0)
-        tracer.start()
+        tracer.start(needed=mode != GRAPH)
         try:
             tf.config.run_functions_eagerly(mode == EAGER)
             yield tracer

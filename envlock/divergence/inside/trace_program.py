@@ -3,7 +3,8 @@
 It leaves a trace a run, `0.trace`, `1.trace` ..., and `answers.jsonl`, a line each of:
 
     {"unusable": sentence}                                     it cannot be run at all
-    {"callbacks": reason}                                      this TensorFlow shows no operations
+    {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
+                                                               of themselves is in the traces, if the mode is `graph`
     {"run": 0, "end": "finished" or "failed", "message": ...}  how a run ended
     {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
 """
@@ -18,7 +19,7 @@ import traceback
 from contextlib import ExitStack
 
 from envlock.divergence.inside import private
-from envlock.divergence.inside.callbacks import CallbacksMissing
+from envlock.divergence.inside.callbacks import CallbacksMissing, blindness
 from envlock.divergence.inside.datasets import Datasets
 from envlock.divergence.inside.places import Places
 from envlock.divergence.inside.runs import Observed, as_new, perform, traced
@@ -53,6 +54,7 @@ def work(asked: Asked) -> None:
     places = Places(os.path.dirname(script))
     datasets = Datasets(places)
     found: Dict[str, Any] = {}
+    blind: Optional[str] = None
     with open(os.path.join(asked["folder"], "answers.jsonl"), "a", encoding="utf-8") as answers:
 
         def answer(line: Dict[str, Any]) -> None:
@@ -66,14 +68,17 @@ def work(asked: Asked) -> None:
                 answer({"unusable": str(error)})
                 break
             except CallbacksMissing as error:
-                answer({"callbacks": str(error)})
+                blind = str(error)
                 break
             except BaseException as error:
                 traceback.print_exc()  # into the log of what the script said
                 answer({"run": number, "end": "failed", "message": described(error)})
                 break
             answer({"run": number, "end": "finished", "elsewhere": observed.elsewhere})
-            found = observed.suspects
+            found, blind = observed.suspects, observed.blind
+        blind = blind or blindness(sys.modules.get("tensorflow"))
+        if blind is not None:
+            answer({"callbacks": blind})
         answer({"environment": environment(), "determinism": private.determinism(), "suspects": found})
         answer({"datasets": datasets.to_json()})
 

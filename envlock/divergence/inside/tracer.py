@@ -69,13 +69,25 @@ class Tracer:
         self.step = 0
         self.batches = 0  # that `Model.fit` has begun
         self.elsewhere = 0  # operations of other threads, which are not written down
+        self.blind: Optional[str] = None  # why no operation is seen, only what the run shows of itself
 
-    def start(self) -> None:
-        """Begin to see."""
-        callbacks.add(self._seen)
+    def start(self, *, needed: bool) -> None:
+        """Begin to see.
+
+        Raises:
+            CallbacksMissing: this TensorFlow has no operation callbacks, and they are `needed`.
+        """
+        try:
+            callbacks.add(self._seen)
+        except callbacks.CallbacksMissing as error:
+            if needed:
+                raise
+            self.blind = str(error)
 
     def stop(self) -> None:
         """See no more."""
+        if self.blind is not None:
+            return
         callbacks.remove(self._seen)
         for name, handles in self._last_calls():
             self._variables(name, handles)
