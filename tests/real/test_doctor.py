@@ -34,7 +34,7 @@ def test_a_sound_environment_is_silent(cli: Command) -> None:
 def test_the_switch_without_its_parentheses_is_off(cli: Command) -> None:
     code, states, findings = shown(cli, "--with", IMPORT + SWITCH)
     assert (code, states["op determinism"]) == (1, "off")
-    assert [each["fix"] for each in findings] == [f"{SWITCH}()"]
+    assert [each["fix"] for each in findings] == [f"envlock.activate() on line 1, which does: {SWITCH}()"]
 
 
 def test_and_with_them_it_is_on(cli: Command) -> None:
