@@ -1,7 +1,7 @@
 """What a tensor holds, as a fingerprint of 64 bits of its bytes, and how its type and shape are written.
 
-Small ones are hashed by BLAKE2. That would be most of what tracing costs for large ones, so they have two CRC-32s, of
-their first and second half, which take a quarter of the time.
+Small ones are hashed by BLAKE2. That would be most of what tracing costs for large ones, so they have two CRC-32s: of
+their first and second half, which take a quarter of the time, and very large ones of two sums: a fifth of that.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
     Print = Tuple[Optional[int], str]
 
-NAME = "blake2b-64, crc32-2"
+NAME = "blake2b-64, crc32-2, sums-2039-2029"
 """What a trace's header calls this fingerprint."""
 HANDLES = (20, 21)
 """The numbers of the types resource and variant, which hold no value of their own."""
 LARGE = 1 << 14  # bytes
+VERY_LARGE = 1 << 17  # bytes
+STRIDES = (2039, 2029)
+"""Primes: two words that change places leave both sums alike only 33 MB (or a multiple) apart."""
 
 _specs: Dict[Any, str] = {}
 
@@ -33,10 +36,21 @@ def of_array(array: Any) -> int:
     elif array.nbytes < LARGE:
         data = array.tobytes()
     else:
-        flat = array.ravel().view("u1").data  # a copy only where it is not in C order
+        flat = array.ravel().view("u1")  # a copy only where it is not in C order
+        if len(flat) >= VERY_LARGE:
+            return _sum(flat, STRIDES[0]) << 32 | _sum(flat, STRIDES[1])
         half = len(flat) // 2
-        return crc32(flat[:half]) << 32 | crc32(flat[half:])
+        return crc32(flat[:half].data) << 32 | crc32(flat[half:].data)
     return _digest(data)
+
+
+def _sum(flat: Any, stride: int) -> int:
+    """Return the CRC-32 of the sum, modulo 2**64, of the rows of `stride` words, and of the bytes left over."""
+    words = flat[: len(flat) // 8 * 8].view("u8")
+    whole = len(words) // stride * stride
+    total = words[:whole].reshape(-1, stride).sum(axis=0)
+    total[: len(words) - whole] += words[whole:]
+    return crc32(flat[len(words) * 8 :].tobytes(), crc32(total.view("u1").data))
 
 
 def _digest(data: Any) -> int:
