@@ -34,7 +34,7 @@ endif
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
 	$(DEV)/bin/python -m pytest -m $(FAST) -n auto
-	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine"
+	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" -n auto --maxprocesses 4 --dist loadfile
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
@@ -76,7 +77,9 @@ def envlock(tmp_path: Path) -> Command:
 
 @cache
 def _server() -> forking.Server:
-    return forking.Server({**_plain(), "PYTHONSAFEPATH": "1"})
+    server = forking.Server({**_plain(), "PYTHONSAFEPATH": "1"})
+    atexit.register(server.close)
+    return server
 
 
 def _plain() -> dict[str, str]:

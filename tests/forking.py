@@ -41,6 +41,11 @@ class Server:
         theirs.close()
         self.socket = ours
 
+    def close(self) -> None:
+        """End it."""
+        self.socket.close()
+        self.process.wait(10)
+
     def run(
         self, args: tuple[str, ...], folder: Path, environ: dict[str, str], stdin: bytes, timeout: float
     ) -> tuple[int, bytes, bytes]:
