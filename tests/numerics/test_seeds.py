@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,21 @@ MODULE = "seen = []\nclass random:\n    set_seed = staticmethod(seen.append)\n"
 KERAS = "seen = []\nclass utils:\n    set_random_seed = staticmethod(seen.append)\n"
 
 
+NAMES = ("tensorflow", "keras", "tf_keras")
+
+
 @pytest.fixture(autouse=True)
-def _fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a TensorFlow and a Keras on the path that write down their seeds."""
+def _fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put a TensorFlow and a Keras on the path that write down their seeds; nobody else sees them."""
     (tmp_path / "tensorflow.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / "keras.py").write_text(KERAS, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    for name in ("tensorflow", "keras", "tf_keras"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    kept = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
+    yield
+    for name in NAMES:
+        sys.modules.pop(name, None)
+    sys.modules.update(kept)
 
 
 def test_python_and_numpy() -> None:
