@@ -24,9 +24,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from envlock.identity.environment import environment
-from envlock.identity.files.state import expected_size, workers
-from envlock.identity.files.survey import survey
+from envlock.packages.files.read_file import expected_size, workers
+from envlock.packages.files.survey import survey
+from envlock.packages.installation import installation
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = "16"  # files a program is started for; fewer cost starts, more leave a processor idle at the end
@@ -34,9 +34,9 @@ FILES = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.identity.environment import environment
-from envlock.identity.files.verification import look
-from envlock.identity.files.survey import survey
+from envlock.packages.installation import environment
+from envlock.packages.files.verification import look
+from envlock.packages.files.survey import survey
 states, faults = look(survey(environment(Path(sys.argv[2]))))
 assert not faults, faults
 """
@@ -44,9 +44,9 @@ WHOLE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.identity.environment import environment
-from envlock.identity.files.verification import verify_files
-from envlock.identity.files.survey import survey
+from envlock.packages.installation import environment
+from envlock.packages.files.verification import verify_files
+from envlock.packages.files.survey import survey
 python = Path(sys.argv[2])
 found = verify_files(survey(environment(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("python", type=Path)
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
-    wanted = [each for each in survey(environment(chosen.python)).wanted() if each.algorithms]
+    wanted = [each for each in survey(installation(chosen.python)).wanted() if each.algorithms]
     wanted.sort(key=expected_size, reverse=True)
     size = sum(map(expected_size, wanted))
     with tempfile.NamedTemporaryFile() as names:

@@ -20,9 +20,9 @@ import json, os, resource, statistics, sys, tempfile, time
 sys.path.insert(0, sys.argv[1])
 rounds, steps = int(sys.argv[2]), int(sys.argv[3])
 import numpy as np, tensorflow as tf
-from envlock.divergence.inside.datasets import Datasets
-from envlock.divergence.inside.places import Places
-from envlock.divergence.inside.runs import traced
+from envlock.guest.datasets import Datasets
+from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.runs import traced
 
 layers = tf.keras.layers
 numbers = np.random.RandomState(0)

@@ -20,11 +20,11 @@ PROGRAM = r"""
 import json, os, resource, sys, tempfile, time
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_INTEROP_THREADS="1")
 import numpy as np, tensorflow as tf
-from envlock.divergence.inside import callbacks, in_graph
-from envlock.divergence.inside.places import Places
-from envlock.divergence.inside.runs import header
-from envlock.divergence.inside.trace_writer import TraceWriter
-from envlock.divergence.inside.tracer import Tracer
+from envlock.guest.tracing import callbacks, in_graph
+from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.runs import header
+from envlock.guest.tracing.trace_writer import TraceWriter
+from envlock.guest.tracing.tracer import Tracer
 
 def model(jit):
     tf.keras.utils.set_random_seed(1)

@@ -22,7 +22,7 @@ _EXPORTS = {
     "assert_locked": "envlock.runtime.assertion",
     "capture": "envlock.api",
     "diff": "envlock.api",
-    "diverge": "envlock.divergence.here",
+    "diverge": "envlock.divergence.in_process",
     "lint_dataset": "envlock.determinism.dataset",
     "load": "envlock.api",
     "record": "envlock.runtime.recording",
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from envlock.api import load as load
     from envlock.api import verify as verify
     from envlock.determinism.dataset import lint_dataset as lint_dataset
-    from envlock.divergence.here import diverge as diverge
+    from envlock.divergence.in_process import diverge as diverge
     from envlock.lock.models import Lockfile as Lockfile
     from envlock.runtime.activation import Activation as Activation
     from envlock.runtime.activation import activate as activate

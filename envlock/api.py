@@ -67,10 +67,9 @@ def _bits(expected: Lockfile, actual: Lockfile, rules: Policy) -> tuple[list[Fin
         one = expected.numerics is not None or actual.numerics is not None
         return [], ["numerics: not compared, as one side has no canary"] if one else []
     from envlock.numerics.canary import compare as canaries
-    from envlock.numerics.canary import findings
 
     found = canaries.compare(expected.numerics, actual.numerics)
-    return findings.findings(found, rules), findings.notes(found)
+    return canaries.findings(found, rules), canaries.notes(found)
 
 
 def _document(source: Source) -> dict[str, Any]:

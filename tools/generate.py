@@ -29,7 +29,7 @@ from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
 from envlock.data import determinism
 from envlock.data.images import image_tables
-from envlock.lock import schema
+from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
@@ -201,7 +201,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
-        "envlock/data/lockfile.schema.json": schema.text(),
+        "envlock/data/lockfile.schema.json": models.text(),
         "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
         "docs/reference/lint.md": lint_page.page(),

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.containers.base import Chosen
     from envlock.containers.engines import Engine
-    from envlock.containers.engines.order import Say
+    from envlock.containers.engines.builder import Say
     from envlock.containers.plan import BuildPlan
 
 ENGINES = ("auto", "buildx", "docker")

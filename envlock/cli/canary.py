@@ -15,11 +15,11 @@ from envlock.cli.options import (
     LockArgument,
     PythonOption,
     QuietOption,
-    live,
     one_of,
     read_document,
 )
 from envlock.cli.output import color, emit, talk
+from envlock.lock.live import live
 from envlock.reports import FORMATS
 from envlock.reports.canary import lines
 from envlock.reports.json import dump as dump_json

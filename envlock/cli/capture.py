@@ -10,12 +10,13 @@ import typer
 
 from envlock.cli import config as settings
 from envlock.cli.hashing import carry_over, find, found
-from envlock.cli.options import PythonOption, QuietOption, live, target
+from envlock.cli.options import PythonOption, QuietOption, target
 from envlock.cli.output import emit, talk
 from envlock.lock.capture import capture as take
+from envlock.lock.capture import warnings
 from envlock.lock.document import dump
+from envlock.lock.live import live
 from envlock.lock.models import Lockfile
-from envlock.lock.soundness import warnings
 from envlock.lock.writer import write_atomically
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import LockfileError, UsageError

@@ -9,13 +9,13 @@ from typing import Any
 
 from envlock.cli.output import talk
 from envlock.cli.progress import Advance, bar
-from envlock.identity.environment import environment
-from envlock.identity.files.survey import survey
-from envlock.identity.files.verification import verify_files
+from envlock.determinism import loaded_cuda as asked
 from envlock.lock.document import identity_of
 from envlock.lock.identity import Identity
+from envlock.packages.files.survey import survey
+from envlock.packages.files.verification import verify_files
+from envlock.packages.installation import installation
 from envlock.runtime.capture import Snapshot
-from envlock.runtime.cuda import deep as asked
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding
@@ -42,7 +42,7 @@ def files(lock: Identity | None, python: Path | None, *, quiet: bool) -> list[Fi
         return bar(title, total, quiet=quiet, in_bytes=in_bytes)
 
     packages = {} if lock is None else lock.packages
-    return verify_files(survey(environment(python)), python or Path(sys.executable), packages, watch)
+    return verify_files(survey(installation(python)), python or Path(sys.executable), packages, watch)
 
 
 def contradictions(found: Snapshot, python: Path | None) -> list[Finding]:
@@ -50,5 +50,5 @@ def contradictions(found: Snapshot, python: Path | None) -> list[Finding]:
     cuda = found.facts.get("cuda")
     if not isinstance(cuda, dict):
         return []
-    answers = asked.ask_tensorflow(Host(), python=None if python is None else str(python))
+    answers = asked.ask_tensorflow(Host(), python=python)
     return [asked.unanswered(answers)] if isinstance(answers, Unavailable) else asked.contradictions(cuda, answers)

@@ -9,16 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from envlock.cli import config as settings
-from envlock.cli.options import FormatOption, PythonOption, QuietOption, live, one_of, read_document
+from envlock.cli.options import FormatOption, PythonOption, QuietOption, one_of, read_document
 from envlock.cli.output import color, emit, talk
+from envlock.lock.live import live
 from envlock.reports.json import dump
 from envlock.reports.text import paint
 from envlock.runtime.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.determinism.finding import Diagnosis
-    from envlock.determinism.patient import Patient
+    from envlock.determinism.doctor.environment import Environment
+    from envlock.determinism.doctor.finding import Diagnosis
     from envlock.determinism.proof import Shown
 
 PatientArgument = Annotated[
@@ -78,11 +79,11 @@ def _asked(
 ) -> tuple[Diagnosis, list[Shown]]:
     """Return the findings of the rules, or those of the proof with the states it is about."""
     if not prove:
-        from envlock.determinism.rules import diagnose
+        from envlock.determinism.doctor.rules import diagnose
 
         return diagnose(_patient(document, python)), []
     from envlock.determinism import proof
-    from envlock.determinism.finding import Diagnosis
+    from envlock.determinism.doctor.finding import Diagnosis
     from envlock.determinism.prove import observe
 
     talk("letting TensorFlow show its state", quiet=quiet)
@@ -92,15 +93,15 @@ def _asked(
     return Diagnosis(proof.missed(shown, proof.wanted(facts), seen["tensorflow"])), shown
 
 
-def _patient(document: dict[str, Any] | None, python: Path | None) -> Patient:
-    from envlock.determinism.examine import of_live, of_lock
+def _patient(document: dict[str, Any] | None, python: Path | None) -> Environment:
+    from envlock.determinism.doctor.examine import of_live, of_lock
 
     return of_lock(document) if document is not None else of_live(live(python), os.environ, python)
 
 
 def emit_all(diagnosis: Diagnosis, shown: list[Shown], *, format: str, fix_env: bool, quiet: bool) -> None:  # noqa: A002
     """Print what was asked for; of a sound environment nothing, but a word on stderr."""
-    from envlock.determinism.exports import exports
+    from envlock.determinism.doctor.values import exports
 
     if fix_env:
         text = "\n".join(exports(diagnosis))

@@ -12,11 +12,11 @@ import typer
 from envlock.cli import config as settings
 from envlock.cli.options import STDIN, LockArgument, QuietOption, RequireAllOption, accept, one_of, read_document
 from envlock.cli.output import emit, talk
-from envlock.identity.export import FORMATS, PYLOCK_NAME, Wheelhouse
-from envlock.identity.export import export as convert
-from envlock.identity.wheelhouse import wheels_in
 from envlock.lock.document import validate
 from envlock.lock.writer import write_atomically
+from envlock.packages.export import FORMATS, PYLOCK_NAME, Wheelhouse
+from envlock.packages.export import export as convert
+from envlock.packages.wheelhouse import wheels_in
 from envlock.runtime.errors import UsageError
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")

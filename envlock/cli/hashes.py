@@ -16,11 +16,11 @@ from envlock.cli.options import (
     OfflineOption,
     PythonOption,
     QuietOption,
-    live,
     read_document,
 )
 from envlock.cli.output import emit, talk
 from envlock.lock.document import dump, validate
+from envlock.lock.live import live
 from envlock.lock.writer import write_atomically
 
 

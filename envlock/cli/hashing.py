@@ -13,9 +13,9 @@ import typer
 
 from envlock.cli.output import talk
 from envlock.cli.progress import bar
-from envlock.identity import cache
 from envlock.lock.document import load
 from envlock.lock.models import Lockfile
+from envlock.packages import cache
 from envlock.reports import FORMATS
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import LockfileError
@@ -50,12 +50,11 @@ def find(
         UsageError: there is no such interpreter, or no such index.
     """
     # here and not above: what talks to an index takes a quarter of a second to import, and most commands need none
-    from envlock.identity.environment import environment
-    from envlock.identity.indexes.online import online
-    from envlock.identity.keep import everything_installed, with_identity
-    from envlock.identity.prove import prove
+    from envlock.packages.indexes.online import online
+    from envlock.packages.installation import installation
+    from envlock.packages.prove import everything_installed, prove, with_identity
 
-    place = environment(python)
+    place = installation(python)
     packages = everything_installed(lock, place)
     known = lock.identity.packages if lock.identity is not None else {}
     with _cache(keep) as folder, bar("packages", len(packages), quiet=quiet) as advance:
@@ -72,10 +71,10 @@ def carry_over(lock: Lockfile, path: Path, python: Path | None) -> Lockfile:
         earlier = None
     if earlier is None:
         return lock
-    from envlock.identity.environment import environment
-    from envlock.identity.keep import everything_installed, kept, with_identity
+    from envlock.packages.installation import installation
+    from envlock.packages.prove import everything_installed, kept, with_identity
 
-    return with_identity(lock, kept(earlier, everything_installed(lock, environment(python))))
+    return with_identity(lock, kept(earlier, everything_installed(lock, installation(python))))
 
 
 def found(lock: Lockfile) -> Iterator[str]:

@@ -13,11 +13,10 @@ from envlock.cli import config as settings
 from envlock.cli.options import FormatOption, QuietOption, one_of, read_document
 from envlock.cli.output import color, emit, talk
 from envlock.data.images import image_tables
-from envlock.images.choose import candidates
+from envlock.images.candidate import wanted
+from envlock.images.choose import Find, Pinned, candidates, look_up, pin
 from envlock.images.listing import everything, ranking
-from envlock.images.pin import Find, Pinned, look_up, pin
 from envlock.images.reference import Reference, parse_mirror, parse_platform
-from envlock.images.wanted import wanted
 from envlock.lock.document import validate
 from envlock.reports.images import render_everything, render_ranking
 from envlock.runtime.errors import UsageError

@@ -10,8 +10,7 @@ from envlock.cli.output import talk
 from envlock.lock.document import load, numerics_of
 from envlock.lock.models import Lockfile
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import Comparison, compare
-from envlock.numerics.canary.findings import findings, notes
+from envlock.numerics.canary.compare import Comparison, compare, findings, notes
 from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import FactError, LockfileError

@@ -12,10 +12,8 @@ import typer
 
 from envlock.cli.config import Config
 from envlock.cli.output import talk
-from envlock.lock.interpreter import snapshot_of
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
-from envlock.runtime.capture import Snapshot, snapshot
 from envlock.runtime.errors import UsageError
 
 STDIN = "-"
@@ -68,16 +66,6 @@ ReportOption = Annotated[
     str,
     typer.Option("--format", "-f", help="text for people; json, github, junit or sarif for programs."),
 ]
-
-
-def live(python: Path | None) -> Snapshot:
-    """Return the facts of this environment, or of the interpreter named.
-
-    Raises:
-        UsageError: that interpreter cannot be run.
-        FactError: it gave no facts.
-    """
-    return snapshot() if python is None else snapshot_of(python)
 
 
 def one_of(value: str, choices: list[str], what: str) -> str:

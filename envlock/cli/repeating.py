@@ -12,7 +12,7 @@ from pathlib import Path
 from envlock.cli.output import color, emit, talk
 from envlock.cli.progress import bar
 from envlock.lock.writer import write_atomically
-from envlock.numerics import comparison
+from envlock.numerics import results as comparison
 from envlock.numerics.matrices import matrices, size
 from envlock.numerics.repeat import Plan, repeat
 from envlock.numerics.results import Results, Run, read

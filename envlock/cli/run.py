@@ -20,13 +20,12 @@ from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.capture import snapshot
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
-from envlock.runtime.hash_seed import NAME as HASH_SEED
-from envlock.runtime.hash_seed import is_number
 from envlock.runtime.host import Host
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.report import clean
 from envlock.runtime.tables import table
-from envlock.runtime.variables import Variables, plan
+from envlock.runtime.variables import NAME as HASH_SEED
+from envlock.runtime.variables import Variables, is_number, plan
 from envlock.runtime.verify import judge
 
 

@@ -17,12 +17,11 @@ from envlock.cli import config as settings
 from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireAllOption, accept, read_document
 from envlock.cli.output import talk
 from envlock.cli.progress import bar
-from envlock.identity import cache
-from envlock.identity.parallel import Moved
-from envlock.identity.proven import LeftOut, Proven, proven
-from envlock.identity.wheelhouse import Had, Missing, strangers
-from envlock.identity.wheelhouse import vendor as fill
 from envlock.lock.document import validate
+from envlock.packages import cache
+from envlock.packages.proven import LeftOut, Proven, proven
+from envlock.packages.wheelhouse import Had, Missing, Moved, strangers
+from envlock.packages.wheelhouse import vendor as fill
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean
 
@@ -49,10 +48,7 @@ def vendor(
       envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
-    from envlock.identity.indexes.fetch import (
-        fetcher,  # here: what talks to an index takes a quarter of a second to import
-    )
-    from envlock.identity.indexes.online import online
+    from envlock.packages.indexes.online import fetcher, online
 
     name, document = read_document(lock, settings.load(Path.cwd()))
     known, left_out = proven(validate(document, name), name)

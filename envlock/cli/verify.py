@@ -15,11 +15,11 @@ from envlock.cli.options import (
     PythonOption,
     QuietOption,
     ReportOption,
-    live,
     one_of,
     read_document,
 )
 from envlock.cli.output import color, emit
+from envlock.lock.live import live
 from envlock.reports import FORMATS
 from envlock.runtime.report import Report
 from envlock.runtime.verify import judge

@@ -9,12 +9,10 @@ from typing import cast
 
 from envlock.containers.plan import Base, Route
 from envlock.data.images import image_tables
-from envlock.images.candidate import Candidate
-from envlock.images.choose import candidates
-from envlock.images.pin import Find, Pinned, base_image, look_up, pin
+from envlock.images.candidate import Candidate, Wanted, wanted
+from envlock.images.choose import Find, Pinned, base_image, candidates, look_up, pin
 from envlock.images.reference import Mirror, Reference, parse
-from envlock.images.wanted import Wanted, wanted
-from envlock.lock.base_image import BaseImage, PinnedImage
+from envlock.lock.image import BaseImage, PinnedImage
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.tables import table

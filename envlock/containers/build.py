@@ -13,7 +13,7 @@ from typing import Any
 
 from envlock.containers.base import Chosen
 from envlock.containers.engines import Built, Engine
-from envlock.containers.engines.order import Say
+from envlock.containers.engines.builder import Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify

@@ -123,7 +123,7 @@ def _members(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
     sources = [package / "__init__.py", *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
     for source in sources:
         yield f"{HOME}/envlock/{source.relative_to(package).as_posix()}", source.read_bytes()
-    for source in (package / "containers" / "inside").glob("*.py"):
+    for source in (package / "guest" / "image").glob("*.py"):
         yield f"{HOME}/{source.name}", source.read_bytes()
     yield f"{HOME}/requirements.lock", render.requirements(plan).encode("ascii")
     yield f"{HOME}/unset.json", (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii")

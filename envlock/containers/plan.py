@@ -10,8 +10,8 @@ from typing import Any, Literal
 from envlock import __version__
 from envlock.containers import recipe as recipes
 from envlock.containers.quoting import safe
-from envlock.data.containers import RouteDefaults, image_table
 from envlock.data.determinism import recipe_table
+from envlock.data.images import RouteDefaults, image_table
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors.environ import record

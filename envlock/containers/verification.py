@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.containers.engines import Finished
-from envlock.data.containers import image_table
+from envlock.data.images import image_table
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.policy import matches

@@ -1,6 +1,6 @@
 """The tables on determinism, as typed rows: sources of noise, variables and their values, recipes.
 
-For the authoring half. A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks them.
+A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks them.
 """
 
 from __future__ import annotations
@@ -301,3 +301,12 @@ def recipe_for(tensorflow: str) -> Recipe:
 def switch_of_nvidias(release: str) -> Settings:
     """Return the variables that switch determinism on in NVIDIA's images of a release, such as 25.02."""
     return next(each.set for each in recipe_table().nvidia if PackageVersion(release) >= PackageVersion(each.since))
+
+
+def cited(source: str, evidence: Mapping[str, str]) -> str:
+    """Return a source as it stands, or what its key of [evidence] stands for, with its details."""
+    for key, meaning in evidence.items():
+        if source == key or source.startswith((f"{key} ", f"{key}:")):
+            details = source[len(key) :].lstrip(": ").strip("()")
+            return f"{meaning} ({details})" if details else meaning
+    return source

@@ -1,4 +1,4 @@
-"""The tables about base images, as typed rows; read when first asked for, since only `images` and `build` need them."""
+"""The tables about base images and containers, as typed rows; only `images` and `build` read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from envlock.data import Minor, Row, Text, Version, read
+from envlock.data import Minor, Row, Sentence, Text, Version, read
 
 Release = Annotated[str, Field(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
@@ -201,3 +201,34 @@ def image_tables() -> Tables:
         python=PythonImagesTable.model_validate(read("python_images")),
         builds=BuildsTable.model_validate(read("tensorflow_builds")),
     )
+
+
+class HostFact(Row):
+    """Facts that belong to the machine a container runs on, not to its image."""
+
+    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
+    why: Sentence
+
+
+class RouteDefaults(Row):
+    """What is taken for an image's own settings where its config has not been read."""
+
+    entrypoint: tuple[Text, ...] = ()
+    command: tuple[Text, ...]
+    source: Text
+
+
+class ImageTable(Row):
+    """image.toml."""
+
+    evidence: dict[str, Text]
+    host: list[HostFact]
+    ngc: RouteDefaults
+    cuda: RouteDefaults
+    wheels: RouteDefaults
+
+
+@cache
+def image_table() -> ImageTable:
+    """Return which facts are the machine's, and what is taken for an image's own settings unseen."""
+    return ImageTable.model_validate(read("image"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.determinism.graphs import plain, serialized
 from envlock.determinism.pipeline import DatasetFinding, digest, findings, graph_of, texts
+from envlock.guest.datasets import plain, serialized
 from envlock.runtime.errors import UsageError
 
 

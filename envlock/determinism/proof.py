@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.data.determinism import holds, recipe_for
-from envlock.determinism.finding import Finding
-from envlock.determinism.proof_program import REPEATS
+from envlock.determinism.doctor.finding import Finding
+from envlock.guest.proof import REPEATS
 
 ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
 
@@ -33,7 +33,7 @@ class Shown:
 
 
 def states(seen: Mapping[str, Any]) -> list[Shown]:
-    """Return what the observations of `proof_program` say."""
+    """Return what the observations of `guest/proof.py` say."""
     return [read(seen) for read in _READERS]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envlock.data import divergence
-from envlock.data.determinism import Solution, Source, sources_table
-from envlock.determinism.sources import cited
+from envlock.data.determinism import Solution, Source, cited, sources_table
 
 HELPS = ("api", "env", "workaround", "patch", "lock", "default", "raises")
 """Kinds of solutions, the best one first; `none` is no help."""

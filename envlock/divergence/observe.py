@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from envlock.divergence.comparison import Comparison, compare
 from envlock.divergence.trace import Header, read
-from envlock.numerics import processes
+from envlock.guest import launch
 from envlock.numerics.target import Target
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import clean
 
-PROGRAM = "envlock.divergence.inside.trace_program"
+PROGRAM = "tracing.trace_program"
 TIMEOUT = 3600.0  # seconds, of one process
 LAST_WORDS = 2_000  # bytes
 Say = Callable[[str], None]
@@ -112,9 +112,8 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
     }
     environ = {**os.environ, **request.environ}
     with (folder / "output").open("ab") as output:
-        child = processes.start(
-            PROGRAM, asked, python=request.python, output=output, errors=subprocess.STDOUT, environ=environ
-        )
+        words = launch.module(PROGRAM, asked)
+        child = launch.start(words, request.python, output=output, errors=subprocess.STDOUT, environ=environ)
         try:
             code = child.wait(request.timeout)
         except subprocess.TimeoutExpired:
@@ -122,9 +121,9 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
                 f"{request.target} ran for more than {request.timeout:g} s", hint="ask for fewer steps: --steps 3"
             ) from None
         finally:
-            processes.end(child)
+            launch.end(child)
     if code != 0:
-        raise RunError(f"{request.target}: {processes.ending(code)}; its last words: {_last_words(folder)}")
+        raise RunError(f"{request.target}: the process {launch.ending(code)}; its last words: {_last_words(folder)}")
 
 
 def answers(folder: Path) -> dict[str, Any]:
@@ -156,8 +155,7 @@ def _judge(answers: Mapping[str, Any], request: Request) -> None:
 
 def _last_words(folder: Path) -> str:
     data = (folder / "output").read_bytes()[-LAST_WORDS:]
-    lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    return clean(lines[-1][:300]) if lines else "it said nothing"
+    return clean(launch.last_words(data.decode("utf-8", "replace")))
 
 
 def without_first(observed: Observed) -> Observed:

@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from envlock.divergence.inside.trace_writer import (
-    DEFINITIONS_LIMIT,
-    LINE_LIMIT,
-    TENSORS_LIMIT,
-    TEXT_LIMIT,
-    TRACE_VERSION,
-)
+from envlock.guest.tracing.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TENSORS_LIMIT, TEXT_LIMIT, TRACE_VERSION
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
 

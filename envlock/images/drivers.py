@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from envlock.data.images import CudaImagesTable, DriverFloor
-from envlock.images.candidate import Candidate
+from envlock.images.candidate import Candidate, Wanted
 from envlock.images.versions import Value, minor, numbers
-from envlock.images.wanted import Wanted
 
 
 def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from envlock.images.errors import RegistryError
+from envlock.images.manifest import RegistryError
 from envlock.images.reference import DOCKER_HUB
 from envlock.runtime.report import clean
 

@@ -1,16 +1,18 @@
-"""What a registry's documents say: indexes, manifests and configs, each held to its digest. Pure."""
+"""A registry's documents: indexes, manifests and configs, each held to its digest, and what a config says. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from envlock.images.errors import RegistryError
+from envlock.images.candidate import SUBJECTS, Candidate
 from envlock.images.reference import Reference
+from envlock.images.versions import Value
 from envlock.runtime import strict_json
+from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -160,3 +162,55 @@ def config(data: dict[str, Any]) -> ImageConfig:
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+VARIABLES = {
+    "TENSORFLOW_VERSION": "tensorflow",
+    "PYTHON_VERSION": "python",
+    "CUDA_VERSION": "cuda",
+    "CUDNN_VERSION": "cudnn",
+    "NV_CUDNN_VERSION": "cudnn",
+    "NCCL_VERSION": "nccl",
+}
+LABELS = {"com.nvidia.tensorflow.version": "tensorflow", "com.nvidia.cudnn.version": "cudnn"}
+OWN = {"ngc": {*SUBJECTS}, "cuda": {"cuda", "cudnn", "nccl"}, "wheels": {"python"}}
+"""What the image of a route has to tell; the rest is installed from wheels, or taken from elsewhere."""
+
+_VERSION = re.compile(r"(\d+(?:\.\d+){1,3})(?:[-+].*)?", re.ASCII)
+_PARTS = {"cuda": 3}
+"""CUDA's fourth number is that of a build."""
+
+
+def told(config: ImageConfig) -> dict[str, str]:
+    """Return the versions that an image's variables and labels tell; the variables win."""
+    found: dict[str, str] = {}
+    for names, values in ((VARIABLES, config.environ), (LABELS, config.labels)):
+        for name, subject in names.items():
+            match = _VERSION.fullmatch(values.get(name, ""))
+            if match is not None:
+                found.setdefault(subject, ".".join(match[1].split(".")[: _PARTS.get(subject)]))
+    return found
+
+
+def informed(candidate: Candidate, config: ImageConfig) -> Candidate:
+    """Return the candidate with what its image tells in place of what the tables say."""
+    facts = {name: version for name, version in told(config).items() if name in OWN[candidate.route]}
+    if not facts:
+        return candidate
+    listed = ", ".join(f"{SUBJECTS[name]} {facts[name]}" for name in SUBJECTS if name in facts)
+    holds = {**candidate.holds, **{name: Value(version) for name, version in facts.items()}}
+    return replace(candidate, holds=holds, notes=(*candidate.notes, f"The image itself says: {listed}."))
+
+
+class RegistryError(OutsideError):
+    """A registry was not reached, refused, or has something else than was asked for.
+
+    Attributes:
+        ours: somebody else may get further, such as a container engine with logins and certificates of its own.
+        gone: it does not have this image, or not any more.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, ours: bool = False, gone: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.ours = ours
+        self.gone = gone

@@ -5,19 +5,18 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from urllib.parse import quote, urlencode, urlsplit
 
 from envlock.images import manifest
-from envlock.images.challenge import Challenge, challenges
-from envlock.images.errors import RegistryError
 from envlock.images.logins import Login, login
-from envlock.images.manifest import Found
+from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 from envlock.web.client import Answer, Client, Limits
-from envlock.web.faults import WebError, refused
+from envlock.web.errors import WebError, refused
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
@@ -185,3 +184,35 @@ def _speaks_plainly(host: str) -> bool:
 
 def _basic(known: Login) -> str:
     return "Basic " + base64.b64encode(":".join(known).encode()).decode("ascii")
+
+
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_NEXT = re.compile(
+    rf"[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<plain>{_WORD}))|(?P<scheme>{_WORD}))"
+)
+LONGEST = 8192
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """One way in; `scheme` and the names of `values` are in lower case."""
+
+    scheme: str
+    values: dict[str, str]
+
+
+def challenges(header: str) -> list[Challenge]:
+    """Return the ways in that a header offers, up to where it cannot be read."""
+    found: list[Challenge] = []
+    place = 0
+    while len(header) <= LONGEST and (match := _NEXT.match(header, place)) is not None:
+        place = match.end()
+        if match["scheme"] is not None:
+            found.append(Challenge(match["scheme"].lower(), {}))
+        elif not found:
+            break
+        else:
+            quoted = match["quoted"]
+            value = match["plain"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+            found[-1].values.setdefault(match["name"].lower(), value)
+    return found

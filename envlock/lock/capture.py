@@ -1,4 +1,4 @@
-"""The live environment as a `Lockfile`."""
+"""The live environment as a `Lockfile`, and what in it deserves a warning."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from envlock import __version__
 from envlock.lock.document import validate
 from envlock.lock.models import SCHEMA_URL, Lockfile
 from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.compare import STEADY
+from envlock.runtime.cuda.gpu_code import judge
+from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.lockfile import LOCK_VERSION
 from envlock.runtime.policy import DEFAULT
 
@@ -30,3 +33,46 @@ def capture(
         "policy": {"name": policy, "overrides": dict(overrides or {})},
     }
     return validate(document, "to be written")
+
+
+def warnings(lock: Lockfile) -> list[str]:
+    """Return what keeps the lock from ever verifying, what ails the binding, and each GPU without machine code."""
+    return _untold(lock) + _binding(lock) + _without_code(lock)
+
+
+def _untold(lock: Lockfile) -> list[str]:
+    paths: dict[str, list[str]] = {}
+    for path, entry in lock.unavailable.items():
+        if entry.code not in STEADY:
+            paths.setdefault(entry.reason, []).append(path)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} could not be told: {reason}; "
+        "`envlock verify` cannot say yes until it can, or the policy ignores it"
+        for reason, names in paths.items()
+    ]
+
+
+def _binding(lock: Lockfile) -> list[str]:
+    binding = lock.facts.gpu.binding if lock.facts.gpu is not None else None
+    if binding is None or binding.problem is None:
+        return []
+    return [of_binding(binding.problem, binding.version).reason]
+
+
+def _without_code(lock: Lockfile) -> list[str]:
+    tensorflow, gpu = lock.facts.tensorflow, lock.facts.gpu
+    if tensorflow is None or gpu is None or not tensorflow.cuda_build:
+        return []
+    found = []
+    for index, device in (gpu.devices or {}).items():
+        if device.compute_capability is None:
+            continue
+        verdict = judge(
+            tensorflow.compute_capabilities or [],
+            device.compute_capability,
+            toolkit=tensorflow.built_with_cuda,
+            driver_cuda=gpu.cuda_driver_version,
+        )
+        if verdict.kind != "native":
+            found.append(f"GPU {index} ({device.name}): {verdict.sentence}")
+    return found

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from envlock.lock.texts import (
+from envlock.lock.fields import (
     Count,
     DeviceIndex,
     Hex,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from envlock.lock.texts import Count, PackageName, Sha256, Strict, Text, Version
+from envlock.lock.fields import Count, PackageName, Sha256, Strict, Text, Version
 
 WheelName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$")]
 WebUrl = Annotated[
@@ -30,7 +30,7 @@ class WheelFile(Strict):
 class PackageIdentity(Strict):
     """What is known of the file that a distribution was installed from.
 
-    `content` is the digest of the list of its files and their hashes (envlock/identity/record.py), null where it has
+    `content` is the digest of the list of its files and their hashes (envlock/packages/record.py), null where it has
     no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
     and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). Where there is no
     wheel, `reason` says why.

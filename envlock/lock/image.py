@@ -1,13 +1,12 @@
-"""The model of `image`: what `envlock build` made of the lock, so that a rebuild can be held against it."""
+"""The models of `base_image` and `image`: what an image is built on, pinned, and what was built."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from envlock.lock.base_image import ImageDigest
-from envlock.lock.texts import Count, Sha256, Strict, Text, VariableName, Version
+from envlock.lock.fields import Count, Sha256, Strict, Text, VariableName, Version
 
 Word = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_.,:=+/@%-]+$")]
 
@@ -37,3 +36,48 @@ class Image(Strict):
     epoch: Count
     engine: Literal["buildx", "docker"]
     engine_version: Version
+
+
+ImageName = Annotated[
+    str,
+    Field(
+        max_length=255,
+        pattern=r"^([a-zA-Z0-9]+([.-]+[a-zA-Z0-9]+)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?"
+        r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+$",
+    ),
+]
+ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class PinnedImage(Strict):
+    """An image of a registry, by its full name, as nvcr.io/nvidia/tensorflow.
+
+    `digest` is what the tag pointed at: an index, where the image is there for several platforms. `manifest` is that
+    of the one platform, null where it was not told. `tag` is for people, and null where a digest was named; tags move.
+    """
+
+    name: ImageName
+    tag: ImageTag | None
+    digest: ImageDigest
+    manifest: ImageDigest | None
+
+
+class BaseImage(PinnedImage):
+    """What the image starts from, and why.
+
+    `route` says where TensorFlow comes from. `python` is the image that Python is taken from, for a base that has
+    none.
+    """
+
+    platform: Literal["linux/amd64", "linux/arm64"]
+    route: Literal["ngc", "cuda", "wheels"]
+    reason: Reason
+    python: PinnedImage | None = None
+
+    @model_validator(mode="after")
+    def _python_where_there_is_none(self) -> BaseImage:
+        if self.python is not None and self.route != "cuda":
+            raise ValueError("only a base of the route cuda has its Python from another image")
+        return self

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from envlock.lock.base_image import BaseImage
 from envlock.lock.facts import Facts
+from envlock.lock.fields import FactPath, PathPattern, Strict, Text, Word
 from envlock.lock.identity import Identity
-from envlock.lock.image import Image
+from envlock.lock.image import BaseImage, Image
 from envlock.lock.numerics import Numerics
-from envlock.lock.texts import FactPath, PathPattern, Strict, Text, Word
 
 SCHEMA_URL = "https://raw.githubusercontent.com/tf-envlock/envlock/main/envlock/data/lockfile.schema.json"
 
@@ -49,3 +49,10 @@ class Lockfile(Strict):
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts stay absent, null ones stay null."""
         return {"$schema": self.schema_url, **self.model_dump(mode="json", exclude_unset=True, by_alias=True)}
+
+
+def text() -> str:
+    """Return the schema as it is published."""
+    schema = Lockfile.model_json_schema(by_alias=True)
+    published = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_URL, **schema}
+    return json.dumps(published, indent=2, sort_keys=True) + "\n"

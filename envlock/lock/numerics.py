@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from envlock.lock.texts import Count, Sha256, Strict, Version, Word
+from envlock.lock.fields import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it

@@ -13,12 +13,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from envlock.numerics import processes
-from envlock.numerics.comparison import Quantity
-from envlock.numerics.results import Value
+from envlock.guest import launch
+from envlock.numerics.results import Quantity, Value
 from envlock.runtime.errors import FactError, UsageError
 
-PROGRAM = "envlock.numerics.child.distances_program"
+PROGRAM = "training.distances_program"
 PARTS = 64_000_000
 """Bytes of all arrays together that are read at once; the program needs about twice as much."""
 
@@ -94,16 +93,16 @@ def _jobs(values: tuple[Value | None, ...]) -> list[Job]:
 
 def _answers(asked: dict[str, Any], python: Path | None, advance: Callable[[int], None]) -> list[dict[str, Any]]:
     with tempfile.TemporaryFile() as errors:
-        child = processes.start(PROGRAM, asked, python=python, output=subprocess.PIPE, errors=errors)
+        child = launch.start(launch.module(PROGRAM, asked), python, output=subprocess.PIPE, errors=errors)
         try:
             answers = list(_lines(child, advance))
             code = child.wait()
         finally:
-            processes.end(child)
+            launch.end(child)
         if code or len(answers) != len(asked["jobs"]):
             errors.seek(0)
-            last = errors.read().decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
-            raise FactError(f"the distances could not be computed: {last or processes.ending(code)}")
+            words = launch.last_words(errors.read().decode("utf-8", "replace"))
+            raise FactError(f"the distances could not be computed: the process {launch.ending(code)}: {words}")
     return answers
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from envlock import __version__
-from envlock.numerics import processes
-from envlock.numerics.child.store import LOG
+from envlock.guest import launch
+from envlock.guest.training.store import LOG
 from envlock.numerics.results import FORMAT, Results, read
 from envlock.numerics.target import Target
 from envlock.runtime.errors import UsageError
 
-PROGRAM = "envlock.numerics.child.repeat_program"
+PROGRAM = "training.repeat_program"
 OUTPUT = "output.txt"
 LOOK = 0.1  # seconds between two looks at how far the runs are
 
@@ -92,13 +92,12 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))  # later it has no effect
     with folder.with_name(OUTPUT).open("ab") as log:
         output = sys.stderr.fileno() if plan.shown and sys.stderr is not None else log
-        child = processes.start(
-            PROGRAM, asked, python=plan.python, output=output, errors=subprocess.STDOUT, environ=environ
-        )
+        words = launch.module(PROGRAM, asked)
+        child = launch.start(words, plan.python, output=output, errors=subprocess.STDOUT, environ=environ)
         try:
             ends = _watch(child, folder, advance)
         finally:
-            processes.end(child)
+            launch.end(child)
     if any("unusable" in line for line in ends):
         return False
     _bury(child.returncode, [number for number in numbers if number not in {line["run"] for line in ends}], folder)
@@ -129,19 +128,17 @@ def _bury(code: int | None, missing: list[int], folder: Path) -> None:
     """Write down the run in which the process died, if it did."""
     if code == 0 or not missing:
         return
-    words = _last_words(folder.with_name(OUTPUT))
-    message = processes.ending(code or 0) + (f"; its last words: {words}" if words else "")
+    words = launch.last_words(_tail(folder.with_name(OUTPUT)))
+    message = f"the process {launch.ending(code or 0)}; its last words: {words}"
     _append(folder, {"run": missing[0], "end": "failed", "message": message})
 
 
-def _last_words(output: Path) -> str:
-    """Return the line of what the script said that tells most about its end."""
+def _tail(output: Path) -> str:
+    """Return the end of what the script said."""
     size = output.stat().st_size
     with output.open("rb") as file:
         file.seek(max(0, size - 20_000))
-        lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("F0") or "Error" in line or "Check failed" in line]
-    return (telling or lines or [""])[-1][:300]
+        return file.read().decode("utf-8", "replace")
 
 
 def _append(folder: Path, line: dict[str, object]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.numerics import comparison
-from envlock.numerics.comparison import Quantity
+from envlock.numerics import results
 from envlock.numerics.matrices import MEASURES, Matrix
-from envlock.numerics.results import Run
+from envlock.numerics.results import Quantity, Run
 from envlock.runtime.report import REPORT_VERSION, clean
 
 COLUMNS = 10
@@ -80,7 +79,7 @@ class Story:
                     yield from _matrix(found[id(quantity)], [run.label for run in self.runs])
 
     def _verdict(self) -> Iterator[Line]:
-        number = len(comparison.steps(self.runs))
+        number = len(results.steps(self.runs))
         if self.alone:
             yield "plain", "1 run, and nothing yet to compare it with"
         elif len(self.runs) < 2:
@@ -89,7 +88,7 @@ class Story:
             where = "1 step" if number == 1 else f"all {number} steps"
             yield "plain", f"the same bits in {_count(len(self.runs), 'run')}, at {where}"
         else:
-            groups = comparison.groups(self.runs)
+            groups = results.groups(self.runs)
             yield "title", f"not the same: {_count(len(self.runs), 'run')} gave {len(groups)} different results"
             names = [clean(name) for name in self.first.differing]
             some = f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
@@ -108,12 +107,12 @@ class Story:
             "environments": self.environments,
             "runs": [_run(run) for run in (*self.runs, *self.failed)],
             "not_made": self.wanted - len(self.runs) - len(self.failed),
-            "steps": comparison.steps(self.runs),
+            "steps": results.steps(self.runs),
             "first": None if self.first is None else {"step": self.first.step, "quantity": self.first.name},
-            "groups": comparison.groups(self.runs),
+            "groups": results.groups(self.runs),
             "differing": [
                 {"step": each.step, "quantity": each.name, "members": each.differing, "results": each.distinct}
-                for each in comparison.differing(self.runs)
+                for each in results.differing(self.runs)
             ],
             "equal": [{"step": each.step, "quantity": each.name} for each in self.shown if each.distinct == 1],
             "matrices": [_matrix_json(matrix, [run.label for run in self.runs]) for matrix in self.matrices],

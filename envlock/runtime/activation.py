@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime import additions, calls, threads, variables
+from envlock.runtime import calls, own_variables, variables
 from envlock.runtime.assertion import locate, mode_of_process, say
 from envlock.runtime.capture import snapshot
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.hash_seed import is_fixed
 from envlock.runtime.host import Host
-from envlock.runtime.lateness import where_to_move
+from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
+from envlock.runtime.variables import is_fixed
 from envlock.runtime.verify import judge
 
 TYPE_CHECKING = False
@@ -171,9 +171,9 @@ def _lateness(host: Host, wanted: Variables) -> List[str]:
     problems = [
         f"{name} must be {'unset' if value is None else value} before it is imported ({why})"
         for name, value, why in wanted.changes
-        if name not in additions.THREADS
+        if name not in own_variables.THREADS
     ]
-    if not _done and threads.initialised(calls.tensorflow()):
+    if not _done and calls.initialised(calls.tensorflow()):
         problems.append("it has begun to work, so that its threads and what it has computed stay as they are")
     return problems
 
@@ -210,17 +210,17 @@ def _set(host: Host, wanted: Variables) -> List[str]:
         else:
             os.environ[name] = value
         if not imported:
-            additions.settled[name] = value
-    os.environ.pop(additions.ADDED, None)
-    if additions.ADDED in wanted.environ:
-        os.environ[additions.ADDED] = wanted.environ[additions.ADDED]
-    told = [change for change in wanted.changes if change[0] not in additions.THREADS]
+            own_variables.settled[name] = value
+    os.environ.pop(own_variables.ADDED, None)
+    if own_variables.ADDED in wanted.environ:
+        os.environ[own_variables.ADDED] = wanted.environ[own_variables.ADDED]
+    told = [change for change in wanted.changes if change[0] not in own_variables.THREADS]
     return [f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}" for name, value, why in told]
 
 
 def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]:
     """Import TensorFlow and fix its threads to the counts of the variables; return the steps."""
-    numbers = {name: wanted.environ.get(name, "") for name in additions.THREADS}
+    numbers = {name: wanted.environ.get(name, "") for name in own_variables.THREADS}
     counts = {name: int(number) for name, number in numbers.items() if number.isascii() and number.isdigit()}
     try:
         tf = calls.tensorflow()
@@ -228,13 +228,13 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
         told = f"{type(error).__name__}: {_first_line(error)}"
         raise FactError(f"TensorFlow cannot be imported: {told}", hint="`envlock doctor` may tell why") from error
     try:
-        threads.fix(tf, counts)
+        calls.fix_threads(tf, counts)
     except RuntimeError as error:
         problem = f"it keeps its threads: {error}"
         _refuse([problem], mode)
         warnings.append(f"it is too late: {problem}")
         return []
-    return [f"fixed {threads.SAID[name]} threads to {count}" for name, count in counts.items()]
+    return [f"fixed {calls.SAID[name]} threads to {count}" for name, count in counts.items()]
 
 
 def _call(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[str]:

@@ -1,8 +1,4 @@
-"""Call what a table names: `tf.config.experimental.enable_op_determinism()`, `random.seed({seed})`.
-
-This is the one place of the runtime half that imports TensorFlow and NumPy, by name and only when `activate()` asks for
-it: their own functions are the only way to switch determinism on and to seed them.
-"""
+"""Act on TensorFlow as a recipe says: the calls of a table, and the size of its thread pools."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List
+    from typing import Any, Dict, List
 
 _MODULES = {"tf": "tensorflow"}
 
@@ -56,3 +52,39 @@ def _find(words: List[str]) -> Any:
             import_module(".".join(words[: number + 1]))  # a submodule that nobody has imported yet
         found = getattr(found, word)
     return found
+
+
+SAID = {"TF_NUM_INTRAOP_THREADS": "intra-op", "TF_NUM_INTEROP_THREADS": "inter-op"}
+
+
+def initialised(tf: Any) -> bool:
+    """Return whether TensorFlow has begun to work: from then on it refuses another number of threads.
+
+    That refusal is the only public sign. A TensorFlow without these functions (1.x) begins with its first session, and
+    cannot be asked.
+    """
+    threading = _threading(tf)
+    if threading is None:
+        return False
+    before = threading.get_intra_op_parallelism_threads()
+    try:
+        threading.set_intra_op_parallelism_threads(before + 1)
+    except RuntimeError:
+        return True
+    threading.set_intra_op_parallelism_threads(before)
+    return False
+
+
+def fix_threads(tf: Any, counts: Dict[str, int]) -> None:
+    """Fix the size of the pools, by variable as `own_variables.THREADS` names them.
+
+    Raises:
+        RuntimeError: TensorFlow has begun to work, with another number.
+    """
+    threading = _threading(tf)
+    for name, count in counts.items() if threading is not None else ():
+        getattr(threading, f"set_{SAID[name].replace('-', '_')}_parallelism_threads")(count)
+
+
+def _threading(tf: Any) -> Any:
+    return getattr(getattr(tf, "config", None), "threading", None)

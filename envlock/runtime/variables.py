@@ -1,14 +1,18 @@
-"""Which variables to set and unset: as the lock has them, then what a recipe and the lock's threads add. Pure."""
+"""Which variables to set and unset: as the lock has them, then what a recipe, threads and the hash seed add. Pure."""
 
 from __future__ import annotations
 
-from envlock.runtime.additions import ADDED, THREADS, added, listed
+import sys
+
 from envlock.runtime.collectors.environ import record
+from envlock.runtime.own_variables import ADDED, THREADS, added, listed
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
+
+    from envlock.runtime.host import Host
 
 AS_LOCKED = "as the lock has it"
 COUNTED = "the lock's thread count"
@@ -106,3 +110,18 @@ def locked_environ(environ: Mapping[str, str], locked: Any, leave: Collection[st
         elif name in locked and isinstance(value, str) and "sha256:" not in value and record(value, row) == value:
             after[name] = value
     return after
+
+
+NAME = "PYTHONHASHSEED"
+
+
+def is_fixed(host: Host) -> bool:
+    """Return whether this process was started with a fixed hash seed; what was set in it since does not count."""
+    if not sys.flags.hash_randomization:
+        return True
+    return not sys.flags.ignore_environment and is_number(host.start_environ().get(NAME, ""))
+
+
+def is_number(value: str) -> bool:
+    """Return whether a value fixes the hash seed: `random` and nothing do not."""
+    return value.isascii() and value.isdigit()

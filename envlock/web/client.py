@@ -26,9 +26,9 @@ from urllib3.util.ssl_ import create_urllib3_context
 from envlock import __version__
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
-from envlock.web import faults
-from envlock.web.faults import WebError, shown
-from envlock.web.patience import CURRENT, POOLS, Patience
+from envlock.web import errors
+from envlock.web.deadline import CURRENT, POOLS, Patience
+from envlock.web.errors import WebError, shown
 
 Credentials = Callable[[str], "tuple[str, str] | None"]
 """Takes a URL, returns user and password for it."""
@@ -117,7 +117,7 @@ class Client:
         self._last_resort = last_resort or _nobody
         self._ca = ca or next(filter(None, map(os.environ.get, CA_VARIABLES)), None)
         if self._ca is not None and not Path(self._ca).exists():
-            raise UsageError(f"the certificates to trust are not at {clean(self._ca)}", hint=faults.TRUST)
+            raise UsageError(f"the certificates to trust are not at {clean(self._ca)}", hint=errors.TRUST)
         self._session = _Session()
         self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -149,7 +149,7 @@ class Client:
             if asked["Accept-Encoding"] == "gzip" and packed in ("gzip", "x-gzip"):
                 chunks = _unpacked(chunks, limit, _url(response))
             elif asked["Accept-Encoding"] == "gzip" and packed != "identity":
-                raise faults.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not asked for")
+                raise errors.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not asked for")
             return Answer(response.status_code, _url(response), response.headers, b"".join(chunks))
 
         return self._attempts(url, asked, whole)
@@ -194,9 +194,9 @@ class Client:
     ) -> T:
         response = self._follow(url, headers, patience)
         try:
-            if response.status_code in faults.AGAIN:
-                wait = faults.pause(response.headers.get("Retry-After"), time.time())
-                raise faults.refused(_url(response), response.status_code, wait)
+            if response.status_code in errors.AGAIN:
+                wait = errors.pause(response.headers.get("Retry-After"), time.time())
+                raise errors.refused(_url(response), response.status_code, wait)
             return read(response, patience)
         except BaseException:
             response.close()
@@ -229,7 +229,7 @@ class Client:
             response.close()
             url = _target(url, target)
         raise WebError(
-            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects", hint=faults.ADDRESS
+            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects", hint=errors.ADDRESS
         )
 
     def _send(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
@@ -245,8 +245,8 @@ class Client:
                 timeout=(min(self._limits.connect, left), left),
                 verify=self._ca or True,
             )
-        except faults.BROKEN as error:
-            raise faults.failure(url, error, patience.verdict) from None
+        except errors.BROKEN as error:
+            raise errors.failure(url, error, patience.verdict) from None
         finally:
             CURRENT.reset(token)
 
@@ -284,7 +284,7 @@ class _Adapter(HTTPAdapter):
 
 def refusal(answer: Answer | Stream) -> WebError:
     """Return the error for an answer whose status is not the one that was needed."""
-    return faults.refused(answer.url, answer.status)
+    return errors.refused(answer.url, answer.status)
 
 
 def _nobody(url: str) -> None:
@@ -301,19 +301,19 @@ def _chunks(response: requests.Response, patience: Patience, limit: int) -> Iter
     length = response.headers.get("Content-Length", "")
     wanted = int(length) if length.isdecimal() and "Transfer-Encoding" not in response.headers else None
     if wanted is not None and wanted > limit:
-        raise faults.too_large(url, limit)
+        raise errors.too_large(url, limit)
     received = 0
     try:
         for chunk in response.raw.stream(CHUNK, decode_content=False):
             received += len(chunk)
             if received > limit:
-                raise faults.too_large(url, limit)
+                raise errors.too_large(url, limit)
             yield chunk
-    except faults.BROKEN as error:
+    except errors.BROKEN as error:
         response.close()
-        raise faults.failure(url, error, patience.verdict, received, wanted) from None
+        raise errors.failure(url, error, patience.verdict, received, wanted) from None
     if wanted is not None and received != wanted:
-        raise faults.broken_off(url, received, wanted)
+        raise errors.broken_off(url, received, wanted)
 
 
 def _unpacked(chunks: Iterator[bytes], limit: int, url: str) -> Iterator[bytes]:
@@ -324,12 +324,12 @@ def _unpacked(chunks: Iterator[bytes], limit: int, url: str) -> Iterator[bytes]:
             part = packer.decompress(chunk, limit + 1 - size)
             size += len(part)
             if size > limit:
-                raise faults.too_large(url, limit)
+                raise errors.too_large(url, limit)
             yield part
     except zlib.error:
-        raise faults.garbled(url, "its gzip data are damaged") from None
+        raise errors.garbled(url, "its gzip data are damaged") from None
     if not packer.eof:
-        raise faults.garbled(url, "its gzip data break off")
+        raise errors.garbled(url, "its gzip data break off")
 
 
 def _url(response: requests.Response) -> str:
@@ -347,14 +347,14 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
         parts = urlsplit(url)
         _origin(url)  # a port that is no number
     except ValueError:
-        raise faults.no_address(url) from None
+        raise errors.no_address(url) from None
     if (
         parts.scheme not in ("http", "https")
         or not parts.hostname
         or not parts.netloc.isprintable()
         or " " in parts.netloc
     ):
-        raise faults.no_address(url)
+        raise errors.no_address(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=host, fragment="")), (
         unquote(parts.username or ""),
@@ -373,7 +373,7 @@ def _target(url: str, location: str) -> str:
     except (ValueError, WebError):
         raise WebError(
             f"{shown(url)} redirects to something that is no web address",
-            hint=faults.ADDRESS,
+            hint=errors.ADDRESS,
         ) from None
     if url.startswith("https:") and not target.startswith("https:"):
         raise WebError(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.identity.identified import doubt, lock_document, proof, wheel
 from tests.locks import document, encode
+from tests.packages.identified import doubt, lock_document, proof, wheel
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
-from tests.identity.server import IndexServer, index_server
-from tests.identity.wheels import make_wheel
+from tests.packages.server import IndexServer, index_server
+from tests.packages.wheels import make_wheel
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
-from tests.identity.file_server import breaking, files, part
-from tests.identity.identified import doubt, lock_document, proof, wheel
 from tests.locks import encode
+from tests.packages.file_server import breaking, files, part
+from tests.packages.identified import doubt, lock_document, proof, wheel
 from tests.web.hostile import Hostile, Request, always, answer
 
 SIZE = 400_000

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.identity.installed import Prefix
 from tests.locks import document
+from tests.packages.installed import Prefix
 
 
 @pytest.fixture

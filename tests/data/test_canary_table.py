@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from envlock.data.canary import Cause, canary_table
 
-BATTERY = Path(__file__).resolve().parents[2] / "envlock" / "numerics" / "canary" / "battery.py"
+BATTERY = Path(__file__).resolve().parents[2] / "envlock" / "guest" / "battery.py"
 TABLE = canary_table()
 GROUPS = {"numpy", "cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16"}
 

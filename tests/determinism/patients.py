@@ -7,13 +7,13 @@ from typing import Any
 from envlock.data import determinism, variables
 from envlock.data.compatibility import compatibility_table
 from envlock.data.images import image_tables
-from envlock.determinism.patient import Patient
+from envlock.determinism.doctor.environment import Environment
 from tests.trees import put
 
 LINES = ["1.15", "2.0", "2.1", "2.4", "2.5", "2.7", "2.8", "2.12", "2.15", "2.16", "2.18", "2.20", "2.21"]
 
 
-def clean(line: str = "2.21", *, gpu: bool = False) -> Patient:
+def clean(line: str = "2.21", *, gpu: bool = False) -> Environment:
     """Return an environment with a TensorFlow of that line in which nothing is wrong."""
     facts: dict[str, Any] = {
         "python": {"version": f"{_python(line)}.7"},
@@ -36,7 +36,7 @@ def clean(line: str = "2.21", *, gpu: bool = False) -> Patient:
     names = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
     values: dict[str, str | None] = dict.fromkeys(names)
     values.update(PYTHONHASHSEED="0", **determinism.recipe_for(f"{line}.0").set)
-    return Patient(facts, {}, values, others=["HOME", "PATH", "LANG", "TF_GPU_THREAD_COUNT", "NCCL_MAX_NCHANNELS"])
+    return Environment(facts, {}, values, others=["HOME", "PATH", "LANG", "TF_GPU_THREAD_COUNT", "NCCL_MAX_NCHANNELS"])
 
 
 def with_gpu(facts: dict[str, Any]) -> dict[str, Any]:
@@ -68,12 +68,12 @@ def with_gpu(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "tensorflow": tensorflow, "cuda": cuda, "gpu": gpu, "packages": packages}
 
 
-def changed(patient: Patient, *facts: tuple[str, Any], **changes: Any) -> Patient:
+def changed(patient: Environment, *facts: tuple[str, Any], **changes: Any) -> Environment:
     """Return a patient with facts put at their paths, and variables or other attributes changed."""
     tree = dict(patient.facts)
     for path, value in facts:
         tree = put(tree, path, value)
-    fields = {name: changes.pop(name) for name in list(changes) if name in Patient.__dataclass_fields__}
+    fields = {name: changes.pop(name) for name in list(changes) if name in Environment.__dataclass_fields__}
     values = {**patient.variables, **changes}
     kept = {
         "unavailable": patient.unavailable,
@@ -81,7 +81,7 @@ def changed(patient: Patient, *facts: tuple[str, Any], **changes: Any) -> Patien
         "strange_flags": patient.strange_flags,
         "missing_flag_file": patient.missing_flag_file,
     }
-    return Patient(tree, variables=values, **{**kept, **fields})
+    return Environment(tree, variables=values, **{**kept, **fields})
 
 
 def _is(row: Any, line: str) -> bool:

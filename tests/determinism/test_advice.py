@@ -9,8 +9,8 @@ from packaging.specifiers import SpecifierSet
 
 from envlock.data.determinism import sources_table
 from envlock.data.lint import dataset_rules, lint_rules
+from envlock.determinism.doctor.rules import RULES, diagnose
 from envlock.determinism.lint.linter import Settings, lint
-from envlock.determinism.rules import RULES, diagnose
 from tests.determinism.advice import Claim, claims, texts
 from tests.determinism.patients import changed, clean
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.determinism.examine import LEAST, missing_flags, of_live, of_lock
-from envlock.determinism.rules import diagnose
+from envlock.determinism.doctor.examine import LEAST, missing_flags, of_live, of_lock
+from envlock.determinism.doctor.rules import diagnose
 from envlock.runtime.capture import snapshot
 from tests.machines import BUILD_INFO_CPU_2_21, complete, distribution, machine, write
 

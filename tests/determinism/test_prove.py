@@ -40,7 +40,7 @@ def test_one_that_aborts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(FactError) as caught:
         observe(None, None)
     assert caught.value.message == (
-        "TensorFlow was ended by signal 6 before it could show its state: Check failed: Failed to parse the env-var"
+        "TensorFlow was ended by SIGABRT before it could show its state: Check failed: Failed to parse the env-var"
     )
     assert caught.value.hint == "`envlock doctor` without --prove tells which variable or flag it is"
 
@@ -80,7 +80,7 @@ def test_lines_run_before_and_what_they_print_is_not_the_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake(tmp_path, "__version__ = '9.9'", monkeypatch)
-    lines = "import tensorflow\ntensorflow.__version__ = '8.8'\nprint('envlock-proof:{}')"
+    lines = "import tensorflow\ntensorflow.__version__ = '8.8'\nprint('envlock-answer:{}')"
     assert observe(None, lines)["tensorflow"] == "8.8"
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
-from envlock.determinism.exports import exports
-from envlock.determinism.finding import Diagnosis, Finding
-from envlock.determinism.patient import Patient
-from envlock.determinism.rules import RULES, diagnose
+from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.finding import Diagnosis, Finding
+from envlock.determinism.doctor.rules import RULES, diagnose
+from envlock.determinism.doctor.values import exports
 from tests.determinism.patients import LINES, changed, clean
 from tests.trees import quick
 
@@ -32,7 +32,7 @@ COMPAT = {"soname": "libcuda.so.1", "file": "x", "compat_cuda": "12.9", "compat_
 LATE = {"environ.TF_DETERMINISTIC_OPS": {"code": "changed-after-start", "reason": "it was unset when ..."}}
 BROKEN = {"gpu": {"code": "driver-library-mismatch", "reason": "The library is version 1; reboot the machine."}}
 
-CASES: dict[str, Patient] = {
+CASES: dict[str, Environment] = {
     "no TensorFlow": changed(CPU, ("tensorflow", None)),
     "TensorFlow of unknown version": changed(
         CPU,
@@ -191,7 +191,7 @@ def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
 
 def test_of_a_lock_nothing_is_said_about_variables_that_no_lock_holds() -> None:
     locked = {row.name: None for row in variables()}
-    assert diagnose(Patient(CPU.facts, {}, locked)).findings == []
+    assert diagnose(Environment(CPU.facts, {}, locked)).findings == []
 
 
 def test_errors_come_first_and_decide() -> None:

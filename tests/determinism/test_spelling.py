@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
-from envlock.determinism.spelling import SHORTEST, distance, misspelt, nearest
+from envlock.determinism.doctor.variables import SHORTEST, distance, misspelt, nearest
 from tests.determinism.patients import changed, clean
 from tests.trees import quick
 

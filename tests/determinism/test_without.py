@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from envlock.determinism import values
+from envlock.determinism.doctor import values
 
 FLAG = "--xla_a"
 

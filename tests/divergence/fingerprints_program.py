@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from envlock.divergence.inside.in_graph import fingerprint, of_array, words
+from envlock.guest.tracing.in_graph import fingerprint, of_array, words
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int32", "int64", "uint8", "int8")
 SHAPES = ((), (0,), (7,), (4, 6), (3, 1001), (4096,), (5, 5, 1003), (8192, 3))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.divergence import across
-from envlock.divergence.across import align, compare, key
+from envlock.divergence import two_traces
 from envlock.divergence.trace import Record, Value
+from envlock.divergence.two_traces import align, compare, key
 from tests.divergence.traces import op, value
 
 RELU, MATMUL, TANH = op("Relu", 3, [1], [2]), op("MatMul", 4, [2, None], [3]), op("Tanh", 5, [3], [4])
@@ -96,7 +96,7 @@ def test_nothing_is_not_the_same() -> None:
 
 def test_a_step_too_long_to_be_held_is_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     long = [op("Relu", 3, [1], [2])] * 25
-    monkeypatch.setattr(across, "STEP_LIMIT", 10)
+    monkeypatch.setattr(two_traces, "STEP_LIMIT", 10)
     assert (compare(long, long).same, compare(long, long).compared) == (True, 25)
 
 
@@ -122,12 +122,12 @@ keys = st.lists(
 
 
 @given(keys, keys)
-def test_what_is_aligned_is_alike_in_order_and_used_once(a: list[across.Key], b: list[across.Key]) -> None:
+def test_what_is_aligned_is_alike_in_order_and_used_once(a: list[two_traces.Key], b: list[two_traces.Key]) -> None:
     pairs = align(a, b)
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
 
 
 @given(keys)
-def test_what_is_alike_is_aligned_whole(a: list[across.Key]) -> None:
+def test_what_is_alike_is_aligned_whole(a: list[two_traces.Key]) -> None:
     assert list(align(a, list(a))) == [(n, n) for n in range(len(a))]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.divergence.environments import report
 from envlock.divergence.trace import Record, TraceError, Value
+from envlock.divergence.two_traces import report
 from envlock.runtime.errors import UsageError
 from tests.divergence.traces import HEADER, op, value, write
 

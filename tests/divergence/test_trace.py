@@ -7,6 +7,7 @@ import io
 import json
 import tracemalloc
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.divergence.inside import trace_writer
-from envlock.divergence.inside.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TraceWriter, spec
 from envlock.divergence.trace import Operation, Place, Record, Trace, TraceError, Value, read
+from envlock.guest.tracing import trace_writer
+from envlock.guest.tracing.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TraceWriter, spec
 
 HEADER: dict[str, Any] = {
     "made_by": "envlock 0.1.0",
@@ -252,12 +253,12 @@ def test_any_lines_are_read_or_refused(lines: list[Any]) -> None:
 
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_no_changed_byte_goes_unseen(place: int, change: int) -> None:
-    data = bytearray(written((MATMUL, [1, 2], [3])))
-    place %= len(data)
-    data[place] ^= change
-    if place not in (4, 5, 6, 7, 8, 9):  # gzip's time stamp and system: nothing reads them
-        with pytest.raises(TraceError):
-            entries_of(bytes(data))
+    """What gzip does not read (its time stamp, the bits that fill the last byte) changes no entry."""
+    original = written((MATMUL, [1, 2], [3]))
+    data = bytearray(original)
+    data[place % len(data)] ^= change
+    with suppress(TraceError):
+        assert entries_of(bytes(data)) == entries_of(original)
 
 
 def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.divergence.inside.trace_writer import TraceWriter
 from envlock.divergence.trace import Header, Operation, Place, Record, Value
+from envlock.guest.tracing.trace_writer import TraceWriter
 
 HEADER = Header(
     "envlock 0.1.0", "2.21.0", "3.15.1", "3.11.2", "graph", "position-sum-64", {"cpu.vendor": "AuthenticAMD"}

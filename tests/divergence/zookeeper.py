@@ -16,13 +16,13 @@ from envlock.divergence.debug import debug
 from envlock.divergence.observe import Observed, Request, answers
 from envlock.divergence.trace import read
 from envlock.divergence.verdict import Report
-from envlock.lock.interpreter import BORROWED
+from envlock.guest.launch import BORROWED
 from envlock.numerics.target import target
 
 ZOO = Path(__file__).with_name("zoo.py")
 LOOP = """
 import json
-from envlock.divergence.inside.trace_program import work
+from envlock.guest.tracing.trace_program import work
 for line in sys.stdin:
     work(json.loads(line))
     print("done", flush=True)

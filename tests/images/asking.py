@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from envlock.data.images import NgcRelease, WheelBuild, image_tables
-from envlock.images.candidate import Candidate, reason
+from envlock.images.candidate import Candidate, reason, wanted
 from envlock.images.choose import choose
 from envlock.images.sources import ngc
 from envlock.images.versions import numbers
-from envlock.images.wanted import wanted
 from envlock.lock.facts import Facts
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"

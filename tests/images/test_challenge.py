@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.images.challenge import LONGEST, Challenge, challenges
+from envlock.images.registry import LONGEST, Challenge, challenges
 
 REALM = "https://nvcr.io/proxy_auth"
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.images import NgcRelease, WheelBuild
-from envlock.images.candidate import SUBJECTS, reason
+from envlock.images.candidate import SUBJECTS, Wanted, reason, wanted
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, ngc, slim
 from envlock.images.versions import minor, numbers
-from envlock.images.wanted import Wanted, wanted
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias
 
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from envlock.images import logins
-from envlock.images.errors import RegistryError
 from envlock.images.logins import config_path, login
+from envlock.images.manifest import RegistryError
 
 PACKED = base64.b64encode(b"me:pass:word").decode()
 HELPER = """#!/bin/sh

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.images.candidate import reason
-from envlock.images.choose import candidates
-from envlock.images.errors import RegistryError
-from envlock.images.inside import told
-from envlock.images.manifest import ImageConfig
-from envlock.images.pin import Pinned, base_image, look_up
+from envlock.images.candidate import reason, wanted
+from envlock.images.choose import Pinned, base_image, candidates, look_up
+from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
 from envlock.images.versions import Value
-from envlock.images.wanted import wanted
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 ASKED = wanted(nvidias(LABELLED[-1][0], "2.17.0"))

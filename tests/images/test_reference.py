@@ -16,7 +16,7 @@ from envlock.images.reference import (
     parse_mirror,
     parse_platform,
 )
-from envlock.lock.base_image import ImageDigest, ImageName, ImageTag
+from envlock.lock.image import ImageDigest, ImageName, ImageTag
 from envlock.runtime.errors import UsageError
 
 DIGEST = "sha256:" + "0a" * 32

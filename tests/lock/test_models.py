@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envlock.lock import models, schema
+from envlock.lock import models
 from envlock.lock.document import dump, load, parse, validate
 from envlock.lock.facts import Facts
 from envlock.runtime.errors import LockfileError
@@ -215,7 +215,7 @@ def test_a_policy_that_does_not_exist_is_refused(policy: dict[str, Any], message
 
 def test_the_published_schema_is_the_models() -> None:
     published = (ROOT / "envlock" / "data" / "lockfile.schema.json").read_text(encoding="utf-8")
-    assert published == schema.text()
+    assert published == models.text()
     assert json.loads(published)["$id"] == models.SCHEMA_URL
     assert json.loads(published)["additionalProperties"] is False
 

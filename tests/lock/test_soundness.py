@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from envlock.lock.capture import warnings
 from envlock.lock.document import validate
 from envlock.lock.facts import BindingFacts
 from envlock.lock.models import UnavailableFact
-from envlock.lock.soundness import warnings
 from envlock.runtime.gpu.failures import of_binding
 
 TARGETS = ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"]  # TensorFlow 2.18 to 2.21

@@ -19,7 +19,7 @@ ONEDNN = (
 )
 ALONE = {"train": "cpu-graph", "train_xla": "xla", "matmul_bf16": "bf16"}
 EXECUTION = {"numpy": "library", "cpu-graph": "graph", "xla": "xla"}
-MARK = "envlock-canary:"
+MARK = "envlock-answer:"
 
 
 def group_of(operation: str) -> str:

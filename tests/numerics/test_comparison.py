@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.numerics.comparison import at, differing, first, groups, steps
-from envlock.numerics.results import Run, Value
+from envlock.numerics.results import Run, Value, at, differing, first, groups, steps
 
 
 def run(label: str, *steps_: dict[str, int]) -> Run:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envlock.numerics import comparison
-from envlock.numerics.child import arrays
-from envlock.numerics.child.store import Store
+from envlock.guest.training import store as arrays
+from envlock.guest.training.store import Store
+from envlock.numerics import results
 from envlock.numerics.matrices import Matrix, matrices, size
 from envlock.numerics.results import Run, Value
 from envlock.runtime.errors import FactError, UsageError
@@ -33,7 +33,7 @@ def runs_of(folder: Path, *runs: dict[str, Any]) -> list[Run]:
 
 def matrix(folder: Path, *runs: dict[str, Any]) -> Matrix:
     """Return the matrix of the only quantity that differs."""
-    quantities = list(comparison.differing(runs_of(folder, *runs)))
+    quantities = list(results.differing(runs_of(folder, *runs)))
     (found,) = matrices(quantities, [folder / "arrays"], None)
     return found
 
@@ -73,7 +73,7 @@ def test_bits_that_no_value_shows(tmp_path: Path) -> None:
 
 def test_equal_arrays_of_two_runs_are_read_once(tmp_path: Path) -> None:
     a = np.arange(1000, dtype="f8")
-    quantities = list(comparison.differing(runs_of(tmp_path, {"w": a}, {"w": a}, {"w": a + 1})))
+    quantities = list(results.differing(runs_of(tmp_path, {"w": a}, {"w": a}, {"w": a + 1})))
     read: list[int] = []
     (found,) = matrices(quantities, [tmp_path / "arrays"], None, read.append)
     assert found.cells["sum"] == [[0, 0, 1000], [0, 0, 1000], [1000, 1000, 0]]
@@ -81,7 +81,7 @@ def test_equal_arrays_of_two_runs_are_read_once(tmp_path: Path) -> None:
 
 
 def test_an_array_that_was_cut_off(tmp_path: Path) -> None:
-    quantities = list(comparison.differing(runs_of(tmp_path, {"w": np.zeros(9)}, {"w": np.ones(9)})))
+    quantities = list(results.differing(runs_of(tmp_path, {"w": np.zeros(9)}, {"w": np.ones(9)})))
     next((tmp_path / "arrays").iterdir()).write_bytes(b"short")
     with pytest.raises(UsageError) as caught:
         matrices(quantities, [tmp_path / "arrays"], None)
@@ -89,7 +89,7 @@ def test_an_array_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
-    quantities = list(comparison.differing(runs_of(tmp_path, {"w": np.zeros(1)}, {"w": np.ones(1)})))
+    quantities = list(results.differing(runs_of(tmp_path, {"w": np.zeros(1)}, {"w": np.ones(1)})))
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n', encoding="utf-8")
     python.chmod(0o755)
@@ -99,8 +99,8 @@ def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\necho 'no memory left' >&2\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as died:
         matrices(quantities, [tmp_path / "arrays"], python)
-    assert died.value.message == "the distances could not be computed: no memory left"
+    assert died.value.message == "the distances could not be computed: the process was ended by SIGKILL: no memory left"
     python.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as silent:
         matrices(quantities, [tmp_path / "arrays"], python)
-    assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL"
+    assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: it said nothing"

@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from envlock.numerics import comparison
+from envlock.numerics import results
 from envlock.numerics.matrices import Matrix
 from envlock.numerics.results import Run, Value
 from envlock.numerics.story import Story
@@ -20,15 +20,15 @@ VERSIONS = {"runs": {"python": "3.11.7", "tensorflow": "2.21.0"}}
 
 def story(runs: list[Run], **more: object) -> Story:
     """Return the story of runs whose values are numbers; their distance is that of the numbers."""
-    first = comparison.first(runs) if len(runs) > 1 else None
-    at = [] if first is None else sorted({first.step, comparison.steps(runs)[-1]})
-    shown = [quantity for step in at for quantity in comparison.at(runs, step)]
+    first = results.first(runs) if len(runs) > 1 else None
+    at = [] if first is None else sorted({first.step, results.steps(runs)[-1]})
+    shown = [quantity for step in at for quantity in results.at(runs, step)]
     fields = {"failed": [], "wanted": len(runs), "environments": VERSIONS, **more}
     matrices = [matrix(quantity) for quantity in shown if quantity.distinct > 1]
     return Story(runs=runs, first=first, shown=shown, matrices=matrices, **fields)  # type: ignore[arg-type]
 
 
-def matrix(quantity: comparison.Quantity) -> Matrix:
+def matrix(quantity: results.Quantity) -> Matrix:
     rows = [sum(int(value.digest, 16) for value in row if value) for row in quantity.values]
     cells: list[list[float | None]] = [[abs(a - b) * 1e-6 for b in rows] for a in rows]
     return Matrix(quantity, {"sum": cells, "max": cells, "norm": cells})
@@ -92,7 +92,7 @@ def test_one_run_that_was_to_be_kept() -> None:
 
 def test_numbers_that_are_none() -> None:
     runs = [run(str(n), {"w": n}) for n in range(3)]
-    (quantity,) = comparison.at(runs, 0)
+    (quantity,) = results.at(runs, 0)
     cells: list[list[float | None]] = [[0.0, None, 0.0], [None, 0.0, math.inf], [0.0, math.inf, 0.0]]
     told = Story(
         runs=runs,

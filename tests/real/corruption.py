@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from envlock.identity.environment import Environment, environment
-from envlock.identity.files.survey import Survey, survey
-from envlock.identity.files.verification import verify_files
+from envlock.packages.files.survey import Survey, survey
+from envlock.packages.files.verification import verify_files
+from envlock.packages.installation import Installation, installation
 from envlock.runtime.report import INFO, Finding
 
 WRONG_MODES = (0o000, 0o200, 0o400, 0o600, 0o640, 0o666, 0o777, 0o744, 0o654, 0o4755, 0o2644, 0o1644)
@@ -26,7 +26,7 @@ class Copy:
 
     def __init__(self, python: Path, folder: Path) -> None:
         self.python = python
-        original = environment(python)
+        original = installation(python)
         (site,) = [each for each in original.folders if each.name == "site-packages"]
         self.prefix = folder / "prefix"
         self.site = self.prefix / site.relative_to(original.prefix.resolve())
@@ -35,7 +35,7 @@ class Copy:
 
     def survey(self) -> Survey:
         """Return what there is to verify."""
-        return survey(Environment(self.prefix, (self.site,)))
+        return survey(Installation(self.prefix, (self.site,)))
 
     def wrong(self) -> list[Finding]:
         """Verify it; return the findings that are no mere information."""

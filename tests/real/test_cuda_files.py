@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from envlock.identity.environment import environment
-from envlock.identity.files.survey import survey
-from envlock.identity.files.verification import verify_files
+from envlock.packages.files.survey import survey
+from envlock.packages.files.verification import verify_files
+from envlock.packages.installation import installation
 from envlock.runtime.report import INFO
 from tests.real.corruption import Copy, Damage
 from tests.real.test_cuda_install import INTERPRETERS, each_environment
@@ -22,7 +22,7 @@ one_environment = pytest.mark.parametrize("python", INTERPRETERS[:1], ids=[INTER
 
 @each_environment
 def test_an_untouched_environment_with_cuda(python: Path) -> None:
-    seen = survey(environment(python))
+    seen = survey(installation(python))
     assert seen.size > 3_000_000_000
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
 

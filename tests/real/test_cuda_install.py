@@ -50,7 +50,7 @@ from envlock.runtime.facts import split
 from envlock.runtime.host import Host
 from envlock.runtime.loader.search import mapped_files
 from tests.real.mapped_cuda import contradictions, loaded_cuda
-from envlock.runtime.cuda.paths import PortablePaths
+from envlock.runtime.cuda.library_facts import PortablePaths
 PortablePaths.text = lambda self, path: path  # a lock names no folder outside; here the very file is compared
 def maps():
     return open("/proc/self/maps").read()
@@ -301,7 +301,7 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
         "from envlock.runtime.collectors.cuda import collect\n"
-        "from envlock.runtime.cuda.deep import ask_tensorflow, contradictions\n"
+        "from envlock.determinism.loaded_cuda import ask_tensorflow, contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
         "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"

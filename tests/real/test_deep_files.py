@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from envlock.identity.environment import environment
-from envlock.identity.files.bytecode import compiled
-from envlock.identity.files.survey import survey
-from envlock.identity.files.verification import verify_files
+from envlock.packages.files.bytecode import compiled
+from envlock.packages.files.survey import survey
+from envlock.packages.files.verification import verify_files
+from envlock.packages.installation import installation
 from envlock.runtime.report import INFO
 from tests.conftest import Command
 from tests.real.corruption import Copy, Damage, fits
@@ -51,7 +51,7 @@ def corrupt_in_rounds(copy: Copy, random_: random.Random) -> int:
 
 
 def test_an_untouched_environment_of_pip(tensorflow_python: Path) -> None:
-    seen = survey(environment(tensorflow_python))
+    seen = survey(installation(tensorflow_python))
     assert len(seen.claims) > 5000
     assert any(path.endswith(".pyc") for path in seen.claims)
     assert [each.to_json() for each in verify_files(seen, tensorflow_python, {}) if each.severity != INFO] == []
@@ -127,7 +127,7 @@ def test_an_untouched_environment_of_uv(mode: str, tmp_path: Path) -> None:
     writes = {name: value for name, value in environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     imports = [str(python), "-c", "import numpy, requests"]
     subprocess.run(imports, check=True, env=writes)  # leaves bytecode that no RECORD lists
-    seen = survey(environment(python))
+    seen = survey(installation(python))
     assert list(Path(seen.sites[0]).rglob("*.pyc"))
     assert [each.to_json() for each in verify_files(seen, python, {}) if each.severity != INFO] == []
 
@@ -139,5 +139,5 @@ def test_an_untouched_environment_under_another_umask(umask: int, tmp_path: Path
     python = target / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", str(target)], check=True, umask=umask)
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PACKAGES], check=True, umask=umask)
-    found = verify_files(survey(environment(python)), python, {})
+    found = verify_files(survey(installation(python)), python, {})
     assert [each.to_json() for each in found if each.severity != INFO] == []

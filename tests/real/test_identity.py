@@ -1,6 +1,6 @@
 """A real environment from pip: every wheel is proven, and what is installed from the export is what was locked.
 
-An environment of uv's own making is in tests/identity/test_round_trip.py, NVIDIA's libraries in test_identity_cuda.py.
+An environment of uv's own making is in tests/packages/test_round_trip.py, NVIDIA's libraries in test_identity_cuda.py.
 """
 
 from __future__ import annotations

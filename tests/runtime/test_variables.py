@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.additions import ADDED, THREADS, added
 from envlock.runtime.collectors.environ import collect
 from envlock.runtime.host import Host
+from envlock.runtime.own_variables import ADDED, THREADS, added
 from envlock.runtime.tables import table
 from envlock.runtime.variables import plan
 

@@ -35,6 +35,6 @@ def compare(
 
 
 def _compared(a: str, b: str) -> Any:
-    from envlock.divergence.environments import report
+    from envlock.divergence.two_traces import report
 
     return report(a, b)

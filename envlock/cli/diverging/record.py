@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import PythonOption, QuietOption, live
+from envlock.cli.options import PythonOption, QuietOption
 from envlock.cli.output import say, talk
+from envlock.lock.live import live
 from envlock.runtime.errors import UsageError
 
 TYPE_CHECKING = False

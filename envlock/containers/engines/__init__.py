@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envlock.containers.engines import buildx, classic
+from envlock.containers.engines.builder import Builder
 from envlock.containers.engines.daemon import Daemon, Finished
 from envlock.containers.engines.engine import Built, Engine
-from envlock.containers.engines.errors import EngineError
-from envlock.containers.engines.order import Builder
+from envlock.containers.engines.failures import EngineError
 from envlock.runtime.errors import UsageError
 
 __all__ = ["ENGINES", "Built", "Engine", "EngineError", "Finished", "find"]

@@ -11,10 +11,9 @@ import tempfile
 from collections import deque
 from pathlib import Path
 
+from envlock.containers.engines.builder import Order, Say
 from envlock.containers.engines.daemon import Daemon
-from envlock.containers.engines.errors import EngineError
-from envlock.containers.engines.failures import explain
-from envlock.containers.engines.order import Order, Say
+from envlock.containers.engines.failures import EngineError, explain
 from envlock.containers.engines.output import Trail, follow_buildx, plain, words
 
 OLDEST = (0, 10)

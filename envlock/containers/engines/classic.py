@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
+from envlock.containers.engines.builder import Order, Say
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.failures import explain
-from envlock.containers.engines.order import Order, Say
 from envlock.containers.engines.output import Trail, follow_classic, words
 
 

@@ -19,8 +19,7 @@ from docker.types import DeviceRequest, LogConfig
 from docker.utils import parse_repository_tag
 from urllib3.exceptions import HTTPError
 
-from envlock.containers.engines.errors import EngineError
-from envlock.containers.engines.failures import explain
+from envlock.containers.engines.failures import EngineError, explain
 
 SECONDS = 120
 """How long the daemon may take for an answer. Builds, pulls and containers may take any time."""

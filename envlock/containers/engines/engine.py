@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from envlock.containers.engines.builder import Builder, Order, Say
 from envlock.containers.engines.daemon import Daemon, Finished
-from envlock.containers.engines.errors import EngineError
-from envlock.containers.engines.order import Builder, Order, Say
+from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.output import Trail, pulled
 from envlock.runtime.errors import UsageError
 

@@ -10,7 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from envlock.containers.engines.errors import EngineError
+from envlock.runtime.errors import OutsideError
+
+
+class EngineError(OutsideError):
+    """The engine is not there, refuses, lacks something, or the build failed: one sentence, and what to do."""
 
 
 class Failure(NamedTuple):

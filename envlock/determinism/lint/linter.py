@@ -14,7 +14,7 @@ from envlock.determinism.lint.finding import Finding, Hit
 from envlock.determinism.lint.ignores import Ignore, ignores
 from envlock.determinism.lint.module import Module
 from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
-from envlock.determinism.lint.table import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
+from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
 
 TEXT_LIMIT = 200  # characters of a line that a report shows

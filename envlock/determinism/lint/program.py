@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from envlock.data.determinism import holds
+from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Module, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TRAINING_METHODS, TRAINING_NAMES
-from envlock.determinism.lint.variables import assignments
 
 TRUE = ("1", "true", "True", "TRUE")
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from envlock.data.images import Tables
-from envlock.images.candidate import Candidate
+from envlock.images.candidate import Candidate, Wanted
 from envlock.images.sources import cuda, ngc, slim
-from envlock.images.wanted import Wanted
 
 
 class Source(Protocol):

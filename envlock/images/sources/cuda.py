@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
-from envlock.images.candidate import Candidate
+from envlock.images.candidate import Candidate, Wanted
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.versions import Value, likeness, minor, numbers
-from envlock.images.wanted import Wanted
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import NgcRelease, NgcTable, Tables
-from envlock.images.candidate import Candidate
+from envlock.images.candidate import Candidate, Wanted
 from envlock.images.reference import Reference
 from envlock.images.versions import SAME, Value, likeness, minor, numbers
-from envlock.images.wanted import Wanted
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"

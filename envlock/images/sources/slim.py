@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import SlimImages, Tables, WheelBuild
-from envlock.images.candidate import Candidate
+from envlock.images.candidate import Candidate, Wanted
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.versions import Value, likeness, minor, numbers
-from envlock.images.wanted import Wanted
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"

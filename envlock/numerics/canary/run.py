@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from envlock.determinism.prove import end, ending, last_words
+from envlock.guest import launch
 from envlock.lock.numerics import Conditions, Numerics, answered
-from envlock.runtime.errors import FactError, UsageError
+from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
 TIMEOUT = 300.0  # seconds a child: 5 are usual, most of them `import tensorflow`
 THREADS = 2
 """What the canary pins, so that machines with other numbers of processors compare."""
 MOST_CHILDREN = 20  # a device has five groups, each of which can end one
-_MARK = "envlock-canary:"
 CPU = "cpu"
 ENVIRONMENT = "environment"
 LIBRARY = "library"
@@ -83,7 +78,7 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
         UsageError: there is no such interpreter.
         FactError: TensorFlow or NumPy cannot be imported, or the answer is not one.
     """
-    text = program or files("envlock").joinpath("numerics", "canary", "battery.py").read_text(encoding="utf-8")
+    text = program or launch.read("battery")
     heard = _on_device(python, settings, CPU, text)
     groups = _grouped(heard, settings, "cpu")
     number = 0
@@ -113,15 +108,15 @@ def _on_device(python: Path | None, settings: Settings, device: str | int, progr
     """Return all that can be computed on a device, in as many processes as it takes."""
     heard = _Heard()
     for _ in range(MOST_CHILDREN):
-        code, errors = _child(python, settings, device, program, heard)
+        ended = _child(python, settings, device, program, heard)
         if heard.begun is not None:
             name, execution = heard.begun
-            heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(code)}
+            heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(ended.code)}
             heard.begun = None
         elif not _complete(heard):
             when = "was complete" if heard.head or heard.groups else "began"
             raise FactError(
-                f"TensorFlow {_end_of(code)} before the canary {when}: {last_words(errors)}",
+                f"TensorFlow {ended.ending} before the canary {when}: {ended.last_words}",
                 hint="`envlock doctor` tells which variable or flag it is",
             )
         if _complete(heard):
@@ -133,51 +128,19 @@ def _complete(heard: _Heard) -> bool:
     return bool(heard.head) and set(heard.head["groups"]) <= set(heard.groups)
 
 
-def _child(
-    python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard
-) -> tuple[int | None, str]:
-    """Run the program once, add what it says to `heard`; return its exit code (None: no answer in time) and stderr."""
+def _child(python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard) -> launch.Ended:
+    """Run the program once, and add what it says to `heard`."""
     threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
     asked = {
-        "mark": _MARK,
         "device": device,
         "skip": list(heard.groups),
         "determinism": settings.determinism,
         **threads,
     }
-    command = [str(python or sys.executable), "-c", program, json.dumps(asked)]
-    try:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-    except OSError as error:
-        hint = "name the interpreter of an environment, such as .venv/bin/python"
-        raise UsageError(f"cannot run {command[0]}: {error.strerror}", hint=hint) from None
-    try:
-        output, errors = child.communicate(timeout=TIMEOUT)
-    except subprocess.TimeoutExpired as late:
-        end(child)
-        _listen(late.output or b"", heard)
-        return None, (late.stderr or b"").decode("utf-8", "replace")
-    except KeyboardInterrupt:
-        end(child)
-        raise
-    _listen(output, heard)
-    return child.returncode, errors.decode("utf-8", "replace")
-
-
-def _listen(output: bytes, heard: _Heard) -> None:
-    for line in output.decode("utf-8", "replace").splitlines():
-        if _MARK in line:
-            _take(_parsed(line.rpartition(_MARK)[2]), heard)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        said: dict[str, Any] = json.loads(text)
-    except ValueError:  # cut off by the end of the process
-        return {}
-    return said
+    ended = launch.ask(launch.text(program, asked), python, timeout=TIMEOUT)
+    for said in ended.answers:
+        _take(said, heard)
+    return ended
 
 
 def _take(said: dict[str, Any], heard: _Heard) -> None:
@@ -191,10 +154,6 @@ def _take(said: dict[str, Any], heard: _Heard) -> None:
         heard.begun = None
     if "seconds" in said:
         heard.seconds = said
-
-
-def _end_of(code: int | None) -> str:
-    return f"did not answer within {TIMEOUT:g} s" if code is None else ending(code)
 
 
 def _signal(code: int | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envlock.runtime.additions import added, settled
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
+from envlock.runtime.own_variables import added, settled
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False

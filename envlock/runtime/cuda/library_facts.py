@@ -1,14 +1,14 @@
-"""The facts of one CUDA library: from the loader's answer to what goes into the lock."""
+"""The facts of one CUDA library: the loader's answer as version, path and owner that are the same on every machine."""
 
 from __future__ import annotations
 
 import os
+import sys
 
-from envlock.runtime.cuda.paths import PortablePaths
 from envlock.runtime.cuda.resolution import ABSENT, STATIC, Resolved, header_folders
 from envlock.runtime.cuda.versions import Headers, version_in_name
-from envlock.runtime.cuda.wheel_owner import Claim, WheelOwners
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from envlock.runtime.loader.search import Loader
 
     Text = Union[str, None, Unavailable]
+
+    from typing import Tuple
 
 _NO_VERSION = Unavailable("neither the file's name nor a header beside it tells the version", "no-version")
 
@@ -128,3 +130,133 @@ def _compat(note: str) -> Dict[str, Any]:
         "compat_cuda": version or Unavailable("NVIDIA's compatibility note has another format", "unknown-note"),
         "compat_drivers": [int(driver) for driver in drivers if driver.strip().isdigit()],
     }
+
+
+_SYSTEM_PREFIXES = ("/", "/usr")  # a system Python: only its site folders are the environment, not all of /usr
+_SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/nvidia/")
+_LOCAL = "/usr/local/"
+
+
+class PortablePaths:
+    """Rewrites paths of one process: `{prefix}/...` inside the environment, as it is below a folder of the system.
+
+    Any other folder may name its user, or depend on HOME or the working folder: of it `{elsewhere}/NAME` is left.
+    """
+
+    def __init__(self, host: Host, prefix: Optional[str] = None) -> None:
+        """Prepare.
+
+        Args:
+            host: gives the import path and the root.
+            prefix: folder of the environment; `sys.prefix` when not given.
+        """
+        self._prefix = os.path.realpath(sys.prefix if prefix is None else prefix)
+        self._root = host.root.rstrip("/")
+        self._real: Dict[str, str] = {}
+        self._site: List[str] = [os.path.realpath(folder) for folder in host.path if folder]
+
+    def inside(self, path: str) -> bool:
+        """Return whether a real path belongs to the environment."""
+        if self._prefix not in _SYSTEM_PREFIXES:
+            return path.startswith(self._prefix + "/")
+        return path.startswith("/usr/") and any(path.startswith(folder + "/") for folder in self._site)
+
+    def canonical(self, path: str) -> str:
+        """Return the one path that stands for a file: links followed, unless that leads out of the environment.
+
+        Installers may link files from a cache (`uv --link-mode symlink`); the cache's path says nothing.
+        """
+        folder, name = os.path.split(path)
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)  # eleven calls of lstat, and many files share a folder
+        here = os.path.join(self._real[folder], name)
+        real = os.path.realpath(here) if os.path.islink(here) else here
+        return here if self.inside(here) and not self.inside(real) else real
+
+    def text(self, path: str) -> str:
+        """Return how a canonical path is written down."""
+        if self.inside(path):
+            base = "" if self._prefix == "/" else self._prefix
+            return "{prefix}" + path[len(base) :]
+        if self._root and path.startswith(self._root + "/"):
+            path = path[len(self._root) :]
+        return path if _is_system(path) else "{elsewhere}/" + path.rpartition("/")[2]
+
+
+def _is_system(path: str) -> bool:
+    """Return whether a path lies where packages of the system and NVIDIA's installers put files."""
+    if path.startswith(_LOCAL):
+        first = path[len(_LOCAL) :].partition("/")[0]
+        return first in ("lib", "lib64", "bin") or not first.replace("cuda", "", 1).strip("-.0123456789")
+    return path.startswith(_SYSTEM)
+
+
+_VENDORS = ("nvidia_", "nvidia-", "tensorrt")  # whose RECORDs are read: the others hold no CUDA library of TensorFlow
+
+
+class Claim:
+    """One wheel's line about a file.
+
+    Attributes:
+        wheel: normalised project name, such as `nvidia-cudnn-cu12`.
+        version: version of the wheel.
+        sha256: the recorded digest as RECORD writes it (urlsafe base64), or None.
+        size: the recorded size in bytes, or None.
+    """
+
+    __slots__ = ("sha256", "size", "version", "wheel")
+
+    def __init__(self, wheel: str, version: str, sha256: Optional[str], size: Optional[int]) -> None:
+        self.wheel = wheel
+        self.version = version
+        self.sha256 = sha256
+        self.size = size
+
+
+class WheelOwners:
+    """The RECORDs of NVIDIA's wheels in some folders of the import path, read when first asked."""
+
+    def __init__(self, path: List[str]) -> None:
+        self._folders = [os.path.realpath(folder) for folder in path if folder]
+        self._records: Dict[str, List[Tuple[str, str, bytes]]] = {}
+
+    def folder_of(self, file: str) -> Optional[str]:
+        """Return the folder of the import path that holds the file, the innermost if several do."""
+        holding = [folder for folder in self._folders if file.startswith(folder + "/")]
+        return max(holding, key=len) if holding else None
+
+    def claims(self, file: str) -> List[Claim]:
+        """Return what every wheel says of the file (a real path), in order of the wheel's name."""
+        folder = self.folder_of(file)
+        if folder is None:
+            return []
+        wanted = ("\n" + file[len(folder) + 1 :] + ",").encode("utf-8", "surrogateescape")
+        found: List[Claim] = []
+        for wheel, version, record in self._of(folder):
+            at = record.find(wanted)
+            if at >= 0:
+                begin = at + len(wanted)
+                end = record.find(b"\n", begin)
+                digest, _, size = record[begin : end if end >= 0 else None].decode("ascii", "replace").partition(",")
+                sha256 = digest[7:] if digest.startswith("sha256=") else None
+                found.append(Claim(wheel, version, sha256, int(size) if size.strip().isdigit() else None))
+        return found
+
+    def _of(self, folder: str) -> List[Tuple[str, str, bytes]]:
+        if folder not in self._records:
+            records: List[Tuple[str, str, bytes]] = []
+            try:
+                names = sorted(os.listdir(folder))
+            except OSError:
+                names = []
+            for name in names:
+                if name.endswith(".dist-info") and name.lower().startswith(_VENDORS):
+                    wheel, _, version = name[:-10].partition("-")
+                    try:
+                        record = read_bytes(f"{folder}/{name}/RECORD")
+                    except OSError:
+                        record = None
+                    if record is not None:
+                        records.append((wheel.lower().replace("_", "-"), version, b"\n" + record.replace(b"\r", b"")))
+            self._records[folder] = records
+        return self._records[folder]

@@ -16,8 +16,8 @@ from envlock.runtime.cuda.libraries import (
 from envlock.runtime.cuda.versions import Headers, version_in_name
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
+from envlock.runtime.loader.elf import exported
 from envlock.runtime.loader.search import Found, Loader
-from envlock.runtime.loader.symbols import exported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,18 +1,20 @@
-"""Look a name up in `/etc/ld.so.cache`, as glibc does.
-
-The format is glibc's `sysdeps/generic/dl-cache.h` ("glibc-ld.so.cache1.1", alone or behind the old table); the choice
-among entries of one name is `search_cache` of `elf/dl-cache.c`.
-"""
+"""What the dynamic loader knows of the machine: `/etc/ld.so.cache`, built-in folders, glibc-hwcaps."""
 
 from __future__ import annotations
 
 import struct
+
+from envlock.runtime.host import read_bytes
+from envlock.runtime.loader.elf import AARCH64, X86_64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Optional, Sequence, Tuple
 
     Entry = Tuple[int, int]  # offset of the path, hwcap
+    from typing import Tuple
+
+    from envlock.runtime.host import Host
 
 _MAGIC = b"glibc-ld.so.cache1.1"
 _HEADER, _ENTRY = 48, 24  # bytes
@@ -93,3 +95,51 @@ class LdCache:
             found += self._entries.get(at, ())
             at = self._data.find(wanted, at + 1)
         return found
+
+
+# Flags of /proc/cpuinfo that each level needs: the x86-64 psABI, section 3.1.1; glibc's sysdeps/x86/get-isa-level.h.
+_ISA_LEVELS = (
+    ("x86-64-v2", {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}),
+    ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+)
+_INTERPRETERS = {X86_64: "/lib64/ld-linux-x86-64.so.2", AARCH64: "/lib/ld-linux-aarch64.so.1"}  # the psABIs
+_MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
+
+MULTIARCH = {X86_64: "x86_64-linux-gnu", AARCH64: "aarch64-linux-gnu"}
+"""Debian's name of the machine, as in /usr/lib/x86_64-linux-gnu."""
+
+
+def machine_of(host: Host) -> int:
+    """Return e_machine of the libraries that this machine loads; x86-64 where it is neither of the two known."""
+    return _MACHINES.get(host.uname()[2], X86_64)
+
+
+def hwcap_names(host: Host, machine: int) -> Tuple[str, ...]:
+    """Return the names of the glibc-hwcaps folders that this CPU can use, best first; aarch64 has none."""
+    if machine != X86_64:
+        return ()
+    text = host.read("/proc/cpuinfo", 1 << 14) or ""
+    flags = set(text.partition("\nflags")[2].partition("\n")[0].split())
+    names: List[str] = []
+    for name, needed in _ISA_LEVELS:
+        if not needed <= flags:
+            break
+        names.insert(0, name)
+    return tuple(names)
+
+
+def default_folders(host: Host, machine: int) -> List[str]:
+    """Return the folders that were compiled into this machine's ld.so, in its order; Debian's when there is no ld.so.
+
+    Raises:
+        OSError: ld.so cannot be read.
+    """
+    multiarch = MULTIARCH[machine]
+    names = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib", "/usr/lib", "/lib64", "/usr/lib64"]
+    data = read_bytes(host.system(_INTERPRETERS[machine]))
+    if data is None:
+        return names[:4]
+    # `system_dirs` of elf/dl-load.c: the folders one after another, each with its slash and a NUL.
+    places = {name: data.find(b"\0" + name.encode() + b"/\0") for name in names}
+    return sorted((name for name in names if places[name] >= 0), key=places.__getitem__)

@@ -1,10 +1,4 @@
-"""Read what the dynamic loader reads of a shared library, without loading it.
-
-Only 64-bit little-endian ELF is read: that is every TensorFlow wheel with CUDA (x86-64 and aarch64). The layout is
-that of the System V ABI (gabi, chapters 4 and 5) and of `elf.h`.
-
-Every read is bounded, so that a truncated, damaged or hostile file costs milliseconds and ends in `ValueError`.
-"""
+"""Read what the dynamic loader reads of a shared library, and whether it exports a symbol, without loading it."""
 
 from __future__ import annotations
 
@@ -17,6 +11,7 @@ if TYPE_CHECKING:
 
     Tags = Dict[int, List[int]]
     Segment = Tuple[int, int, int]  # virtual address (or 0), file offset, size in the file
+    from typing import Iterable, Set, Tuple
 
 X86_64, AARCH64 = 62, 183  # e_machine, elf.h
 
@@ -253,3 +248,56 @@ def _read_notes(data: bytes, elf: Elf) -> None:
             elf.build_id = content.hex()
         elif name.rstrip(b"\0") == b"NVIDIA Corporation":
             elf.compat = content.rstrip(b"\0").decode("utf-8", "replace")
+
+
+_CHAIN_LIMIT = 4096  # symbols in one bucket; a sound table has a handful
+_SYMBOL = 24  # bytes of Elf64_Sym
+
+
+def exported(path: str, names: Iterable[str]) -> Set[str]:
+    """Return which of the names the library defines for others.
+
+    Raises:
+        ValueError: not a library, or it has no GNU hash table.
+        OSError: it cannot be read.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _, loads, dynamic, _ = read_segments(fd, None)
+        tags = read_tags(fd, dynamic)
+        if GNU_HASH not in tags or SYMTAB not in tags or STRTAB not in tags:
+            raise ValueError("the library has no GNU hash table")
+        table, symbols, strings = (file_offset(tags[tag][0], loads) for tag in (GNU_HASH, SYMTAB, STRTAB))
+        return {name for name in names if _defines(fd, name.encode(), table, symbols, strings)}
+    finally:
+        os.close(fd)
+
+
+def _defines(fd: int, name: bytes, table: int, symbols: int, strings: int) -> bool:
+    buckets, first, words, _ = _unpack(fd, "<IIII", table)
+    if not buckets:
+        return False
+    wanted = 5381
+    for byte in name:
+        wanted = (wanted * 33 + byte) & 0xFFFFFFFF
+    chains = table + 16 + 8 * words + 4 * buckets
+    (index,) = _unpack(fd, "<I", chains - 4 * buckets + 4 * (wanted % buckets))
+    if index < first:
+        return False
+    for place in range(index, index + _CHAIN_LIMIT):
+        (value,) = _unpack(fd, "<I", chains + 4 * (place - first))
+        if value | 1 == wanted | 1:
+            text, _, _, section = _unpack(fd, "<IBBH", symbols + _SYMBOL * place)
+            if section and pread(fd, len(name) + 1, strings + text) == name + b"\0":
+                return True
+        if value & 1:
+            return False
+    return False
+
+
+def _unpack(fd: int, layout: str, offset: int) -> Tuple[int, ...]:
+    size = struct.calcsize(layout)
+    data = pread(fd, size, offset)
+    if len(data) < size:
+        raise ValueError("the GNU hash table is cut off")
+    return struct.unpack(layout, data)

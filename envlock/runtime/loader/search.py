@@ -15,9 +15,8 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.host import read_bytes
-from envlock.runtime.loader.cache import LdCache
+from envlock.runtime.loader.cache import MULTIARCH, LdCache, default_folders, hwcap_names, machine_of
 from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
-from envlock.runtime.loader.folders import MULTIARCH, default_folders, hwcap_names, machine_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

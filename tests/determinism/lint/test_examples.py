@@ -12,7 +12,7 @@ import pytest
 
 from envlock.data.lint import lint_rules
 from envlock.determinism.lint.linter import Settings, lint
-from envlock.determinism.lint.table import ENGINE, RULES
+from envlock.determinism.lint.rules import ENGINE, RULES
 
 EXAMPLES = Path(__file__).parent / "examples"
 FILES = sorted(EXAMPLES.rglob("*.py"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.determinism.lint.files import SIZE_LIMIT, Unreadable, find, parse
 from envlock.determinism.lint.linter import Settings, lint, look
-from envlock.determinism.lint.table import RULES
+from envlock.determinism.lint.rules import RULES
 from envlock.runtime.errors import UsageError
 
 LATEST = Settings("2.21.0")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from envlock.data.canary import Cause, canary_table
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.causes import sentence, suspects
-from envlock.numerics.canary.compare import Comparison, Untold, compare
-from envlock.numerics.canary.findings import findings, notes
+from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.numerics.canaries import conditions, group_of, numerics, section

@@ -83,7 +83,7 @@ def test_a_group_that_dies_is_a_result_and_another_child_goes_on_behind_it() -> 
         ("os.kill(os.getpid(), 4)", "signal 4 (SIGILL)"),
         ("os.kill(os.getpid(), 40)", "signal 40"),
         ("os._exit(3)", "exit code 3"),
-        ("print('envlock-canary:{\"grou', flush=True); os._exit(1)", "exit code 1"),
+        ("print('envlock-answer:{\"grou', flush=True); os._exit(1)", "exit code 1"),
     ],
 )
 def test_how_a_group_ended(ending: str, ended: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.cuda.paths import PortablePaths
+from envlock.runtime.cuda.library_facts import PortablePaths
 from envlock.runtime.host import Host
 
 SITE = "/usr/local/lib/python3.12/dist-packages"

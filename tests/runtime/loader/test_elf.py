@@ -14,8 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envlock.runtime.loader.elf import AARCH64, X86_64, OtherMachineError, read_elf
-from envlock.runtime.loader.symbols import exported
+from envlock.runtime.loader.elf import AARCH64, X86_64, OtherMachineError, exported, read_elf
 from tests.fakes.elf_writer import elf, write_elf
 
 NOTE = b'{"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]}'

@@ -1,1 +1,48 @@
-"""The rules, a file a subject; each is a function from a module and its program to hits."""
+"""RULES: every rule with the function that finds it, in a file for each subject.
+
+A new rule is a row of lint.toml, a function, and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from envlock.determinism.lint.finding import Hit
+from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.rules import draws, operations, orders, pipelines, seeds, switches, variables
+
+Check = Callable[[Module, str], Iterator[Hit]]
+"""From a module and the version of TensorFlow that it is judged for to what is found."""
+
+UNREADABLE, BAD_IGNORE, UNUSED_IGNORE = "ENV001", "ENV002", "ENV003"
+ENGINE = (UNREADABLE, BAD_IGNORE, UNUSED_IGNORE)
+"""Rules that no function finds: reading the file and its comments does."""
+
+RULES: dict[str, Check] = {
+    "ENV101": switches.not_called,
+    "ENV102": switches.assigned,
+    "ENV103": variables.too_late,
+    "ENV104": variables.hash_seed,
+    "ENV105": variables.value,
+    "ENV106": variables.unread,
+    "ENV107": switches.of_another_version,
+    "ENV108": switches.no_switch,
+    "ENV201": seeds.partial,
+    "ENV202": seeds.model_without_seed,
+    "ENV203": draws.dataset,
+    "ENV204": draws.operation,
+    "ENV205": seeds.numpy,
+    "ENV206": seeds.python,
+    "ENV207": seeds.by_chance,
+    "ENV208": draws.own_entropy,
+    "ENV301": pipelines.stateful_map,
+    "ENV302": pipelines.any_order,
+    "ENV303": orders.files,
+    "ENV304": orders.sets,
+    "ENV305": orders.salted_hash,
+    "ENV306": pipelines.workers,
+    "ENV401": operations.noisy,
+    "ENV402": operations.add_n,
+    "ENV403": operations.random_in_loop,
+    "ENV404": operations.random_under_xla,
+}

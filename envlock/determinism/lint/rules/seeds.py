@@ -17,7 +17,7 @@ from envlock.determinism.lint.names import (
     SEEDS,
 )
 from envlock.determinism.lint.program import KERAS, NUMPY, PYTHON, TF
-from envlock.determinism.lint.training import hands_on, is_tape
+from envlock.determinism.lint.stateful import hands_on, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)

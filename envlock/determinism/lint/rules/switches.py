@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from envlock.data.determinism import holds, recipe_for, recipe_table
+from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.finding import Hit
 from envlock.determinism.lint.module import Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
-from envlock.determinism.lint.training import hands_on, is_tape
-from envlock.determinism.lint.variables import assignments
+from envlock.determinism.lint.stateful import hands_on, is_tape
 
 
 def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -8,10 +8,10 @@ from functools import cache
 
 from envlock.data import variables
 from envlock.data.determinism import VariableRules, holds, variable_table
+from envlock.determinism.lint.environ import Setting, assignments
 from envlock.determinism.lint.finding import Hit, Severity
 from envlock.determinism.lint.module import Module
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.variables import Setting, assignments
 
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")

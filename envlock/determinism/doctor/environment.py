@@ -1,0 +1,114 @@
+"""What the rules look at: facts, variables, and how to ask them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envlock.data import determinism
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment, live or as a lock tells it.
+
+    Attributes:
+        facts: the tree that the collectors give.
+        unavailable: dotted path -> {reason, code} of what could not be told.
+        variables: variables of the tables whose state is known: their value, or None for unset.
+        others: names of all other variables that are set; None where that is not known (a lock).
+        strange_flags: flags in XLA_FLAGS and TF_XLA_FLAGS that the installed TensorFlow does not contain.
+        missing_flag_file: whether XLA_FLAGS names a file that is not there.
+    """
+
+    facts: Mapping[str, Any]
+    unavailable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    others: Sequence[str] | None = None
+    strange_flags: Sequence[str] = ()
+    missing_flag_file: bool = False
+
+    def get(self, path: str) -> Any:
+        """Return the fact at a dotted path; None where it is null, absent or could not be told."""
+        node: Any = self.facts
+        for name in path.split("."):
+            node = node.get(name) if isinstance(node, Mapping) else None
+        return node
+
+    @property
+    def tensorflow(self) -> str | None:
+        """The TensorFlow version; None without one, or where it is none that can be compared."""
+        return _version(self.get("tensorflow.version"))
+
+    @property
+    def stock(self) -> bool:
+        """Whether TensorFlow is a build of the package index, not NVIDIA's."""
+        return self.tensorflow is not None and self.get("tensorflow.nvidia_build") is None
+
+    @property
+    def keras(self) -> str | None:
+        """The version of Keras (3, or 2 with a TensorFlow that goes with that)."""
+        return _version(self.get("keras.version"))
+
+    @property
+    def gpus(self) -> Mapping[str, Mapping[str, Any]]:
+        """The visible GPUs by CUDA's index."""
+        devices = self.get("gpu.devices")
+        return devices if isinstance(devices, Mapping) else {}
+
+    def package(self, name: str) -> str | None:
+        """Return the version of an installed distribution that can be compared; None where there is none."""
+        package = (self.get("packages") or {}).get(name)
+        return _version(package.get("version")) if isinstance(package, Mapping) else None
+
+    def installed(self, name: str) -> bool:
+        """Return whether a distribution is installed, whatever its version."""
+        return name in (self.get("packages") or {})
+
+    def holds(self, specifiers: Sequence[str]) -> bool:
+        """Return whether the TensorFlow here is one of these; `*` holds without one too."""
+        return "*" in specifiers or (self.tensorflow is not None and determinism.holds(specifiers, self.tensorflow))
+
+    def has_keras(self, specifier: str | None) -> bool:
+        """Return whether the Keras here is one of these; no specifier takes every one."""
+        return specifier is None or (self.keras is not None and fits(self.keras, specifier))
+
+    def is_such(self, condition: str | None) -> bool:
+        """Return whether `gpu`, `several-gpus` or `horovod` is true here."""
+        if condition == "horovod":
+            return self.installed("horovod")
+        return condition is None or len(self.gpus) >= (2 if condition == "several-gpus" else 1)
+
+    def is_build(self, kind: str | None) -> bool:
+        """Return whether TensorFlow is that kind of build: `stock` or `nvidia`."""
+        return kind is None or (self.tensorflow is not None and self.stock == (kind == "stock"))
+
+    def reads(self, row: determinism.VariableRules) -> bool:
+        """Return whether somebody here reads a variable; a TensorFlow of unknown version may."""
+        if row.read_by == "nobody":
+            return False
+        if self.tensorflow is None or not self.stock:
+            return True
+        return self.holds(row.tensorflow)
+
+    def set_variables(self) -> Iterator[tuple[str, str]]:
+        """Yield the known variables that are set, sorted by name."""
+        for name, value in sorted(self.variables.items()):
+            if value is not None:
+                yield name, value
+
+
+def fits(version: str, specifier: str) -> bool:
+    """Return whether a version is one that a specifier takes; a release candidate counts as its release."""
+    return SpecifierSet(specifier).contains(Version(version).base_version)
+
+
+def _version(text: Any) -> str | None:
+    try:
+        return str(Version(text)) if isinstance(text, str) else None
+    except InvalidVersion:
+        return None

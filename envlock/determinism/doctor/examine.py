@@ -1,0 +1,93 @@
+"""From a live environment or a lock to what the rules look at."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from envlock.data import determinism, variables
+from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.flags import flags
+from envlock.lock.live import ask
+from envlock.runtime.capture import Snapshot
+
+LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
+
+
+def of_lock(document: Mapping[str, Any]) -> Environment:
+    """Return the environment of a lock; of variables that no lock holds nothing is known."""
+    environ = document["facts"].get("environ") or {}
+    return Environment(document["facts"], document["unavailable"], dict(environ))
+
+
+def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = None) -> Environment:
+    """Return the live environment.
+
+    Args:
+        found: its facts.
+        environ: the variables as they are now, all of them; only names and values of the tables are used.
+        python: the interpreter whose environment it is; this one when not given.
+    """
+    known = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
+    late = {path.rpartition(".")[2] for path in found.unavailable if path.startswith("environ.")}
+    now = {name: environ.get(name) for name in known - late}
+    file = now.get("XLA_FLAGS") or ""
+    patient = Environment(
+        found.facts,
+        found.unavailable,
+        now,
+        others=sorted(name for name in environ if name not in known),
+        missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
+    )
+    unlisted = _unlisted(patient)
+    if not unlisted or patient.tensorflow is None:
+        return patient
+    strange = missing_flags(_folder(python), unlisted)
+    return Environment(
+        patient.facts, patient.unavailable, now, patient.others, strange, missing_flag_file=patient.missing_flag_file
+    )
+
+
+def _unlisted(patient: Environment) -> list[str]:
+    """Return the flags that the table says nothing about for this TensorFlow."""
+    rows = determinism.variable_table().flag
+    listed = {(row.variable, row.name) for row in rows if patient.stock and patient.holds(row.tensorflow)}
+    gone = {(row.variable, row.name) for row in rows if patient.stock and not patient.holds(row.tensorflow)}
+    return sorted({name for variable, name, _ in flags(patient) if (variable, name) not in listed | gone})
+
+
+def _folder(python: Path | None) -> Path | None:
+    if python is not None:
+        folders = ask(python, "tensorflow")["folders"]
+    else:
+        spec = find_spec("tensorflow")
+        folders = list(spec.submodule_search_locations or []) if spec is not None else []
+    return Path(folders[0]) if folders else None
+
+
+def missing_flags(folder: Path | None, names: Sequence[str]) -> list[str]:
+    """Return the flags that none of TensorFlow's libraries contains; none where there are no libraries to look at.
+
+    A flag is registered by its name without dashes, a C string. Checked with TensorFlow 2.18.1 and 2.21.0: each of the
+    198 and 79 flags that XLA lists itself is found, no name made up is.
+    """
+    if folder is None:
+        return []
+    libraries = [file for file in _libraries(folder) if file.stat().st_size >= LEAST]
+    left = set(names)
+    for file in libraries:
+        left -= _contained(file, left)
+    return sorted(left) if libraries else []
+
+
+def _libraries(folder: Path) -> list[Path]:
+    return sorted(file for place in (folder, folder / "python") for file in place.glob("*.so*") if file.is_file())
+
+
+def _contained(file: Path, names: set[str]) -> set[str]:
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return {name for name in names if content.find(os.fsencode(name.removeprefix("--")) + b"\0") >= 0}

@@ -1,0 +1,54 @@
+"""The doctor's rules, all of them: one line a rule. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from envlock.determinism.doctor import flags, gpus, libraries, packages, variables
+from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.finding import Diagnosis, Finding
+
+Rule = Callable[[Environment], Iterator[Finding]]
+
+RULES: Mapping[str, tuple[Rule, str]] = {
+    # will it run, and on what?
+    "tensorflow-missing": (packages.no_tensorflow, "no TensorFlow, or one of unknown version"),
+    "tensorflow-twice": (packages.several_tensorflows, "several distributions of TensorFlow over each other"),
+    "python-version": (packages.python, "a Python that this TensorFlow has no wheels for"),
+    "package-version": (packages.companions, "NumPy, protobuf or Keras that this TensorFlow does not take"),
+    "fact-untold": (gpus.untold, "something that could not be told, such as a broken driver"),
+    "driver-version": (gpus.driver, "a driver older than the CUDA runtime takes"),
+    "driver-minor": (gpus.driver, "a driver that serves the CUDA runtime by minor version compatibility only"),
+    "forward-compatibility": (gpus.forward_compatibility, "a forward-compatible libcuda where it does not work"),
+    "gpu-code": (gpus.gpu_code, "a GPU for which TensorFlow has no machine code, or none at all"),
+    "gpus-mixed": (gpus.mixed, "GPUs of several models"),
+    "library-missing": (libraries.missing, "a CUDA library that TensorFlow's loader does not find"),
+    "library-broken": (libraries.unloadable, "a CUDA library that cannot be loaded"),
+    "library-shadowed": (libraries.shadowed, "a CUDA library that a variable puts before the wheel's"),
+    "cudnn-version": (libraries.cudnn, "a cuDNN older than the one TensorFlow was compiled against"),
+    "cuda-majors": (packages.two_cudas, "NVIDIA's wheels for CUDA 12 and 13 side by side"),
+    "nvml-binding": (packages.nvml_binding, "another package in the place of nvidia-ml-py"),
+    # is it deterministic?
+    "variable-value": (variables.aborts, "a variable with a value that its reader does not understand"),
+    "variable-dangerous": (variables.dangerous, "a variable with a value that is wrong for determinism"),
+    "variable-needed": (variables.needed, "a variable unset that this TensorFlow needs"),
+    "variable-not-read": (variables.not_read, "a variable that nobody here reads"),
+    "variable-misspelt": (variables.misspelt, "a name that is nearly that of a known variable"),
+    "variables-contradict": (variables.combined, "variables that are wrong together"),
+    "variable-too-late": (variables.too_late, "a variable changed after TensorFlow had cached it"),
+    "flag-unknown": (flags.unknown, "an XLA flag that this TensorFlow does not know"),
+    "flag-dangerous": (flags.dangerous, "an XLA flag with a value that is wrong for determinism"),
+    "flag-file": (flags.missing_file, "XLA_FLAGS that names a file which is not there"),
+    "keras-config": (packages.keras_config, "a keras.json that changes every model"),
+    "keras-xla": (packages.keras_xla, "a Keras that leaves XLA on under op determinism"),
+    "patch-missing": (packages.patch_missing, "TensorFlow 1.14 to 2.0 without NVIDIA's patch"),
+}
+"""Name -> (function, what it looks for). A function may stand under several names: it yields what it finds for each."""
+
+
+def diagnose(patient: Environment) -> Diagnosis:
+    """Return everything that the rules find."""
+    found: list[Finding] = []
+    for check in dict.fromkeys(check for check, _ in RULES.values()):
+        found += check(patient)
+    return Diagnosis(found)

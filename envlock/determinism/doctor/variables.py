@@ -1,0 +1,227 @@
+"""Rules on variables: single ones, several together, and misspelt names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envlock.data import determinism, variables
+from envlock.data import determinism as tables
+from envlock.data.determinism import cited
+from envlock.determinism.doctor import values
+from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.finding import Finding, Severity
+
+_OTHERWISE: dict[str, tuple[Severity, str]] = {
+    "abort": ("error", "The process aborts when this variable is first read with a value that is not {takes}."),
+    "raise": ("error", "A value that is not {takes} is an error at import."),
+    "ignored": ("warning", "A value that is not {takes} is passed over, and the default counts."),
+    "off": ("warning", "A value that is not {takes} counts as off, without a message."),
+    "unknown": ("warning", "The variable takes {takes}; what another value does was not measured."),
+}
+_TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
+
+
+def aborts(patient: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that their reader does not understand."""
+    for row in tables.variable_table().variable:
+        value = patient.variables.get(row.name)
+        if value is None or row.otherwise is None or not patient.reads(row) or values.is_understood(value, row):
+            continue
+        severity, why = _OTHERWISE[row.otherwise]
+        takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
+        meant = next((need.value for need in row.needed), None)
+        yield _about(
+            row,
+            "variable-value",
+            severity,
+            f"{row.name} is {values.shown(value, row)}",
+            why.format(takes=takes),
+            {row.name: meant} if meant else {},
+            () if meant else (row.name,),
+        )
+
+
+def dangerous(patient: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that is wrong where determinism is wanted."""
+    for row in tables.variable_table().variable:
+        value = patient.variables.get(row.name)
+        if value is None or not patient.reads(row):
+            continue
+        for each in row.dangerous:
+            hit = each.set or values.canonical(value, row) in each.values
+            if hit and patient.holds(each.tensorflow) and patient.has_keras(each.keras) and patient.is_such(each.when):
+                need = next((n for n in row.needed if _is_needed(n, patient)), None)
+                yield _about(
+                    row,
+                    "variable-dangerous",
+                    each.severity,
+                    f"{row.name} is {values.shown(value, row)}",
+                    each.why,
+                    {row.name: need.value} if need else {},
+                    () if need else (row.name,),
+                )
+                break
+
+
+def needed(patient: Environment) -> Iterator[Finding]:
+    """Yield variables that are unset although this TensorFlow needs them."""
+    for row in tables.variable_table().variable:
+        if row.name not in patient.variables or patient.variables[row.name] is not None:
+            continue
+        for need in row.needed:
+            if _is_needed(need, patient):
+                evidence = f"{row.name} is not set"
+                yield _about(row, "variable-needed", need.severity, evidence, need.why, {row.name: need.value}, ())
+                break
+
+
+def _is_needed(need: tables.Needed, patient: Environment) -> bool:
+    return patient.holds(need.tensorflow) and patient.is_build(need.build) and patient.is_such(need.when)
+
+
+def not_read(patient: Environment) -> Iterator[Finding]:
+    """Yield variables that are set and that nobody here reads."""
+    for row in tables.variable_table().variable:
+        if patient.variables.get(row.name) is None or patient.tensorflow is None or patient.reads(row):
+            continue
+        if row.read_by == "nobody":
+            meant = f"; {row.meant} is meant" if row.meant else ""
+            why = f"No TensorFlow reads this name{meant}: the setting has no effect, and nothing says so."
+        elif row.read_by == "ngc":
+            why = "Only NVIDIA's builds of TensorFlow read this name: here the setting has no effect."
+        else:
+            why = f"TensorFlow {patient.tensorflow} does not read this name: the setting has no effect."
+        severity: Severity = "warning" if row.read_by == "nobody" else "info"
+        yield _about(row, "variable-not-read", severity, f"{row.name} is set", why, {}, (row.name,))
+
+
+def combined(patient: Environment) -> Iterator[Finding]:
+    """Yield variables that are wrong together."""
+    table = tables.variable_table()
+    rows = {row.name: row for row in table.variable}
+    for each in table.combination:
+        if not patient.holds(each.tensorflow) or not all(name in patient.variables for name in each.values):
+            continue
+        now = {name: patient.variables[name] for name in each.values}
+        if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
+            told = " and ".join(f"{name} is {_told(name, value, rows)}" for name, value in now.items())
+            fix = values.lines(each.set, each.unset)
+            source = cited(each.sources[0], table.evidence)
+            yield Finding(
+                "variables-contradict", each.severity, each.id, told, each.why, fix, source, each.set, each.unset
+            )
+
+
+def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict[str, tables.VariableRules]) -> bool:
+    value = now[name]
+    if value is None:
+        return "<unset>" in wanted
+    if "<set>" in wanted:
+        return True
+    if "<differs>" in wanted:
+        return all(other is not None and (key == name or other != value) for key, other in now.items())
+    return (values.canonical(value, rows[name]) if name in rows else value) in wanted
+
+
+def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+    if value is None:
+        return "not set"
+    return values.shown(value, rows[name]) if name in rows else "set"
+
+
+def too_late(patient: Environment) -> Iterator[Finding]:
+    """Yield variables that were changed after the process had started, with TensorFlow imported."""
+    for path, entry in patient.unavailable.items():
+        if entry.get("code") != "changed-after-start":
+            continue
+        name = path.rpartition(".")[2]
+        row = next((row for row in tables.variable_table().variable if row.name == name), None)
+        source = cited(row.sources[0], tables.variable_table().evidence) if row is not None else "envlock"
+        yield Finding(
+            "variable-too-late",
+            "error",
+            name,
+            f"{name} was changed after TensorFlow was imported",
+            "TensorFlow reads its variables when it first needs them and keeps what it read: a change after that has "
+            "no effect, and nothing says so.",
+            f"set {name} before the process starts, or above `import tensorflow`",
+            source,
+        )
+
+
+def _about(
+    row: tables.VariableRules,
+    rule: str,
+    severity: Severity,
+    evidence: str,
+    why: str,
+    set_: dict[str, str],
+    names: tuple[str, ...],
+) -> Finding:
+    source = cited(row.sources[0], tables.variable_table().evidence)
+    return Finding(rule, severity, row.name, evidence, why, values.lines(set_, list(names)), source, set_, names)
+
+
+SHORTEST = 9  # letters of a known name: below, two changes make another word of it
+
+
+def misspelt(patient: Environment) -> Iterator[Finding]:
+    """Yield variables that are set under a name that is nearly a known one."""
+    table = determinism.variable_table()
+    known = {row.name for row in variables()} | {row.name for row in table.variable if row.read_by != "nobody"}
+    for name in sorted(patient.others or ()):
+        meant = None if name in table.real else nearest(name, known)
+        if meant is not None:
+            yield Finding(
+                "variable-misspelt",
+                "warning",
+                meant,
+                f"{name!r} is set, a name that nobody reads",
+                f"{meant} is one that is read: a name one or two letters off, in other case or with a blank has "
+                "no effect, and nothing says so.",
+                _fix(name, meant, patient),
+                "comparison with the names of the tables",
+            )
+
+
+def _fix(name: str, meant: str, patient: Environment) -> str:
+    """Return a line that gives the value to the name that was meant, unless that has one; words for an odd name."""
+    if not (name.isascii() and name.isidentifier()):
+        return f"unset the misspelt name, and set {meant} if it was meant"
+    unset = values.unset(name)
+    return unset if patient.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
+
+
+def nearest(name: str, known: set[str]) -> str | None:
+    """Return the known name that was probably meant; None where none is near."""
+    bare = _bare(name)
+    same = sorted(each for each in known if _bare(each) == bare and each != name)
+    if same:
+        return same[0]
+    near = [(distance(name, each), each) for each in known if len(each) >= SHORTEST and abs(len(each) - len(name)) <= 2]
+    best = min(near, default=(3, ""))
+    return best[1] if 0 < best[0] <= 2 and _is_ours(name, best[1]) else None
+
+
+def _is_ours(name: str, meant: str) -> bool:
+    """Return whether the first word is the same: FT_ENABLE_X is somebody else's TF_ENABLE_X only by accident."""
+    return name[:2] == meant[:2]
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).upper()
+
+
+def distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or swapped with their neighbour."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (a != b))
+            if before and i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]

@@ -1,0 +1,113 @@
+"""`envlock.diverge(function)`: the runs are made in this process, as in a notebook or a test."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from envlock.divergence.comparison import compare
+from envlock.divergence.debug import debug
+from envlock.divergence.observe import Observed, Request
+from envlock.divergence.trace import read
+from envlock.divergence.verdict import Report
+from envlock.guest.datasets import Datasets
+from envlock.guest.tracing.private import CallbacksMissing, blindness, determinism
+from envlock.guest.tracing.runs import Observed as Ran
+from envlock.guest.tracing.runs import perform, traced
+from envlock.guest.tracing.source_lines import Places
+from envlock.guest.tracing.state import State
+from envlock.guest.training import seeds
+from envlock.numerics.target import Target
+from envlock.runtime.errors import FactError, UsageError
+
+
+def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None) -> Report:
+    """Return what makes runs of a function differ: the first operation, its line, and what helps.
+
+    Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. The
+    generators of Python and NumPy go on, as nobody can tell whether they were seeded: do it in the function, or pass
+    `seed`.
+
+    Args:
+        function: takes nothing; what it returns is compared, too (as for `envlock diverge SCRIPT:FUNCTION`).
+        runs: how often to call it, twice at least; when they differ, as often again eagerly.
+        steps: end each run behind this many steps.
+        seed: set all seeds to this before each run.
+
+    Raises:
+        UsageError: it is no function, or there is no TensorFlow.
+        FactError: this TensorFlow does not show its operations, and the function nothing either.
+        Exception: whatever the function raises.
+    """
+    if runs < 2 or not callable(function):
+        raise UsageError("diverge wants a function, and two runs or more", hint="envlock.diverge(train_step, runs=5)")
+    try:
+        tf = importlib.import_module("tensorflow")
+    except ImportError:
+        raise UsageError("diverge needs TensorFlow, which is not installed here") from None
+    name = getattr(function, "__qualname__", type(function).__name__)
+    request = Request(Target(_file(function), name), None, runs, fresh=False, steps=steps, seed=seed)
+    observer = partial(_observe, tf, function, State(tf))
+    return debug(request, lambda text: None, observer, processes=False)
+
+
+def _file(function: Callable[[], Any]) -> Path:
+    try:
+        return Path(inspect.getsourcefile(inspect.unwrap(function)) or "unknown.py")
+    except TypeError:  # an object, or built in
+        return Path("unknown.py")
+
+
+def _observe(tf: Any, function: Callable[[], Any], state: State, request: Request, folder: Path) -> Observed:
+    folder.mkdir()
+    places = Places(str(request.target.script.parent))
+    datasets = Datasets(places)
+    ends, suspects = {}, {}
+    blind: str | None = None
+    with _seeded_apart(request.generators):
+        for number in range(request.runs):
+            state.put_back()
+            _seed(request)
+            path = str(folder / f"{number}.trace")
+            try:
+                with traced(tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets) as tracer:
+                    perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
+            except CallbacksMissing as error:
+                raise FactError(f"this TensorFlow does not show its operations: {error}") from None
+            ran = Ran(tracer)
+            ends[number] = {"elsewhere": ran.elsewhere}
+            suspects, blind = ran.suspects, ran.blind
+    state.put_back()
+    paths = [folder / f"{number}.trace" for number in range(request.runs)]
+    answers = {"ends": ends, "suspects": suspects, "determinism": determinism(), "datasets": datasets.to_json()}
+    blind = blind or blindness(tf)
+    if blind is not None:
+        answers["callbacks"] = blind
+    return Observed(request, folder, read(paths[0]).header, compare([read(path) for path in paths]), answers)
+
+
+def _seed(request: Request) -> None:
+    if request.seed is not None:
+        seeds.seed_all(request.seed)
+    if request.generators is not None:
+        random.seed(request.generators)
+        sys.modules["numpy"].random.seed(request.generators)
+
+
+@contextmanager
+def _seeded_apart(generators: int | None) -> Iterator[None]:
+    """Give Python's and NumPy's generators back what they had, if they are only seeded to see what happens."""
+    kept = random.getstate(), sys.modules["numpy"].random.get_state()
+    try:
+        yield
+    finally:
+        if generators is not None:
+            random.setstate(kept[0])
+            sys.modules["numpy"].random.set_state(kept[1])

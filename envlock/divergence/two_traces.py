@@ -1,0 +1,333 @@
+"""The first operation that gave other bits in another environment, of two traces."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from envlock.divergence.comparison import CALL
+from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
+from envlock.divergence.verdict import entry_json
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean, show
+
+Entry = Record | Value
+Key = tuple[str, str | None, int | None]
+Kind = Literal["operation", "carried", "value"]
+
+STEP_LIMIT = 100_000
+"""Entries of a step that are looked at together: what a longer step has goes on in the next portion."""
+MATCHED_LIMIT = 300_000
+"""Pairs of entries that are alike: where there are more, the first of a kind goes with the first, the second with the
+second, which takes no time."""
+OTHERS = 10
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Entries of the two traces that belong together and differ.
+
+    `kind` is `operation` where all inputs that are known are equal, `carried` where an input differs as well, and
+    `value` for a quantity that the run shows. `known` says how many of the inputs are known.
+    """
+
+    kind: Kind
+    a: Entry
+    b: Entry
+    known: int = 0
+
+
+@dataclass
+class Across:
+    """What reading two traces side by side gave.
+
+    Attributes:
+        first: the first pair with equal inputs and other results; None where there is none.
+        earliest: the first pair that differs at all, when that is another one: what it read came from nowhere seen.
+        others: later operations of another type or line that differ although their inputs are equal.
+        compared: how many pairs were compared; `alone`: how many entries of A and of B go with none.
+        steps: how many steps both have; `longer`: which of them has more, if one has.
+    """
+
+    first: Pair | None = None
+    earliest: Pair | None = None
+    others: list[Pair] = field(default_factory=list)
+    compared: int = 0
+    alone: list[int] = field(default_factory=lambda: [0, 0])
+    steps: int = 0
+    longer: Literal["A", "B"] | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether everything that was compared is equal, and something was."""
+        return self.earliest is None and self.first is None and self.compared > 0 and self.longer is None
+
+    @property
+    def aligned(self) -> float:
+        """Which part of the entries of both goes together, from 0 to 1."""
+        return 2 * self.compared / max(2 * self.compared + sum(self.alone), 1)
+
+
+def compare(a: Iterable[Entry], b: Iterable[Entry]) -> Across:
+    """Return the first operation that differs between two traces, and how much could be compared."""
+    found = Across()
+    seen: set[object] = set()
+    for left, right in zip_longest(_portions(a), _portions(b)):
+        if left is None or right is None:
+            found.longer = "A" if right is None else "B"
+            break
+        found.steps = max(found.steps, left[0].step + 1)
+        pairs = align([key(each) for each in left], [key(each) for each in right])
+        found.compared += len(pairs)
+        found.alone[0] += len(left) - len(pairs)
+        found.alone[1] += len(right) - len(pairs)
+        for i, j in pairs:
+            _note(found, difference(left[i], right[j]), seen)
+    return found
+
+
+def _note(found: Across, pair: Pair | None, seen: set[object]) -> None:
+    if pair is None:
+        return
+    if pair.kind == "operation":
+        if found.first is None:
+            found.first = pair
+            seen.add(key(pair.a))
+        elif key(pair.a) not in seen and not _is_call(pair.a) and len(found.others) < OTHERS:
+            seen.add(key(pair.a))
+            found.others.append(pair)
+    elif found.first is None and found.earliest is None:
+        found.earliest = pair
+
+
+def _is_call(entry: Entry) -> bool:
+    """Return whether this is a graph as a whole: what is inside of it stands before it."""
+    return isinstance(entry, Record) and entry.operation.type == CALL
+
+
+def difference(a: Entry, b: Entry) -> Pair | None:
+    """Return in what two entries differ that belong together; None where in nothing."""
+    if isinstance(a, Value) or isinstance(b, Value):
+        same = isinstance(a, Value) and isinstance(b, Value) and a.fingerprint == b.fingerprint
+        return None if same else Pair("value", a, b)
+    if a.outputs == b.outputs:
+        return None
+    inputs = [(x, y) for x, y in zip(a.inputs, b.inputs, strict=False) if x is not None and y is not None]
+    kind: Kind = "operation" if all(x == y for x, y in inputs) else "carried"
+    return Pair(kind, a, b, len(inputs))
+
+
+def key(entry: Entry) -> Key:
+    """Return what entries of two environments share that belong together."""
+    if isinstance(entry, Value):
+        return f"value {entry.name}", None, None
+    place = entry.operation.place
+    return entry.operation.type, place and place.file, place and place.line
+
+
+def align(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int]]:
+    """Return which entries go together, in order."""
+    if a == b:
+        return [(number, number) for number in range(len(a))]
+    return _aligned(tuple(a), tuple(b))
+
+
+@lru_cache(maxsize=4)  # the steps of a training are alike
+def _aligned(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], ...]:
+    counts = Counter(b)
+    if sum(counts[each] for each in a) <= MATCHED_LIMIT:
+        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+        return tuple((block.a + n, block.b + n) for block in blocks for n in range(block.size))
+    places: dict[Key, list[int]] = {}
+    for number, each in enumerate(b):
+        places.setdefault(each, []).append(number)
+    queues = {each: iter(numbers) for each, numbers in places.items()}
+    found = [(i, next(queues[each], None)) for i, each in enumerate(a) if each in queues]
+    return tuple(_rising((i, j) for i, j in found if j is not None))
+
+
+def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return as many of the pairs as are in the order of both sides: a longest rising subsequence."""
+    tops: list[int] = []
+    at: list[int] = []
+    before: list[int] = []
+    listed = list(pairs)
+    for number, (_, j) in enumerate(listed):
+        place = bisect_left(tops, j)
+        before.append(at[place - 1] if place else -1)
+        tops[place : place + 1] = [j]
+        at[place : place + 1] = [number]
+    found = []
+    number = at[-1] if at else -1
+    while number >= 0:
+        found.append(listed[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _portions(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Yield the entries of each step, or of a part of it that is no longer than the limit."""
+    portion: list[Entry] = []
+    for each in entries:
+        if portion and (each.step != portion[0].step or len(portion) >= STEP_LIMIT):
+            yield portion
+            portion = []
+        portion.append(each)
+    if portion:
+        yield portion
+
+
+REPORT_VERSION = 1
+ALIGNED = 0.5
+"""Traces of which less goes together are not of the same program, or not comparably run."""
+_TOLD_APART = ("made_by", "elsewhere", "unseen", "system.kernel_release", "python.compiler")
+"""Conditions that are no cause of other bits."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What comparing traces A and B showed; `conditions` are those that differ, with what each side has."""
+
+    names: tuple[str, str]
+    headers: tuple[Header, Header]
+    across: Across
+    conditions: Mapping[str, tuple[Scalar, Scalar]]
+
+    @property
+    def exit_code(self) -> int:
+        """0 where everything is equal, 1 where not."""
+        return 0 if self.across.same else 1
+
+    @property
+    def comparable(self) -> bool:
+        """Whether enough of the two goes together to say anything."""
+        return self.across.aligned >= ALIGNED
+
+    @property
+    def headline(self) -> str:
+        """The verdict as a sentence without a full stop."""
+        first, earliest = self.across.first, self.across.earliest
+        if not self.comparable:
+            return "they cannot be aligned: the two runs ran other operations, or at other lines"
+        if first is not None:
+            return f"{_called(first)} is the first operation that gave other bits, although its inputs were equal"
+        if earliest is not None:
+            return f"{_called(earliest)} differs first, and what it read differs, too: that came from no operation seen"
+        if self.across.longer is not None:
+            return f"they are equal as far as both go, and {self.across.longer} has more steps"
+        return "every operation gave the same bits"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        across = self.across
+        return {
+            "report_version": REPORT_VERSION,
+            "match": across.same,
+            "comparable": self.comparable,
+            "headline": self.headline,
+            "first": _pair_json(across.first),
+            "earliest": _pair_json(across.earliest),
+            "others": [_pair_json(each) for each in across.others],
+            "compared": across.compared,
+            "alone": across.alone,
+            "steps": across.steps,
+            "longer": across.longer,
+            "conditions": {name: list(values) for name, values in self.conditions.items()},
+        }
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Yield (style, line) for people."""
+        across = self.across
+        yield "title", f"{'the same bits' if across.same else 'other bits'}: {_name(self, 0)} and {_name(self, 1)}"
+        alone = f"; {across.alone[0]} of A and {across.alone[1]} of B have no counterpart" if any(across.alone) else ""
+        steps = f"{across.steps} {'step' if across.steps == 1 else 'steps'}"
+        yield "plain", f"  {across.compared} pairs of entries of {steps} compared{alone}"
+        yield ("plain" if across.same else "error"), f"  {' ' if across.same else 'x'} {self.headline}"
+        pair = across.first or across.earliest
+        if self.comparable and pair is not None:
+            yield from _details(pair)
+        for each in across.others if self.comparable else ():
+            yield "warning", f"  ! also, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
+        if self.conditions:
+            yield "title", "what differs between the two environments"
+        for name, (a, b) in self.conditions.items():
+            yield "info", f"  i {clean(name)}: {show(a)} in A, {show(b)} in B"
+
+
+def report(a: str, b: str) -> Report:
+    """Return what the traces in two files show.
+
+    Raises:
+        TraceError: one of them cannot be read, or is damaged.
+        UsageError: they cannot be compared: one ran eagerly, say.
+    """
+    with read(Path(a)) as left, read(Path(b)) as right:
+        _check(left.header, right.header)
+        across = compare(left, right)
+        return Report((a, b), (left.header, right.header), across, _differing(left, right))
+
+
+def _check(a: Header, b: Header) -> None:
+    if (a.mode, a.fingerprint) == (b.mode, b.fingerprint):
+        return
+    how = {"eager": "eagerly, operation by operation", "graph": "with its graphs as they are"}
+    ways = (f"A ran {how[a.mode]}, and B {how[b.mode]}") if a.mode != b.mode else "they have other fingerprints"
+    raise UsageError(f"the traces cannot be compared: {ways}", hint="record both with --in-graph, or both without")
+
+
+def _differing(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
+    left, right = _conditions(a), _conditions(b)
+    names = sorted({*left, *right} - {*_TOLD_APART})
+    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+
+
+def _conditions(trace: Trace) -> dict[str, Scalar]:
+    header = trace.header
+    versions = {"tensorflow.version": header.tensorflow, "python.version": header.python}
+    keras = {"keras.version": header.keras} if header.keras is not None else {}
+    return {**header.conditions, **versions, **keras, **(trace.end or {})}
+
+
+def _name(report: Report, number: int) -> str:
+    header = report.headers[number]
+    return f"{'AB'[number]} {clean(report.names[number])} (TensorFlow {clean(header.tensorflow)})"
+
+
+def _called(pair: Pair) -> str:
+    entry = pair.a
+    return clean(entry.operation.type if isinstance(entry, Record) else entry.name)
+
+
+def _at(pair: Pair) -> str:
+    place = pair.a.operation.place if isinstance(pair.a, Record) else None
+    return f" at {clean(place.file)}:{place.line}" if place else ""
+
+
+def _details(pair: Pair) -> Iterator[tuple[str, str]]:
+    place = pair.a.operation.place if isinstance(pair.a, Record) else None
+    where = (
+        f"{clean(place.file)}:{place.line} in {clean(place.function)}" if place else "in no line of the program itself"
+    )
+    yield "plain", f"      where: {where}, step {pair.a.step}"
+    if not isinstance(pair.a, Record):
+        return
+    names = [each.operation.name for each in (pair.a, pair.b) if isinstance(each, Record) and each.operation.name]
+    if names:
+        yield "note", f"      named: {clean(' and '.join(dict.fromkeys(names)))}"
+    yield "note", f"      reads: {clean(', '.join(pair.a.operation.inputs) or 'nothing')}"
+    yield "note", f"      gives: {clean(', '.join(pair.a.operation.outputs) or 'nothing')}"
+    if pair.kind == "operation" and pair.known < len(pair.a.inputs):
+        yield "note", f"      of its {len(pair.a.inputs)} inputs {pair.known} have a fingerprint, and could be compared"
+
+
+def _pair_json(pair: Pair | None) -> dict[str, Any] | None:
+    if pair is None:
+        return None
+    return {"kind": pair.kind, "inputs_known": pair.known, "a": entry_json(pair.a), "b": entry_json(pair.b)}

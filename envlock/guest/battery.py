@@ -1,0 +1,367 @@
+"""A program of its own: computes a fixed battery of operations and prints their exact results, one line a group.
+
+It runs in the interpreter of the environment that is examined, where there is no envlock: nothing of this package is
+imported, only NumPy and TensorFlow. Argument: JSON with
+
+    mark            what to put before every line of the answer
+    device          `cpu`, or the number of a visible GPU
+    skip            groups that are not to be run (an earlier child died in them)
+    intra_op_threads, inter_op_threads    a number, or null: as the environment has it
+    determinism     true, false, or null: as the environment has it
+
+Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random generator nor a
+mathematical library has a part in them. Every operation is computed several times: one that differs from itself is
+`unstable`. What a group cannot do is said in the place of the result; bfloat16 comes last, as it can end the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Tuple
+
+    Operation = Callable[[], Any]
+
+BATTERY = 1
+"""Raised with every change of an operation or its input: only equal numbers compare."""
+
+SAMPLES = 64
+MIX = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def main() -> None:
+    """Compute the groups in order, and print each as soon as it is done: a crash loses one."""
+    asked = json.loads(sys.argv[1])
+    answer_to = os.dup(1)
+    os.dup2(2, 1)  # what an import prints goes to stderr
+    sys.argv[1:] = []
+    sys.path[:] = [folder for folder in sys.path if folder]
+
+    def say(answer: Dict[str, Any]) -> None:
+        os.write(answer_to, (asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
+
+    try:
+        _run(asked, say)
+    except BaseException as error:
+        say({"failed": _line(error)})
+    os._exit(0)
+
+
+def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
+    on_cpu = asked["device"] == "cpu"
+    _set_variables(asked, on_cpu)
+    import numpy as np
+
+    head: Dict[str, Any] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
+    if on_cpu and "numpy" not in asked["skip"]:
+        say({"begin": ["numpy", "library"]})
+        say({"group": "numpy", "execution": "library", "operations": _computed(np, numpy_operations(np), 2)})
+    import tensorflow as tf
+
+    start, spent = time.perf_counter(), time.process_time()
+    _set_threads(tf, asked)
+    head["tensorflow"] = tf.__version__
+    gpus = [] if on_cpu else tf.config.list_physical_devices("GPU")
+    head["devices"] = [_name(tf, gpu) for gpu in gpus]
+    if not on_cpu and asked["device"] >= len(gpus):
+        say({"head": head})
+        return
+    if not on_cpu:  # this one alone, and no more of its memory than needed: others may be computing on it
+        tf.config.set_visible_devices(gpus[asked["device"]], "GPU")
+        tf.config.experimental.set_memory_growth(gpus[asked["device"]], True)
+    repeats = 2 if on_cpu else 3
+    with tf.device("/CPU:0" if on_cpu else "/GPU:0"):
+        groups = _groups(tf, np, asked["device"])
+        head["groups"] = [group for group, _, _ in groups]
+        say({"head": head})
+        for group, execution, operations in groups:
+            if group not in asked["skip"]:
+                say({"begin": [group, execution]})
+                say({"group": group, "execution": execution, "operations": _computed(np, operations, repeats)})
+    say({"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - spent})
+
+
+def _set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
+    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors."""
+    if on_cpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    if asked["intra_op_threads"] is not None:
+        os.environ.update({"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+    if asked["determinism"] is not None:
+        os.environ["TF_DETERMINISTIC_OPS"] = "1" if asked["determinism"] else "0"
+
+
+def _set_threads(tf: Any, asked: Dict[str, Any]) -> None:
+    threading = tf.config.threading
+    if asked["intra_op_threads"] is not None:
+        threading.set_intra_op_parallelism_threads(asked["intra_op_threads"])
+    if asked["inter_op_threads"] is not None:
+        threading.set_inter_op_parallelism_threads(asked["inter_op_threads"])
+
+
+def _name(tf: Any, gpu: Any) -> str:
+    return str(tf.config.experimental.get_device_details(gpu).get("device_name", "unknown"))
+
+
+def _groups(tf: Any, np: Any, device: Any) -> List[Tuple[str, str, Dict[str, Operation]]]:
+    inputs = Inputs(tf, np)
+    onednn, eigen = onednn_operations(tf, inputs), eigen_operations(tf, np, inputs)
+    graph, compiled = training(tf, np, inputs, False), training(tf, np, inputs, True)
+    half = {"matmul_bf16": lambda: matmul_bf16(tf, inputs)}
+    if device == "cpu":
+        first = [
+            ("cpu-onednn", "eager", onednn),
+            ("cpu-eigen", "eager", eigen),
+            ("cpu-graph", "graph", {"train": graph}),
+        ]
+        return [*first, ("xla", "xla", {"train_xla": compiled}), ("bf16", "eager", half)]
+    name = "gpu-{}".format(device)
+    return [
+        (name, "eager", {**onednn, **eigen}),
+        (name + "-graph", "graph", {"train": graph}),
+        (name + "-xla", "xla", {"train_xla": compiled}),
+        (name + "-bf16", "eager", half),
+    ]
+
+
+def numbers(np: Any, count: int, salt: int) -> Any:
+    """Return float32 in [-1, 1), multiples of 2**-23, by splitmix64: integers only."""
+    golden, other, first, second = (np.uint64(each) for each in MIX)
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * golden + np.uint64(salt) * other
+        z = (z ^ (z >> np.uint64(30))) * first
+        z = (z ^ (z >> np.uint64(27))) * second
+        z = z ^ (z >> np.uint64(31))
+    integers = (z >> np.uint64(40)).astype(np.int64) - (1 << 23)
+    return integers.astype(np.float32) * np.float32(2.0**-23)
+
+
+class Inputs:
+    """Tensors of `numbers`, each made once."""
+
+    def __init__(self, tf: Any, np: Any) -> None:
+        self.tf = tf
+        self.np = np
+        self.made: Dict[Tuple[Any, int], Any] = {}
+
+    def __call__(self, shape: Tuple[int, ...], salt: int) -> Any:
+        """Return the tensor of a shape; another `salt` gives other numbers."""
+        if (shape, salt) not in self.made:
+            count = 1
+            for size in shape:
+                count *= size
+            self.made[shape, salt] = self.tf.constant(numbers(self.np, count, salt).reshape(shape))
+        return self.made[shape, salt]
+
+
+def numpy_operations(np: Any) -> Dict[str, Operation]:
+    """Return NumPy's operations: its BLAS, its sums, its SIMD loops, its generators."""
+    a, b = numbers(np, 127 * 257, 1).reshape(127, 257), numbers(np, 257 * 65, 2).reshape(257, 65)
+    return {
+        "np_dot": lambda: a @ b,
+        "np_sum": lambda: a.sum(),
+        "np_exp": lambda: np.exp(a * np.float32(8)),
+        "np_exp64": lambda: np.exp(a.astype("f8") * 8),
+        "np_random_legacy": lambda: np.random.RandomState(0).randn(1000),
+        "np_random": lambda: np.random.default_rng(0).standard_normal(1000),
+    }
+
+
+def onednn_operations(tf: Any, x: Inputs) -> Dict[str, Operation]:
+    """Return the operations that oneDNN computes on a processor, by the widest instruction set it finds."""
+    raw = tf.raw_ops
+    one = [1, 1, 1, 1]
+
+    def depthwise() -> Any:
+        image, kernel, out = x((2, 20, 20, 12), 15), x((3, 3, 12, 2), 16), x((2, 20, 20, 24), 17)
+        a = raw.DepthwiseConv2dNative(input=image, filter=kernel, strides=one, padding="SAME")
+        b = raw.DepthwiseConv2dNativeBackpropFilter(
+            input=image, filter_sizes=[3, 3, 12, 2], out_backprop=out, strides=one, padding="SAME"
+        )
+        return tf.concat([tf.reshape(a, [-1]), tf.reshape(b, [-1])], 0)
+
+    def batch_norm() -> Any:
+        found = raw.FusedBatchNormV3(
+            x=x((4, 14, 14, 16), 20), scale=x((16,), 21), offset=x((16,), 22), mean=[], variance=[], is_training=True
+        )
+        return tf.concat([tf.reshape(found[0], [-1]), found[1], found[2]], 0)
+
+    image, kernel, out = x((4, 28, 28, 8), 7), x((3, 3, 8, 16), 8), x((4, 28, 28, 16), 9)
+    return {
+        "matmul": lambda: tf.matmul(x((127, 257), 1), x((257, 65), 2)),
+        "matmul_big": lambda: tf.matmul(x((384, 512), 3), x((512, 320), 4)),
+        "conv_forward": lambda: tf.nn.conv2d(image, kernel, 1, "SAME"),
+        "conv_input_gradient": lambda: raw.Conv2DBackpropInput(
+            input_sizes=[4, 28, 28, 8], filter=kernel, out_backprop=out, strides=one, padding="SAME"
+        ),
+        "conv_filter_gradient": lambda: raw.Conv2DBackpropFilter(
+            input=image, filter_sizes=[3, 3, 8, 16], out_backprop=out, strides=one, padding="SAME"
+        ),
+        "depthwise": depthwise,
+        "batch_norm": batch_norm,
+    }
+
+
+def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
+    """Return the operations that TensorFlow's own kernels compute."""
+    raw = tf.raw_ops
+    rows = tf.constant((np.arange(20000) * 7919 % 113).astype(np.int32))
+
+    def reduce() -> Any:
+        values = x((1000003,), 11)
+        square = tf.reshape(values[:1000000], (1000, 1000))
+        sums = [tf.reduce_sum(values), tf.reduce_mean(values * values)]
+        return tf.concat([tf.stack(sums), tf.reduce_sum(square, 0), tf.reduce_sum(square, 1)], 0)
+
+    def cross_entropy() -> Any:
+        labels = tf.one_hot([i * 37 % 101 for i in range(64)], 101)
+        loss, slope = raw.SoftmaxCrossEntropyWithLogits(features=x((64, 101), 12) * 8, labels=labels)
+        return tf.concat([loss[:, None], slope], 1)
+
+    def layer_norm() -> Any:
+        values = x((64, 200), 23)
+        mean = tf.reduce_mean(values, 1, keepdims=True)
+        variance = tf.reduce_mean(tf.math.squared_difference(values, mean), 1, keepdims=True)
+        return (values - mean) * tf.math.rsqrt(variance + 1e-5)
+
+    def stateful() -> Any:
+        tf.random.set_seed(7)
+        shape = (500,)
+        return tf.concat([tf.random.uniform(shape), tf.random.normal(shape), tf.random.truncated_normal(shape)], 0)
+
+    return {
+        "bias_gradient": lambda: raw.BiasAddGrad(out_backprop=x((16, 28, 28, 32), 10)),
+        "reduce": reduce,
+        "cross_entropy": cross_entropy,
+        "segment_sum": lambda: tf.math.unsorted_segment_sum(x((20000, 4), 13), rows, 113),
+        "scatter_add": lambda: tf.tensor_scatter_nd_add(tf.zeros((113, 4)), rows[:, None], x((20000, 4), 14)),
+        "resize_gradient": lambda: raw.ResizeBilinearGrad(
+            grads=x((2, 37, 41, 3), 18), original_image=x((2, 16, 17, 3), 19), half_pixel_centers=True
+        ),
+        "layer_norm": layer_norm,
+        "random_uniform": lambda: tf.random.stateless_uniform((2000,), [1, 2], alg="philox"),
+        "random_normal": lambda: tf.random.stateless_normal((4000,), [1, 2], alg="philox"),
+        "random_stateful": stateful,
+        "transcendental": lambda: transcendental(tf, x((4096,), 24)),
+    }
+
+
+def transcendental(tf: Any, x: Any) -> Any:
+    """Return ten functions of 4096 numbers."""
+    positive = tf.abs(x) + 0.1
+    return tf.concat(
+        [
+            *(tf.exp(x * 8), tf.math.log(tf.abs(x) + 1e-3), tf.tanh(x * 4), tf.math.erf(x * 2)),
+            *(tf.math.rsqrt(positive), tf.pow(positive, x), tf.sin(x * 9)),
+            *(tf.nn.softplus(x * 5), tf.sigmoid(x * 6), tf.nn.gelu(x * 3)),
+        ],
+        0,
+    )
+
+
+def matmul_bf16(tf: Any, x: Inputs) -> Any:
+    """Return a product of bfloat16, which TensorFlow computes where the processor can, and oneDNN where it may."""
+    a, b = tf.cast(x((64, 128), 5), tf.bfloat16), tf.cast(x((128, 48), 6), tf.bfloat16)
+    return tf.cast(tf.matmul(a, b), tf.float32)
+
+
+def training(tf: Any, np: Any, x: Inputs, compiled: bool) -> Operation:
+    """Return what gives ten losses, and the weights after ten steps of Adam on two layers, without Keras."""
+    made: List[Tuple[Any, Any, Any]] = []
+
+    def run() -> Any:
+        if not made:  # at the first call: a second one must not compile anew
+            first = [x((20, 32), 26) * 0.25, x((32, 10), 27) * 0.25]
+            state = [tuple(tf.Variable(tf.zeros_like(w)) for _ in range(3)) for w in first]
+            made.append((first, state, _step(tf, x((64, 20), 25), tf.constant(np.arange(64) % 10), state, compiled)))
+        first, state, step = made[0]
+        for (w, m, v), start in zip(state, first):
+            w.assign(start)
+            m.assign(tf.zeros_like(start))
+            v.assign(tf.zeros_like(start))
+        losses = [step(tf.constant([0.9**k, 0.999**k], tf.float32)) for k in range(1, 11)]
+        return tf.concat([tf.stack(losses), *(tf.reshape(each[0], [-1]) for each in state)], 0)
+
+    return run
+
+
+def _step(tf: Any, images: Any, labels: Any, state: Any, compiled: bool) -> Any:
+    """Return a step; `state` has the weights of each layer, and Adam's two averages of them."""
+
+    @tf.function(jit_compile=compiled)  # type: ignore[untyped-decorator]
+    def step(powers: Any) -> Any:
+        weights = [each[0] for each in state]
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(tf.nn.relu(tf.matmul(images, weights[0])), weights[1])
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        for (w, m, v), gradient in zip(state, tape.gradient(loss, weights)):
+            tf.raw_ops.ResourceApplyAdam(
+                var=w.handle,
+                m=m.handle,
+                v=v.handle,
+                beta1_power=powers[0],
+                beta2_power=powers[1],
+                lr=0.01,
+                beta1=0.9,
+                beta2=0.999,
+                epsilon=1e-7,
+                grad=gradient,
+            )
+        return loss
+
+    return step
+
+
+def _computed(np: Any, operations: Dict[str, Operation], repeats: int) -> Dict[str, Any]:
+    return {name: _result(np, operation, repeats) for name, operation in operations.items()}
+
+
+def _result(np: Any, operation: Operation, repeats: int) -> Dict[str, Any]:
+    """Return digest, type, shape and sample of an operation, or that it is unstable, or why it failed."""
+    try:
+        arrays = [_array(np, operation()) for _ in range(repeats)]
+    except Exception as error:
+        return {"failed": type(error).__name__}  # and no more of it: a message may name a user's folder
+    shape = list(arrays[0].shape)
+    if len({array.tobytes() for array in arrays}) > 1:
+        return {"unstable": True, "dtype": arrays[0].dtype.str, "shape": shape}
+    return {"sha256": digest(arrays[0]), "dtype": arrays[0].dtype.str, "shape": shape, "sample": sample(arrays[0])}
+
+
+def _array(np: Any, value: Any) -> Any:
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
+
+
+def digest(array: Any) -> str:
+    """Return the SHA-256 of type, shape and bytes."""
+    head = "{}{}".format(array.dtype.str, list(array.shape)).encode("ascii")
+    return hashlib.sha256(head + array.tobytes()).hexdigest()
+
+
+def sample(array: Any) -> str:
+    """Return up to 64 values, evenly spaced, the first and the last among them, as hexadecimal numbers."""
+    flat = array.reshape(-1)
+    count = min(len(flat), SAMPLES)
+    places = [k * (len(flat) - 1) // max(count - 1, 1) for k in range(count)]
+    return " ".join(_hex(float(flat[place])) for place in places)
+
+
+def _hex(value: float) -> str:
+    text = value.hex()
+    digits, p, exponent = text.partition("p")
+    return digits.rstrip("0").rstrip(".") + p + exponent if p else text
+
+
+def _line(error: BaseException) -> str:
+    text = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0])
+    return text.encode("ascii", "replace").decode("ascii")[:200]
+
+
+if __name__ == "__main__":
+    main()

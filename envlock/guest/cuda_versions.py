@@ -1,0 +1,54 @@
+"""A program of its own: which CUDA libraries TensorFlow's own loader gets, by their version numbers. One line of JSON.
+
+libtensorflow_framework exports `cudnnGetVersion` and its like as wrappers that load the library through TensorFlow's
+own loader. Calling them loads the library as the first operation would, so it is never done in the user's process.
+
+Argument: JSON with `mark` (what to put before the answer) and `path` (the import path, or null: the interpreter's own).
+The answer: a number by the library's key, 0 for one that cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+
+ASK = (
+    ("cudart", "cudaRuntimeGetVersion", "pointer"),
+    ("cudnn", "cudnnGetVersion", "value"),
+    ("nccl", "ncclGetVersion", "pointer"),
+    ("cublas", "cublasGetVersion_v2", "handle"),
+    ("cublasLt", "cublasLtGetVersion", "value"),
+    ("cufft", "cufftGetVersion", "pointer"),
+)
+"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it behind a null handle."""
+
+
+def main() -> None:
+    """Import TensorFlow, ask its loader, and leave before anything is torn down."""
+    asked = json.loads(sys.argv[1])
+    sys.path[:] = asked["path"] or sys.path
+    import tensorflow
+
+    folder = os.path.dirname(tensorflow.__file__)
+    library = ctypes.CDLL(os.path.join(folder, "libtensorflow_framework.so.2"))
+    answers = {}
+    for key, symbol, how in ASK:
+        try:
+            ask = getattr(library, symbol)
+        except AttributeError:
+            continue
+        number = ctypes.c_int(0)
+        if how == "value":
+            ask.restype = ctypes.c_size_t
+            answers[key] = ask()
+        else:
+            words = (None, ctypes.byref(number)) if how == "handle" else (ctypes.byref(number),)
+            answers[key] = 0 if ask(*words) else number.value
+    print(asked["mark"] + json.dumps(answers), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

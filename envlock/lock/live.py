@@ -1,0 +1,51 @@
+"""The facts of the live environment: this interpreter's, or another one's, where envlock need not be installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from envlock.guest import launch
+from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.errors import FactError
+
+TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
+
+
+def live(python: Path | None = None) -> Snapshot:
+    """Return what the collectors find here, or when the interpreter `python` runs them.
+
+    Raises:
+        UsageError: there is no such interpreter, or it cannot be run.
+        FactError: it did not answer, or not with facts.
+    """
+    if python is None:
+        return snapshot()
+    answer = ask(python, "facts")
+    return Snapshot(answer["facts"], answer["unavailable"])
+
+
+def ask(python: Path, question: Literal["facts", "paths", "tensorflow"]) -> dict[str, Any]:
+    """Return what the interpreter `python` answers; the questions are those of `guest/environment.py`.
+
+    Raises:
+        UsageError: there is no such interpreter, or it cannot be run.
+        FactError: it did not answer.
+    """
+    words = launch.module("environment", {"question": question, "binding": _binding_folder()})
+    ended = launch.ask(words, python, timeout=TIMEOUT)
+    if ended.code is None:
+        raise FactError(f"{python} did not answer within {TIMEOUT:g} seconds")
+    if not ended.answers:
+        said = f"(exit code {ended.code}): {ended.last_words}"
+        raise FactError(f"{python} gave no facts {said}", hint="envlock needs Python 3.8 or newer")
+    return ended.answers[-1]
+
+
+def _binding_folder() -> str:
+    """Return the folder of this environment's NVML binding, for one that has none; empty where there is none here."""
+    spec = find_spec("pynvml")
+    return (
+        "" if spec is None or spec.origin is None or spec.submodule_search_locations else str(Path(spec.origin).parent)
+    )

@@ -1,0 +1,182 @@
+"""What a lock proves, in the formats that installers read. Pure: values in, text out.
+
+Sources: https://packaging.python.org/en/latest/specifications/pylock-toml/ and
+https://pip.pypa.io/en/stable/reference/requirements-file-format/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from envlock.lock.facts import Facts
+from envlock.lock.models import Lockfile
+from envlock.packages.proven import LeftOut, Proven, proven
+from envlock.runtime.errors import LockfileError
+
+PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
+"""What such a file must be called."""
+
+NOT_VENDORED = "its wheel is not in the wheelhouse; `envlock vendor` fetches it"
+ON_A_DISK = "its wheel is known from a disk only, not from a web address; `envlock vendor` and --wheelhouse may have it"
+
+
+class Wheelhouse(NamedTuple):
+    """A folder of wheels: its path as the file that is written will name it, and the size of each wheel in it."""
+
+    path: str
+    sizes: Mapping[str, int]
+
+
+class Export(NamedTuple):
+    """The text of a file, and what is not in it."""
+
+    text: str
+    left_out: list[LeftOut]
+
+
+class Format(NamedTuple):
+    """How one format is written; `missing` says why it cannot hold a package, or None."""
+
+    missing: Callable[[Proven], str | None]
+    render: Callable[[Sequence[Proven], Facts, Wheelhouse | None], str]
+
+
+def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Export:
+    """Return what the lock proves in the format `to` (a key of FORMATS), from the web or from a wheelhouse.
+
+    Raises:
+        UsageError: the lock has no identities, or those of other packages than it has now.
+        LockfileError: what it holds cannot be written in this format.
+    """
+    known, left_out = proven(lock, shown)
+    form = FORMATS[to]
+    kept = []
+    for package in known:
+        reason = form.missing(package) if house is None else _not_in(house, package)
+        if reason is None:
+            kept.append(package)
+        else:
+            left_out.append(LeftOut(package.name, package.version, reason))
+    left_out.sort()
+    try:
+        body = form.render(kept, lock.facts, house)
+    except ValueError as error:
+        raise LockfileError(
+            f"lockfile {shown} cannot be exported: {error}", hint="renew it with `envlock hash`"
+        ) from None
+    return Export("\n".join([*_header(to, kept, left_out, house), body]), left_out)
+
+
+def _not_in(house: Wheelhouse, package: Proven) -> str | None:
+    return None if house.sizes.get(package.wheel.name) == package.wheel.size else NOT_VENDORED
+
+
+def _header(to: str, kept: Sequence[Proven], left_out: Sequence[LeftOut], house: Wheelhouse | None) -> list[str]:
+    lines = ["# Written by `envlock export`: the wheels that an environment was proven to be installed from."]
+    if to == "pylock":
+        lines.append("# Install them into an empty environment: uv pip install -r FILE")
+    else:
+        uv = " --index-strategy unsafe-best-match" if house is None and _more_indexes(kept) else ""
+        lines.append("# Install them into an empty environment: pip install --no-deps --require-hashes -r FILE")
+        lines.append(f"# or: uv pip install --no-deps --require-hashes{uv} -r FILE")
+    if left_out:
+        lines.append(f"# Left out, {len(left_out)} of {len(kept) + len(left_out)}:")
+    return [*lines, *(f"#   {each}" for each in left_out)]
+
+
+def _pylock(kept: Sequence[Proven], facts: Facts, house: Wheelhouse | None) -> str:
+    import tomli_w  # here: most commands need none of it
+
+    document: dict[str, Any] = {"lock-version": "1.0"}
+    if marker := _marker(facts):
+        document["environments"] = [marker]
+    if python := _minor(facts):
+        document["requires-python"] = f"=={python}.*"
+    document["created-by"] = "envlock"
+    document["packages"] = [_package(each, house) for each in kept]
+    _check(document)
+    return tomli_w.dumps(document)
+
+
+def _marker(facts: Facts) -> str:
+    """Return the marker of the locked platform, from what is known of it."""
+    python, system = facts.python, facts.system
+    known = {
+        "implementation_name": python and python.implementation,
+        "platform_system": system and system.kernel,
+        "platform_machine": system and system.machine,
+    }
+    return " and ".join(f"{name} == '{value}'" for name, value in known.items() if value)
+
+
+def _minor(facts: Facts) -> str | None:
+    found = re.match(r"\d+\.\d+", (facts.python and facts.python.version) or "")
+    return found and found[0]
+
+
+def _package(package: Proven, house: Wheelhouse | None) -> dict[str, Any]:
+    """Return one entry of `packages`; what was installed by its URL is written so, that it is recorded so again."""
+    wheel = package.wheel
+    place = {"url": wheel.url} if house is None else {"path": f"{house.path}/{wheel.name}"}
+    file = {**place, "size": wheel.size, "hashes": {"sha256": wheel.sha256}}
+    head = {"name": package.name, "version": package.version}
+    if package.origin is not None and package.origin == (wheel.url if house is None else f"file:{wheel.name}"):
+        return {**head, "archive": file}
+    index = {"index": wheel.index} if wheel.index is not None else {}
+    return {**head, **index, "wheels": [{"name": wheel.name, **file}]}
+
+
+def _check(document: Mapping[str, Any]) -> None:
+    """Let `packaging` judge the document, where it is new enough to know the format (26.0).
+
+    Raises:
+        ValueError: it is not what the specification says.
+    """
+    try:
+        from packaging.pylock import Pylock, PylockValidationError
+    except ImportError:
+        return
+    try:
+        Pylock.from_dict(document)
+    except PylockValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _requirements(kept: Sequence[Proven], facts: Facts, house: Wheelhouse | None) -> str:
+    if house is not None:
+        options = ["--no-index", f"--find-links {house.path}"]
+    else:
+        options = [f"--extra-index-url {index}" for index in _more_indexes(kept)]
+    return "\n".join([*options, *(_requirement(each, house) for each in kept), ""])
+
+
+def _requirement(package: Proven, house: Wheelhouse | None) -> str:
+    wheel = package.wheel
+    direct = house is None and package.origin is not None and package.origin == wheel.url
+    which = f"{package.name} @ {wheel.url}" if direct else f"{package.name}=={package.version}"
+    return f"{which} --hash=sha256:{wheel.sha256}"
+
+
+def _more_indexes(kept: Sequence[Proven]) -> list[str]:
+    """Return the indexes that installers do not ask by themselves; a quote would end there what they read."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
+
+    found = {package.wheel.index.rstrip("/") for package in kept if package.wheel.index is not None}
+    return sorted(f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")})
+
+
+def _anywhere(package: Proven) -> str | None:
+    return None  # installers look for the hash in whatever index or folder they are told
+
+
+def _on_the_web(package: Proven) -> str | None:
+    return ON_A_DISK if package.wheel.url is None else None
+
+
+FORMATS = {
+    "pylock": Format(_on_the_web, _pylock),
+    "requirements": Format(_anywhere, _requirements),
+}
+"""What can be written, by the name on the command line."""

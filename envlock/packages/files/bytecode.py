@@ -1,0 +1,121 @@
+"""Whether each .pyc file holds its source's code, asked of the environment's interpreter in child processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from envlock.guest import launch
+from envlock.packages.files.read_file import workers
+from envlock.runtime.errors import UsageError
+
+CHILD = Path(launch.__file__).with_name("bytecode.py")
+MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
+MOST_CHILDREN = 2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
+SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
+MOST_CRASHES = 10  # of one child's share
+
+CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
+
+_NAME = re.compile(
+    r"(?P<stem>.+)\.(?P<tag>(?!opt-)[a-z]+-?\d+[a-z]*(?:-pytest-[\w.]+?)?)(?:\.opt-(?P<optimization>\w+))?\.pyc",
+    re.DOTALL,
+)
+"""As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
+
+
+class Compiled(NamedTuple):
+    """A .pyc file, the source it should hold the code of, for which Python it is, and how far that was optimized."""
+
+    path: str
+    source: str
+    tag: str
+    optimization: int
+
+
+def compiled(path: str) -> Compiled | None:
+    """Return what a file in a `__pycache__` is compiled from; None where its name says nothing of it."""
+    folder, _, name = path.rpartition("/")
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
+    level = match["optimization"] or "0"
+    return Compiled(path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0)
+
+
+def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None) -> dict[str, str]:
+    """Return path -> what is to be said of it, for those that are not `fine`; see guest/bytecode.py for the words.
+
+    A file that ends or stops the interpreter when it is loaded is `crashed`; `not-told` where that interpreter
+    cannot be asked at all.
+    """
+    listed = sorted(files)
+    count = max(1, min(workers(), MOST_CHILDREN, len(listed)))
+    stop = threading.Event()
+    with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
+        try:
+            shares = [listed[start::count] for start in range(count)]
+            answers = list(pool.map(lambda share: _share(python, share, advance, stop), shares))
+        finally:
+            stop.set()  # an interrupt ends the children, too; no new one must be started
+    return {path: word for answer in answers for path, word in answer.items() if word != FINE}
+
+
+def _share(
+    python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
+) -> dict[str, str]:
+    told: dict[str, str] = {}
+    left = files
+    for _ in range(MOST_CRASHES):
+        if not left or stop.is_set():
+            break
+        ready, words = _ask(python, left, advance)
+        told.update(zip((each.path for each in left), words, strict=False))
+        left = left[len(words) :]
+        if not ready:
+            break
+        if left:
+            told[left[0].path] = CRASHED
+            left = left[1:]
+    return told | {each.path: NOT_TOLD for each in left}
+
+
+def _ask(python: Path, files: list[Compiled], advance: Callable[[int], None]) -> tuple[bool, list[str]]:
+    """Return whether a child was there, and its words, one a file, up to the file at which it ended."""
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(json.dumps(each) + "\n" for each in files).encode("ascii"))
+        asked.seek(0)
+        words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
+        try:
+            child = launch.start(
+                words, python, stdin=asked, output=subprocess.PIPE, errors=subprocess.DEVNULL, memory=MEMORY
+            )
+        except UsageError:
+            return False, []
+    try:
+        ready, *answers = [*_lines(child.stdout, advance), ""]
+    finally:
+        launch.end(child)  # it has ended, or says nothing any more
+    return ready == "ready", answers[:-1][: len(files)]
+
+
+def _lines(stream: IO[bytes] | None, advance: Callable[[int], None]) -> list[str]:
+    """Return what is written until the end, or until nothing was for too long."""
+    text = b""
+    while stream is not None and select.select([stream], [], [], SILENCE)[0]:
+        piece = os.read(stream.fileno(), 65536)
+        if not piece:
+            break
+        text += piece
+        advance(piece.count(b"\n"))
+    return text.decode("ascii", "replace").split("\n")[:-1]

@@ -1,0 +1,122 @@
+"""One file against the rows about it. Pure."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from typing import Any
+
+from envlock.packages.files.claims import Claim
+from envlock.packages.files.findings import Fault
+from envlock.packages.files.read_file import State, known
+
+MISSING, UNREADABLE = "missing", "unreadable"
+UNSIGNED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
+"""Files that no RECORD can give the hash of."""
+
+
+def judge(claims: list[Claim], state: State) -> Fault | None:
+    """Return what is wrong with a file, or None when it is as every RECORD says that lists it."""
+    if state.problem is not None:
+        return _problem(claims, state)
+    hashed = [claim for claim in claims if can_be_checked(claim)]
+    sound = [claim for claim in hashed if is_sound(claim, state)]
+    if len(sound) == len(hashed):
+        return _wrong_size(claims, sound, state)
+    names = {claim.package.partition(" ")[0] for claim in hashed}
+    if len(names) > 1 and len({claim.hash for claim in hashed}) > 1:
+        return _doubly_owned(hashed, sound, state)
+    if sound and len({claim.package for claim in hashed}) > 1:
+        return None  # two versions of one package lie beside each other: that is one finding of its own
+    if sound:
+        return _fault("record", claims, state, "is listed twice, with two hashes")
+    return _fault("modified", claims, state, _how(claims, state))
+
+
+def can_be_checked(claim: Claim) -> bool:
+    """Return whether the row has a hash that can be computed here."""
+    return claim.hash is not None and known(claim.hash.partition("=")[0])
+
+
+def is_sound(claim: Claim, state: State) -> bool:
+    """Return whether the file has the row's hash."""
+    name, _, value = (claim.hash or "").partition("=")
+    own = state.hashes.get(name)
+    return own is not None and value in (own, _digits(own))  # some builders of the system's packages write digits
+
+
+def has_no_hash(path: str, claims: list[Claim], state: State) -> bool:
+    """Return whether a file is there, and no row about it could be checked."""
+    is_left_out = path.endswith((*UNSIGNED, ".pyc"))
+    return state.problem is None and not is_left_out and not any(map(can_be_checked, claims))
+
+
+def _problem(claims: list[Claim], state: State) -> Fault | None:
+    if state.problem == UNREADABLE:
+        return _fault("permission", claims, state, "cannot be read by this user")
+    if state.problem == MISSING:
+        is_bytecode = state.path.endswith(".pyc") and not any(claim.hash for claim in claims)
+        return None if is_bytecode else Fault("missing", state.path, "is not there", _owners(claims), _expected(claims))
+    kind = "missing" if "leads nowhere" in str(state.problem) else "modified"
+    return Fault(kind, state.path, str(state.problem), _owners(claims), _expected(claims))
+
+
+def _wrong_size(claims: list[Claim], sound: list[Claim], state: State) -> Fault | None:
+    wrong = [claim.size for claim in sound if claim.size not in (None, state.size)]
+    if not wrong:
+        return None
+    what = f"has the recorded hash, but its RECORD says {wrong[0]} bytes instead of {state.size}"
+    return _fault("record", claims, state, what)
+
+
+def _doubly_owned(hashed: list[Claim], sound: list[Claim], state: State) -> Fault:
+    there = [claim.package for claim in sound]
+    others = [claim.package for claim in hashed if claim.package not in there]
+    if there:
+        what = f"the file of {' and '.join(there)} is there; that of {' and '.join(others)} is overwritten"
+    else:
+        what = f"claimed by {' and '.join(others)}, and the file is none of theirs"
+    rows = [{"package": claim.package, "hash": _hex(claim.hash), "size": claim.size} for claim in hashed]
+    fault = _fault("doubly-owned", hashed, state, what)
+    return fault._replace(expected={"rows": rows}, actual={**(fault.actual or {}), "packages": there})
+
+
+def _how(claims: list[Claim], state: State) -> str:
+    sizes = [claim.size for claim in claims if claim.size is not None]
+    if sizes and state.size < min(sizes):
+        return f"truncated: {state.size:,} of {min(sizes):,} bytes"
+    if sizes and state.size > max(sizes):
+        return f"longer: {state.size:,} bytes instead of {max(sizes):,}"
+    return "other content" if not sizes else "other content of the same size"
+
+
+def _fault(kind: str, claims: list[Claim], state: State, what: str) -> Fault:
+    actual: dict[str, Any] = {"size": state.size, "mode": f"{state.mode:04o}"}
+    if state.hashes:
+        name, value = next(iter(state.hashes.items()))
+        actual["hash"] = _hex(f"{name}={value}")
+    return Fault(kind, state.path, what, _owners(claims), _expected(claims), actual)
+
+
+def _owners(claims: list[Claim]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(claim.package for claim in claims))
+
+
+def _expected(claims: list[Claim]) -> dict[str, Any]:
+    hashes = [claim.hash for claim in claims if claim.hash is not None]
+    sizes = [claim.size for claim in claims if claim.size is not None]
+    return {**({"hash": _hex(hashes[0])} if hashes else {}), **({"size": sizes[0]} if sizes else {})}
+
+
+def _hex(recorded: str | None) -> str | None:
+    """Return RECORD's `sha256=BASE64` as `sha256:HEX`, as `sha256sum` prints it; as it stands where it is neither."""
+    if recorded is None:
+        return None
+    name, _, value = recorded.partition("=")
+    try:
+        return f"{name}:{value if len(value) == 64 else _digits(value)}"
+    except ValueError:
+        return recorded[:200]
+
+
+def _digits(value: str) -> str:
+    return urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex()

@@ -1,0 +1,202 @@
+"""Deep verification: whether every file of an environment is what its RECORD says, and what is there besides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from envlock import data
+from envlock.lock.identity import PackageIdentity
+from envlock.packages.files import bytecode, check_mode
+from envlock.packages.files.check_hash import has_no_hash, judge
+from envlock.packages.files.claims import Package
+from envlock.packages.files.findings import Fault, findings
+from envlock.packages.files.read_file import State, states
+from envlock.packages.files.site_packages import around, customized_elsewhere
+from envlock.packages.files.survey import Survey
+from envlock.packages.files.unowned import look_around, managed_by
+from envlock.packages.record import content, digest
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding
+
+Advance = Callable[[int], None]
+Watch = Callable[[str, int, bool], AbstractContextManager[Advance]]
+
+WORDS = {
+    "unchecked": ("is run whatever the source says (an unchecked hash in its header); today the two agree", INFO),
+    "other-code": ("holds other code than the source beside it", ERROR),
+    "crashed": ("stops the interpreter when it is loaded", ERROR),
+    "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
+    "unreadable": ("cannot be read", UNKNOWN),
+    "not-told": ("could not be compared: the interpreter gave no answer", UNKNOWN),
+}
+SCRIPTS = ("bin", "Scripts")
+
+
+def _unwatched(title: str, total: int, in_bytes: bool) -> AbstractContextManager[Advance]:
+    return nullcontext(lambda _: None)
+
+
+def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State], list[Fault]]:
+    """Return the state of every file that a RECORD lists, and what is wrong with them; this reads all of them."""
+    found, faults = [], []
+    rivals = {title for fault in survey.faults if fault.kind == "rivals" for title in fault.packages}
+    for state in states(survey.wanted(), advance):
+        found.append(state._replace(hashes={}))
+        claims = survey.claims[state.path]
+        fault = judge(claims, state)
+        if fault is not None and not _of_a_replaced_version(fault, rivals):
+            faults.append(fault)
+    return found, faults
+
+
+def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[bytecode.Compiled]]:
+    """Return what belongs to nobody, and the bytecode that is to be compared with its source."""
+    managed = [(row.folder, row.by) for row in data.file_table().managed]
+    faults, compiled = list(customized_elsewhere(survey)), []
+    for site in survey.sites:
+        owned = survey.owned(site)
+        seen = look_around(owned)
+        faults += _open_folders(owned.folders)
+        faults += around(survey, site, seen, by=managed_by(site, managed))
+        compiled += [each for path in seen.bytecode if (each := bytecode.compiled(path)) is not None]
+    return faults, compiled
+
+
+def compare_bytecode(
+    python: Path, compiled: list[bytecode.Compiled], faults: list[Fault], advance: Advance = lambda _: None
+) -> list[Fault]:
+    """Return the bytecode that is not its source's; where the source is not as recorded, that is said already."""
+    wrong = {fault.path for fault in faults}
+    asked = [each for each in compiled if each.source not in wrong and os.path.exists(each.source)]
+    told = bytecode.compare(python, asked, advance)
+    return [Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1]) for path, word in sorted(told.items())]
+
+
+def permissions(survey: Survey, found: list[State]) -> list[Fault]:
+    """Return the files and folders whose mode no installer has left."""
+    judged = [_judged(survey, state) for state in found if state.problem is None and _has_own_mode(survey, state)]
+    faults = []
+    for verdict in check_mode.judge(judged):
+        expected = None if verdict.expected is None else {"mode": f"{verdict.expected:04o}"}
+        owners = tuple(claim.package for claim in survey.claims[verdict.path])
+        what = f"{verdict.mode:04o}: {verdict.what}"
+        severity = ERROR if verdict.sure else INFO
+        faults.append(
+            Fault("permission", verdict.path, what, owners, expected, {"mode": f"{verdict.mode:04o}"}, severity)
+        )
+    info = {package.title: package.info for package in survey.packages}
+    what = "most of its files may be written by anyone"
+    open_to_all = check_mode.writable_by_anyone(judged)
+    return faults + [Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all]
+
+
+def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
+    """Yield the packages with files whose rows have no hash that can be checked."""
+    count: dict[str, list[str]] = {}
+    for state in found:
+        claims = survey.claims[state.path]
+        if has_no_hash(state.path, claims, state):
+            count.setdefault(claims[0].package, []).append(os.path.basename(state.path))
+    info = {package.title: package.info for package in survey.packages}
+    for title, names in sorted(count.items()):
+        what = f"{len(names)} of its files have no hash, {min(names)} for one"
+        yield Fault("no-hash", info[title], what, (title,), severity=INFO)
+
+
+def not_locked(survey: Survey, locked: Mapping[str, PackageIdentity]) -> Iterator[Fault]:
+    """Yield the packages whose RECORD is not the one that a lock knows."""
+    first: dict[str, Package] = {}
+    for package in survey.packages:
+        first.setdefault(package.name, package)
+    for name, package in sorted(first.items()):
+        wanted = locked[name].content if name in locked else None
+        if wanted is None or package.text is None or package.problem is not None:
+            continue
+        actual = digest(content(package.rows))
+        if actual != wanted:
+            what = "its RECORD lists other files or hashes than the locked one"
+            yield Fault("not-locked", package.info, what, (package.title,), {"content": wanted}, {"content": actual})
+
+
+def verify_files(
+    survey: Survey, python: Path, locked: Mapping[str, PackageIdentity], watch: Watch = _unwatched
+) -> list[Finding]:
+    """Return everything about the files that is not as recorded.
+
+    Args:
+        survey: what there is to look at.
+        python: the environment's interpreter.
+        locked: what a lock knows of the packages.
+        watch: takes a title, how much there is to do, and whether that is bytes; to show how far it is.
+    """
+    with watch("reading files", survey.size, True) as advance:
+        found, faults = look(survey, advance)
+    elsewhere, compiled = stale_or_foreign(survey)
+    faults += [*survey.faults, *elsewhere, *permissions(survey, found), *without_hash(survey, found)]
+    faults += not_locked(survey, locked)
+    with watch("comparing bytecode", len(compiled), False) as advance:
+        faults += compare_bytecode(python, compiled, faults, advance)
+    managed = _managed(survey)
+    return findings([_of_the_system(fault, managed) for fault in faults], survey.sites)
+
+
+def _managed(survey: Survey) -> dict[str, str]:
+    """Return title -> who looks after it, for the packages in folders of the system."""
+    rows = [(row.folder, row.by) for row in data.file_table().managed]
+    found = {package.title: managed_by(package.folder, rows) for package in survey.packages}
+    return {title: by for title, by in found.items() if by is not None}
+
+
+def _of_the_system(fault: Fault, managed: Mapping[str, str]) -> Fault:
+    """Return a fault of the system's packages as information: they strip and move what a RECORD lists."""
+    if fault.severity == INFO or not fault.packages or not all(title in managed for title in fault.packages):
+        return fault
+    return fault._replace(severity=INFO, what=f"{fault.what} (it belongs to {managed[fault.packages[0]]})")
+
+
+def _open_folders(folders: set[str]) -> list[Fault]:
+    """Return the folders that anyone may write to; the one they lie in, where they all are so."""
+    found = sorted(folder for folder in folders if _mode(folder) & 0o1002 == 0o002)
+    if len(found) * 2 > len(folders):
+        what = "it and most folders below it may be written to by anyone"
+        return [Fault("permission", found[0], what, severity=INFO)]
+    return [Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone may add files to it") for path in found]
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _of_a_replaced_version(fault: Fault, rivals: set[str]) -> bool:
+    """Whether a file is gone that only one of two versions lists, which lie beside each other."""
+    return fault.kind == "missing" and len(fault.packages) == 1 and fault.packages[0] in rivals
+
+
+def _has_own_mode(survey: Survey, state: State) -> bool:
+    """Whether an installer has set the mode; Python gives bytecode that of its source, whenever it makes it."""
+    return not state.path.endswith(".pyc") or any(claim.hash for claim in survey.claims[state.path])
+
+
+def _judged(survey: Survey, state: State) -> check_mode.Judged:
+    folder, _, name = state.path.rpartition("/")
+    is_script, is_elf, is_library = state.head[:2] == b"#!", state.head == b"\x7fELF", ".so" in name
+    is_installed_script = os.path.basename(folder) in SCRIPTS and not any(
+        folder.startswith(site + "/") for site in survey.sites
+    )
+    program = "a program" if is_elf and not is_library and "/bin/" in state.path else None
+    if is_script and is_installed_script:
+        program = "a script"
+    return check_mode.Judged(
+        state.path,
+        survey.claims[state.path][0].package,
+        state.mode,
+        os.path.splitext(name)[1] or name,
+        program,
+        may_run=is_script or is_elf or is_library,
+        generated=is_installed_script,
+    )

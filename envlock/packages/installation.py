@@ -1,0 +1,64 @@
+"""The folders of an environment and the distributions in them: the one adapter to what is installed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import Any
+
+from envlock.lock.live import ask
+from envlock.runtime.distributions import import_path, normalise
+from envlock.runtime.errors import FactError
+from envlock.runtime.host import Host
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where an interpreter's packages lie: its prefix, and the folders on its import path, in order."""
+
+    prefix: Path
+    folders: tuple[Path, ...]
+
+
+def installation(python: Path | None = None) -> Installation:
+    """Return this environment, or that of the interpreter named.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it did not answer.
+    """
+    here: dict[str, Any] = {"prefix": sys.prefix, "folders": import_path(Host())}
+    found = here if python is None else ask(python, "paths")
+    unique = dict.fromkeys(Path(folder).resolve() for folder in found["folders"])
+    return Installation(Path(found["prefix"]), tuple(folder for folder in unique if folder.is_dir()))
+
+
+def every_distribution(place: Installation) -> list[Distribution]:
+    """Return every distribution of the environment that has a name, envlock's own too, in the order of the path."""
+    return [found for found in distributions(path=[str(folder) for folder in place.folders]) if _name(found)]
+
+
+def by_name(place: Installation) -> dict[str, Distribution]:
+    """Return the distribution that `import` would take for each normalised name."""
+    found: dict[str, Distribution] = {}
+    for each in every_distribution(place):
+        found.setdefault(normalise(_name(each)), each)
+    return found
+
+
+def record_of(found: Distribution) -> str | None:
+    """Return the text of its RECORD, or None when it has none.
+
+    Raises:
+        FactError: it cannot be read as text.
+    """
+    try:
+        return found.read_text("RECORD")
+    except (UnicodeDecodeError, OSError) as error:
+        raise FactError(f"its RECORD cannot be read: {error}") from None
+
+
+def _name(found: Distribution) -> str:
+    return found.metadata["Name"] or ""

@@ -1,0 +1,284 @@
+"""A folder of wheels that a lock proves: fetched side by side, checked, and nothing else in it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Generic, NamedTuple, TypeVar
+
+from envlock.lock.identity import WheelFile
+from envlock.packages import cache as caching
+from envlock.packages.proven import Proven
+from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
+
+Advance = Callable[[int], None]
+"""Told the number of bytes since it was called last, and called now and then with 0 where there are none."""
+
+Fetch = Callable[[Proven, Path, Advance], None]
+"""Put the wheel of a package, checked, at a path in an existing folder, or raise an EnvlockError or OSError."""
+
+BLOCK = 1024 * 1024
+TEMPORARY = ".envlock.{}.tmp"
+
+
+class Had(NamedTuple):
+    """A wheel that is in the folder now, and how it came there (the words of `_obtain`)."""
+
+    package: Proven
+    how: str
+
+
+class Missing(NamedTuple):
+    """A wheel that is not, and why."""
+
+    package: Proven
+    reason: str
+
+
+def vendor(
+    packages: Sequence[Proven],
+    folder: Path,
+    fetch: Fetch,
+    *,
+    cache: Path | None,
+    jobs: int,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Iterator[Moved[Proven] | Had | Missing]:
+    """Put the wheels of all packages into the folder, which is made, and yield how it goes.
+
+    Args:
+        packages: whose wheels.
+        folder: where they are to be.
+        fetch: gets what is not there.
+        cache: the folder of envlock's cache; None to do without.
+        jobs: how many at once.
+        on_wait: called again and again while another one is at work in the same folder, which is waited for.
+
+    Raises:
+        UsageError: the folder or the cache cannot be made or read.
+    """
+    if cache is not None:
+        caching.prepare(cache / "wheels")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with held(folder, on_wait):
+            for left in folder.glob(TEMPORARY.format("*")):
+                left.unlink()
+            yield from _all(packages, folder, fetch, cache, jobs)
+    except OSError as error:
+        raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with -o") from None
+
+
+def _all(
+    packages: Sequence[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int
+) -> Iterator[Moved[Proven] | Had | Missing]:
+    def work(package: Proven, advance: Advance) -> str:
+        return _obtain(package, folder, fetch, cache, advance)
+
+    for event in run_all(packages, work, jobs=jobs, expected=(EnvlockError, OSError)):
+        if isinstance(event, Moved):
+            yield event
+        elif event.error is None:
+            yield Had(event.task, event.result or "")
+        else:
+            yield Missing(event.task, _reason(event.error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"it cannot be written: {error.strerror or error}"
+    return error.message if isinstance(error, EnvlockError) else str(error)
+
+
+def _obtain(package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance) -> str:
+    """Put one wheel into the folder; return how."""
+    target = folder / package.wheel.name
+    if is_wheel(target, package.wheel, advance):
+        return "there"
+    if cache is None:
+        fetch(package, target, advance)
+        return "fetched"
+    kept = caching.wheel(cache, package.wheel.sha256, package.wheel.name)
+    caching.prepare(kept)
+    with held(kept.parent, partial(advance, 0)):
+        how = "cached" if is_wheel(kept, package.wheel, advance) else "fetched"
+        if how == "fetched":
+            fetch(package, kept, advance)
+        _put(kept, target, package.wheel, advance)
+    return how
+
+
+def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None) -> bool:
+    """Return whether the file at `path` is that wheel, by size and sha256.
+
+    Raises:
+        OSError: there is something that cannot be read.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if found.st_size != wheel.size or not stat.S_ISREG(found.st_mode):
+        return False
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            digest.update(block)
+            advance(0)
+    return digest.hexdigest() == wheel.sha256
+
+
+def _put(kept: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
+    """Give a file of the cache its name in the folder: a link where that is possible, else a copy.
+
+    Raises:
+        OutsideError: the copy is not what the cache had.
+    """
+    temporary = target.with_name(TEMPORARY.format(wheel.sha256[:16]))
+    try:
+        try:
+            os.link(kept, temporary)
+        except OSError:  # another file system, or one without links
+            _copy(kept, temporary, advance)
+            if not is_wheel(temporary, wheel, advance):
+                raise OutsideError("what was copied from the cache is not what the cache has") from None
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path, advance: Advance) -> None:
+    with source.open("rb") as old, target.open("wb") as new:
+        while block := old.read(BLOCK):
+            new.write(block)
+            advance(0)
+        new.flush()
+        os.fsync(new.fileno())
+
+
+@contextlib.contextmanager
+def held(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Keep every other one who calls this, in this process or another, out of a folder.
+
+    It is the folder itself that is locked, so that nothing is left behind. Where the file system knows no locks,
+    nobody is kept out; what is written is then checked all the same.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        while not _locked(handle):
+            on_wait()
+            time.sleep(0.1)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
+
+
+def wheels_in(folder: Path) -> dict[str, int]:
+    """Return the names of the wheels in a folder with their sizes."""
+    return {file.name: file.stat().st_size for file in folder.glob("*.whl") if file.is_file()}
+
+
+def strangers(folder: Path, packages: Sequence[Proven]) -> list[Path]:
+    """Return the wheels in a folder that belong to none of the packages."""
+    known = {package.wheel.name for package in packages}
+    return [folder / name for name in sorted(wheels_in(folder)) if name not in known]
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Moved(Generic[T]):
+    """So many bytes more of a task are dealt with."""
+
+    task: T
+    size: int
+
+
+@dataclass(frozen=True)
+class Done(Generic[T, R]):
+    """A task is through: it returned something, or raised an error of a kind that was expected."""
+
+    task: T
+    result: R | None
+    error: Exception | None
+
+
+class _StopWork(BaseException):
+    """Nobody waits for it any more; not an Exception, since no worker is to go on after it."""
+
+
+def run_all(
+    tasks: Sequence[T],
+    work: Callable[[T, Advance], R],
+    *,
+    jobs: int,
+    expected: tuple[type[Exception], ...],
+) -> Iterator[Moved[T] | Done[T, R]]:
+    """Yield what happens while `work` is called with every task, `jobs` at a time, in threads.
+
+    Who stops iterating (Ctrl-C) need not wait: the threads end at their next word of progress, or with the process.
+
+    Raises:
+        Exception: what a task raised that was not expected, as it is.
+    """
+    stop = Event()
+    todo: SimpleQueue[T] = SimpleQueue()
+    events: SimpleQueue[Moved[T] | Done[T, R]] = SimpleQueue()
+    for task in tasks:
+        todo.put(task)
+    for _ in range(min(jobs, len(tasks))):
+        Thread(target=_worker, args=(work, todo, events, stop), daemon=True).start()
+    left = len(tasks)
+    try:
+        while left:
+            event = events.get()
+            if isinstance(event, Done):
+                left -= 1
+                if event.error is not None and not isinstance(event.error, expected):
+                    raise event.error
+            yield event
+    finally:
+        stop.set()
+
+
+def _worker(
+    work: Callable[[T, Advance], R], todo: SimpleQueue[T], events: SimpleQueue[Moved[T] | Done[T, R]], stop: Event
+) -> None:
+    def advance(task: T, size: int) -> None:
+        if stop.is_set():
+            raise _StopWork
+        if size:
+            events.put(Moved(task, size))
+
+    while not stop.is_set():
+        try:
+            task = todo.get_nowait()
+        except Empty:
+            return
+        try:
+            events.put(Done(task, work(task, partial(advance, task)), None))
+        except _StopWork:
+            return
+        except Exception as error:  # raised again by the one who iterates, or told
+            events.put(Done(task, None, error))

@@ -1,0 +1,49 @@
+"""The fingerprint of a large array: every changed byte and every exchange counts, whatever its layout."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, of_array
+
+SIZES = [0, 1, 8, LARGE - 1, LARGE, VERY_LARGE - 1, VERY_LARGE, VERY_LARGE + 5, 3 * 8 * STRIDES[0] * STRIDES[1] // 100]
+
+
+def some(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Return bytes that do not repeat."""
+    return np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_equal_bytes_are_alike_and_one_changed_byte_is_not(size: int) -> None:
+    array = some(size)
+    found = of_array(array)
+    assert found == of_array(array.copy())
+    assert 0 <= found < 1 << 64
+    for place in {0, size // 2, size - 1} if size else ():
+        changed = array.copy()
+        changed[place] ^= 1
+        assert of_array(changed) != found
+
+
+@pytest.mark.parametrize("apart", [1, 2, *STRIDES, 2 * STRIDES[0], 3 * STRIDES[1], 10_000])
+def test_words_that_change_places_are_seen(apart: int) -> None:
+    words = some(VERY_LARGE * 2).view("u8")
+    exchanged = words.copy()
+    exchanged[[7, 7 + apart]] = words[[7 + apart, 7]]
+    assert of_array(exchanged) != of_array(words)
+
+
+@pytest.mark.parametrize("rows", [16, 32, 128])
+def test_another_order_of_rows_is_seen(rows: int) -> None:
+    """As a pipeline gives them that shuffles."""
+    batch = some(VERY_LARGE * 2).reshape(rows, -1)
+    assert of_array(batch[::-1]) != of_array(batch)
+
+
+def test_layout_is_no_difference_and_the_sign_of_zero_is() -> None:
+    array = some(VERY_LARGE).view("f4").reshape(256, -1)
+    assert of_array(np.asfortranarray(array)) == of_array(array)
+    zeros = np.zeros(VERY_LARGE, "f4")
+    assert of_array(-zeros) != of_array(zeros)

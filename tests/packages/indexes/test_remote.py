@@ -1,0 +1,285 @@
+"""A RECORD without its wheel: by ranges, from a server that may be any kind of wrong, out of a zip that may be too."""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.packages.indexes import ranges as module
+from envlock.packages.indexes.index_settings import Index
+from envlock.packages.indexes.page import IndexFile, files
+from envlock.packages.indexes.ranges import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
+from envlock.runtime.errors import OutsideError
+from envlock.web.client import Client
+from tests.packages.server import IndexServer
+from tests.packages.wheels import make_wheel, record_in
+
+INFO = "thing-1.0.dist-info"
+
+
+def _noise(size: int) -> bytes:
+    return random.Random(1).randbytes(size)
+
+
+@pytest.fixture
+def large(index: IndexServer) -> Path:
+    """Return a wheel of 3 MB on the index; its table of contents does not fit into the last blocks."""
+    many = {f"thing/{number:05}-{'x' * 60}.py": b"" for number in range(3000)}
+    return make_wheel(index.folder, files={"thing/data": _noise(3_000_000), **many})
+
+
+def _offered(client: Client, index: IndexServer) -> IndexFile:
+    return files(client, Index(index.url), "thing")[0]
+
+
+def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, large: Path) -> None:
+    file = _offered(client, index)
+    assert wheel_record(client, file) == (record_in(large), large.stat().st_size)
+    asked = index.asked("/files/")
+    sent = remote_file(client, file.url)
+    record_of(io.BufferedReader(sent))
+    assert sent.fetched < 1_300_000
+    assert len(asked) <= 4
+    assert asked[0].headers["range"] == f"bytes=-{2 * BLOCK}"
+    assert all(request.headers["if-range"].startswith('"') for request in asked[1:])
+
+
+@pytest.mark.parametrize("size", [0, 10, BLOCK, 2 * BLOCK, 3 * BLOCK])
+@pytest.mark.parametrize("trouble", [None, "no validators"])
+def test_wheels_of_every_size(client: Client, index: IndexServer, size: int, trouble: str | None) -> None:
+    wheel = make_wheel(index.folder, files={"data": _noise(size)})
+    index.troubles |= {trouble} if trouble else set()
+    assert wheel_record(client, _offered(client, index)) == (record_in(wheel), wheel.stat().st_size)
+
+
+@pytest.mark.parametrize("trouble", ["no ranges", "no suffix ranges"])
+def test_a_server_without_ranges_is_not_read(client: Client, index: IndexServer, large: Path, trouble: str) -> None:
+    file = _offered(client, index)
+    index.troubles.add(trouble)
+    assert wheel_record(client, file) is None
+    with pytest.raises(NoRanges):
+        remote_file(client, file.url)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "message"),
+    [
+        ("swapped", "changed while it was being read"),
+        ("truncated range", "sent fewer bytes than it says"),
+        ("breaks off", "broke off after "),
+        ("500", "answered 500 (Internal Server Error)"),
+        ("redirect loop", "leads on and on: more than 5 redirects"),
+        ("slow loris", "is too slow: it "),
+    ],
+)
+def test_a_server_in_trouble(client: Client, index: IndexServer, large: Path, trouble: str, message: str) -> None:
+    file = _offered(client, index)
+    index.troubles.add(trouble)
+    with pytest.raises(OutsideError) as caught:
+        wheel_record(client, file)
+    assert caught.value.message.startswith(f"{file.url} {message}")
+    assert caught.value.exit_code == 5
+
+
+def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
+    client: Client, index: IndexServer, large: Path
+) -> None:
+    file = _offered(client, index)
+    remote = remote_file(client, file.url)
+    index.troubles |= {"swapped", "ignores conditions"}
+    with pytest.raises(OutsideError) as caught:
+        remote.read(10)
+    assert caught.value.message == f"{file.url} changed while it was being read"
+
+
+def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer, large: Path) -> None:
+    file = _offered(client, index)
+    remote = remote_file(client, file.url)
+    index.troubles.add("other range")
+    remote.seek(BLOCK)
+    with pytest.raises(OutsideError) as caught:
+        remote.read(10)
+    assert caught.value.message == f"{file.url} sent another part of the file than it was asked for"
+
+
+def test_a_server_that_takes_the_last_bytes_for_the_first(client: Client, index: IndexServer, large: Path) -> None:
+    file = _offered(client, index)
+    index.troubles.add("other range")
+    assert wheel_record(client, file) is None
+
+
+def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: IndexServer) -> None:
+    wheel = make_wheel(index.folder)
+    index.troubles.add("wrong size")
+    size = wheel.stat().st_size
+    with pytest.raises(BadWheel) as caught:
+        wheel_record(client, _offered(client, index))
+    assert caught.value.message == f"{wheel.name} has {size} bytes, and its index says {size + 1}"
+
+
+def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "a folder")
+    file = files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
+    assert wheel_record(client, file) == (record_of(wheel), wheel.stat().st_size)
+    assert record_of(wheel) == record_in(wheel)
+    with wheel.open("rb") as stream:
+        assert record_of(stream) == record_in(wheel)
+
+
+def test_a_wheel_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(BadWheel) as caught:
+        record_of(tmp_path / "gone.whl")
+    assert caught.value.message == f"cannot read the wheel {tmp_path / 'gone.whl'}: No such file or directory"
+
+
+Make = Callable[[zipfile.ZipFile], None]
+
+
+def _with(*names: str, data: bytes = b"x", kind: int = zipfile.ZIP_DEFLATED) -> Make:
+    def make(archive: zipfile.ZipFile) -> None:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name), data, kind)
+
+    return make
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (_with("a.py"), "it has 0 folders named .dist-info, not one"),
+        (_with(f"{INFO}/RECORD", "b-1.dist-info/X"), "it has 2 folders named .dist-info, not one"),
+        (_with(f"{INFO}/METADATA", f"x/{INFO}/RECORD"), "it has no RECORD"),
+        (_with(f"{INFO}/RECORD", f"{INFO}/RECORD"), f"it has {INFO}/RECORD twice"),
+        (_with("a\x1b.py", "a\x1b.py", f"{INFO}/RECORD"), "it has a\\x1b.py twice"),
+        (_with(f"{INFO}/RECORD", kind=zipfile.ZIP_LZMA), "its RECORD is compressed in a way that wheels do not use"),
+        (_with(f"{INFO}/RECORD", data=bytes(70_000_000)), "its RECORD is larger than 67108864 bytes"),
+    ],
+)
+def test_a_wheel_that_is_none(tmp_path: Path, make: Make, why: str) -> None:
+    path = tmp_path / "thing.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        make(archive)
+    assert _refused(path) == f"thing.whl is no sound wheel: {why}"
+
+
+def _refused(wheel: Path) -> str:
+    with pytest.raises(BadWheel) as caught:
+        record_of(wheel)
+    return caught.value.message
+
+
+def _edited(wheel: Path, edit: Callable[[bytearray], None]) -> Path:
+    data = bytearray(wheel.read_bytes())
+    edit(data)
+    wheel.write_bytes(data)
+    return wheel
+
+
+def test_an_encrypted_wheel(tmp_path: Path) -> None:
+    def encrypt(data: bytearray) -> None:
+        data[data.index(b"PK\x01\x02") + 8] |= 1
+
+    assert _refused(_edited(make_wheel(tmp_path), encrypt)).endswith(": thing.py is encrypted")
+
+
+def test_a_name_that_is_cut_off(tmp_path: Path) -> None:
+    def cut(data: bytearray) -> None:
+        at = data.index(b"thing.py", data.index(b"PK\x01\x02"))
+        data[at + 5] = 0
+
+    assert _refused(_edited(make_wheel(tmp_path), cut)).endswith(": the name thing is cut off by a NUL")
+
+
+def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "thing.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        _with(f"{INFO}/RECORD", data=bytes(100_000_000))(archive)
+
+    def lie(data: bytearray) -> None:
+        at = data.index(b"PK\x01\x02")
+        data[at + 24 : at + 28] = (1000).to_bytes(4, "little")
+
+    assert "is no sound wheel: " in _refused(_edited(path, lie))
+
+
+def test_a_record_that_is_shorter_than_it_says(tmp_path: Path) -> None:
+    def lie(data: bytearray) -> None:
+        at = data.rindex(b"PK\x01\x02")
+        data[at + 24 : at + 28] = (5000).to_bytes(4, "little")
+
+    why = "its RECORD has another length than its table of contents says"
+    assert _refused(_edited(make_wheel(tmp_path), lie)).endswith(why)
+
+
+def test_damage_in_the_record_is_noticed(tmp_path: Path) -> None:
+    def flip(data: bytearray) -> None:
+        at = data.index(b"/RECORD") + 7
+        data[at + 3] ^= 0xFF
+
+    assert "is no sound wheel: it is no zip file, or a damaged one (" in _refused(_edited(make_wheel(tmp_path), flip))
+
+
+def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ENTRIES", 3)
+    assert _refused(make_wheel(tmp_path)).endswith(": it has more than 3 entries")
+
+
+def test_a_table_of_contents_that_is_too_large(
+    client: Client, index: IndexServer, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUDGET", 4 * BLOCK)
+    with pytest.raises(BadWheel) as caught:
+        wheel_record(client, _offered(client, index))
+    assert caught.value.message.endswith("is no sound wheel: its table of contents is larger than 262144 bytes")
+
+
+SOUND = io.BytesIO()
+with zipfile.ZipFile(SOUND, "w", zipfile.ZIP_DEFLATED) as _archive:
+    _archive.writestr(f"{INFO}/RECORD", "a.py,,\n")
+    _archive.writestr("a.py", "")
+
+
+@given(
+    st.binary(max_size=200)
+    | st.lists(st.tuples(st.integers(0, len(SOUND.getvalue()) - 1), st.integers(0, 255)), max_size=4).map(
+        lambda edits: _scribbled(SOUND.getvalue(), edits)
+    )
+)
+def test_no_file_is_a_bug(data: bytes) -> None:
+    try:
+        record = record_of(io.BytesIO(data))
+    except BadWheel:
+        return
+    assert record == b"a.py,,\n"
+
+
+def _scribbled(data: bytes, edits: list[tuple[int, int]]) -> bytes:
+    changed = bytearray(data)
+    for at, value in edits:
+        changed[at] = value
+    return bytes(changed)
+
+
+@given(st.integers(0, 400), st.lists(st.tuples(st.integers(0, 450), st.integers(0, 300)), max_size=20))
+def test_a_block_file_reads_as_a_file(size: int, reads: list[tuple[int, int]]) -> None:
+    data = _noise(size * 1000)
+    fetched: list[tuple[int, int]] = []
+
+    def fetch(start: int, end: int) -> bytes:
+        fetched.append((start, end))
+        return data[start:end]
+
+    file = BlockFile(fetch, len(data), "x")
+    for at, count in reads:
+        file.seek(at * 1000)
+        assert file.read(count * 1000) == data[at * 1000 : (at + count) * 1000]
+        assert file.tell() == at * 1000 + len(data[at * 1000 : (at + count) * 1000])
+    assert all(start % BLOCK == 0 and start < end <= len(data) for start, end in fetched)

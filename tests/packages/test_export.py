@@ -1,0 +1,214 @@
+"""The formats: golden files, and that whatever a lock holds, what is written is exactly what it proves."""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.pylock import Pylock
+from packaging.requirements import Requirement
+
+from envlock.lock.models import Lockfile
+from envlock.packages import export as module
+from envlock.packages.export import FORMATS, Wheelhouse, export
+from envlock.packages.proven import proven
+from envlock.runtime.errors import LockfileError
+from tests.packages.identified import INDEX, doubt, lock_of, proof, wheel
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+NUMPY = "numpy-1.26.4-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
+TORCH = "torch-2.4.0+cpu-cp311-cp311-linux_x86_64.whl"
+DIRECT = "https://example.org/direct-1.0-py3-none-any.whl"
+
+
+def _lock() -> Lockfile:
+    """Return a lock with a package of every kind."""
+    identities = {
+        "absl-py": proof("2.1.0", wheel("absl_py-2.1.0-py3-none-any.whl", index=None)),
+        "numpy": proof("1.26.4", wheel(NUMPY)),
+        "torch": proof("2.4.0+cpu", wheel(TORCH, index="https://other.example.org/o'brien/simple")),
+        "direct": proof("1.0", wheel("direct-1.0-py3-none-any.whl", url=DIRECT, index=None), "url"),
+        "given": proof("1.0", wheel("given-1.0-py3-none-any.whl", url=None, index=None), "local"),
+        "editable": doubt("0.1", "it is an editable install", "editable"),
+        "nvidia-own": doubt(None, "no index has it, only the hashes of its files are known", "unknown"),
+    }
+    origins = {"direct": {"url": DIRECT}, "given": {"url": "file:given-1.0-py3-none-any.whl"}}
+    packages = {name: {"version": each["version"], "origin": origins.get(name)} for name, each in identities.items()}
+    return lock_of(identities, packages=packages)
+
+
+def _house(lock: Lockfile) -> Wheelhouse:
+    known, _ = proven(lock, "x.lock")
+    return Wheelhouse("../wheels", {each.wheel.name: each.wheel.size for each in known})
+
+
+@pytest.mark.parametrize("vendored", [False, True])
+@pytest.mark.parametrize(("to", "file"), [("pylock", "pylock{}.toml"), ("requirements", "requirements{}.txt")])
+def test_golden_files(to: str, file: str, vendored: bool) -> None:
+    lock = _lock()
+    written = export(lock, "x.lock", to, _house(lock) if vendored else None)
+    golden = GOLDEN / file.format(".vendored" if vendored else "")
+    assert written.text == golden.read_text(encoding="utf-8")
+
+
+def test_what_is_left_out_is_told_with_its_reason() -> None:
+    lock = _lock()
+    from_disk = (
+        "its wheel is known from a disk only, not from a web address; `envlock vendor` and --wheelhouse may have it"
+    )
+    never = [
+        "editable 0.1: it is an editable install",
+        "nvidia-own (version unknown): no index has it, only the hashes of its files are known",
+    ]
+    assert [str(each) for each in export(lock, "x", "requirements").left_out] == never
+    assert [str(each) for each in export(lock, "x", "pylock").left_out] == [
+        never[0],
+        f"given 1.0: {from_disk}",
+        never[1],
+    ]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_wheel_that_is_not_in_the_wheelhouse_is_left_out(to: str) -> None:
+    lock = _lock()
+    sizes = {**_house(lock).sizes, NUMPY: 999}
+    del sizes[TORCH]
+    written = export(lock, "x", to, Wheelhouse("wheels", sizes))
+    out = [str(each) for each in written.left_out]
+    assert [each for each in out if not each.startswith(("editable", "nvidia-own"))] == [
+        "numpy 1.26.4: its wheel is not in the wheelhouse; `envlock vendor` fetches it",
+        "torch 2.4.0+cpu: its wheel is not in the wheelhouse; `envlock vendor` fetches it",
+    ]
+    assert ("numpy" in _read(to, written.text), "absl-py" in _read(to, written.text)) == (False, True)
+
+
+def _read(to: str, text: str) -> dict[str, tuple[str | None, str]]:
+    """Return name -> (version, sha256) as an installer reads it; a wheel's URL stands for the version it says."""
+    if to == "requirements":
+        return dict(_requirement(line) for line in text.splitlines() if not line.startswith(("#", "-")))
+    assert "\r" not in text
+    found = {}
+    for package in Pylock.from_dict(tomllib.loads(text)).packages:
+        files = [package.archive] if package.archive else package.wheels
+        assert files is not None
+        (file,) = files
+        assert file is not None
+        found[package.name] = (str(package.version), file.hashes["sha256"])
+    return {str(name): value for name, value in found.items()}
+
+
+def _requirement(line: str) -> tuple[str, tuple[str | None, str]]:
+    text, option, digest = line.partition(" --hash=sha256:")
+    requirement = Requirement(text)
+    assert (bool(option), requirement.marker, requirement.extras) == (True, None, set())
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    if requirement.url is not None:
+        return requirement.name, (None, digest)
+    (one,) = requirement.specifier
+    assert one.operator == "=="
+    return requirement.name, (one.version, digest)
+
+
+NAMES = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,5})?", fullmatch=True)
+VERSIONS = st.one_of(
+    st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}(rc[0-9])?(\+[a-z0-9]{1,6})?", fullmatch=True),
+    st.from_regex(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,8}", fullmatch=True),
+    st.none(),
+)
+REASONS = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=40) | st.sampled_from(
+    ["a\u2028zz==1 --hash=sha256:" + "0" * 64, "a\x85zz==1", "\u202emoc", '"""\\', "${HOME}", "# [[packages]] \\"]
+)
+URLS = (
+    st.from_regex(r"https?://[A-Za-z0-9.:\[\]-]{1,8}(/[A-Za-z0-9._~!*'();:&=+,%/@-]{0,30})?", fullmatch=True)
+    | st.none()
+)
+FILES = st.text(string.ascii_letters + string.digits + "_.+!-", max_size=20).map(lambda text: f"a{text}.whl")
+
+
+@st.composite
+def _identities(draw: st.DrawFn) -> dict[str, Any]:
+    """Return whatever the models allow, often as it should be."""
+    found = {}
+    for name in draw(st.lists(NAMES, unique=True, max_size=6)):
+        version = draw(VERSIONS)
+        proper = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+        file = draw(st.one_of(st.just(proper), st.just(proper), FILES))
+        url, index = draw(URLS), draw(URLS)
+        known = proof(version, wheel(file, url=url, index=index, size=draw(st.integers(0, 2**40))))
+        allowed = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl", file)
+        found[name] = known if allowed and draw(st.booleans()) else doubt(version, draw(REASONS))
+    return found
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@given(identities=_identities(), vendored=st.booleans(), origins=st.booleans())
+def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(
+    to: str, identities: dict[str, Any], vendored: bool, origins: bool
+) -> None:
+    packages = {
+        name: {
+            "version": each["version"],
+            "origin": {"url": each["wheel"]["url"]} if origins and each["wheel"] else None,
+        }
+        for name, each in identities.items()
+    }
+    lock = lock_of(identities, packages=packages)
+    written = export(lock, "x", to, _house(lock) if vendored else None)
+    assert written == export(lock, "x", to, _house(lock) if vendored else None)
+    known, _ = proven(lock, "x")
+    expected = {each.name: (each.version, each.wheel.sha256) for each in known}
+    left_out = {each.name for each in written.left_out}
+    assert left_out.isdisjoint(_read(to, written.text))
+    found = {
+        name: (version or expected[name][0], digest) for name, (version, digest) in _read(to, written.text).items()
+    }
+    wanted = {name: value for name, value in expected.items() if name not in left_out}
+    assert found == (wanted if to == "requirements" else {name: (_pep440(v), d) for name, (v, d) in wanted.items()})
+    assert found.keys() | left_out == identities.keys()
+
+
+def _pep440(version: str) -> str:
+    from packaging.version import Version
+
+    return str(Version(version))
+
+
+def test_the_locked_platform_is_the_only_one() -> None:
+    lock = lock_of({"a": proof("1.0", wheel("a-1.0-py3-none-any.whl"))}, python={"version": "3.13.0rc1"}, system=None)
+    document = tomllib.loads(export(lock, "x", "pylock").text)
+    assert document["requires-python"] == "==3.13.*"
+    assert "environments" not in document
+    nothing_known = lock_of({}, python=None)
+    document = tomllib.loads(export(nothing_known, "x", "pylock").text)
+    assert document == {
+        "lock-version": "1.0",
+        "environments": ["platform_system == 'Linux' and platform_machine == 'x86_64'"],
+        "created-by": "envlock",
+        "packages": [],
+    }
+
+
+def test_what_the_specification_refuses_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_package", lambda package, house: {"name": "a", "wheels": []})
+    with pytest.raises(LockfileError) as error:
+        export(lock_of({"a": proof("1.0", wheel("a-1.0-py3-none-any.whl"))}), "x.lock", "pylock")
+    assert error.value.message == (
+        "lockfile x.lock cannot be exported: Exactly one of vcs, directory, archive must be set if sdist and wheels "
+        "are not set in 'packages[0]'"
+    )
+
+
+def test_an_older_packaging_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "packaging.pylock", None)
+    assert INDEX in export(_lock(), "x", "pylock").text

@@ -1,0 +1,272 @@
+"""Which index file an installed distribution came from: the proof, and every reason why there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pytest
+
+from envlock.lock.identity import PackageIdentity, WheelFile
+from envlock.packages.indexes.online import Glance, Whole
+from envlock.packages.indexes.page import IndexFile
+from envlock.packages.prove import Installed, installed, prove
+from envlock.packages.record import content, digest, rows
+from envlock.runtime.errors import EnvlockError, OutsideError
+
+HOME = "https://index.example/simple/"
+RECORD = "six.py,sha256=aaaa,10\nsix-1.17.0.dist-info/METADATA,sha256=bbbb,20\nsix-1.17.0.dist-info/RECORD,,\n"
+OTHER = RECORD.replace("aaaa", "AAAA")
+INSTALLED_RECORD = RECORD + "six-1.17.0.dist-info/INSTALLER,sha256=cccc,4\n__pycache__/six.cpython-311.pyc,,\n"
+COMMON = content(rows(RECORD))
+CONTENT = digest(COMMON)
+SIX = Installed("six", "1.17.0", ("py2-none-any", "py3-none-any"), "index", None, COMMON, None)
+WHEEL = "six-1.17.0-py2.py3-none-any.whl"
+HASH = hashlib.sha256(b"the wheel").hexdigest()
+
+
+@dataclass
+class FakeIndex:
+    """An index in memory: file name -> its RECORD; `whole` overrides what the bytes of a file hold."""
+
+    records: dict[str, str]
+    whole: dict[str, str] = field(default_factory=dict)
+    ranges: bool = True
+    error: EnvlockError | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def files(self, name: str) -> list[IndexFile]:
+        self.asked.append(name)
+        if self.error is not None:
+            raise self.error
+        return [file(each) for each in self.records]
+
+    def glance(self, file: IndexFile) -> Glance | None:
+        self.asked.append(f"RECORD of {file.name}")
+        return Glance(self.records[file.name], 9) if self.ranges else None
+
+    def fetch(self, file: IndexFile) -> Whole:
+        self.asked.append(f"all of {file.name}")
+        return Whole(HASH, 9, self.whole.get(file.name, self.records[file.name]))
+
+
+def file(name: str, **changes: Any) -> IndexFile:
+    """Return a file of the index."""
+    url = f"https://user:secret@files.example/{name}?token=secret#sha256={HASH}"
+    whole = IndexFile(name, url, HASH, 9, yanked=False, metadata_sha256=None, index_url=HOME)
+    return replace(whole, **changes)
+
+
+def proven(proof: Literal["file", "record"] = "file", name: str = WHEEL) -> PackageIdentity:
+    """Return the identity that a proof comes to; neither credentials nor query are kept."""
+    url = f"https://files.example/{name}"
+    wheel = WheelFile(name=name, sha256=HASH, size=9, url=url, index=HOME)
+    return PackageIdentity(
+        version="1.17.0",
+        content=CONTENT,
+        origin="index",
+        proof=proof,
+        wheel=wheel,
+        reason=None,
+    )
+
+
+def ask(index: FakeIndex | None, each: Installed = SIX, **options: Any) -> PackageIdentity:
+    """Return what is found of one package."""
+    return prove([each], index, **{"known": {}, **options}).packages[each.name]
+
+
+def test_a_wheel_whose_record_fits_is_read_whole_and_hashed() -> None:
+    index = FakeIndex({WHEEL: RECORD})
+    assert ask(index) == proven()
+    assert index.asked == ["six", f"RECORD of {WHEEL}", f"all of {WHEEL}"]
+
+
+def test_the_word_of_the_index_is_taken_only_when_asked_for() -> None:
+    index = FakeIndex({WHEEL: RECORD})
+    assert ask(index, trust_index=True) == proven("record")
+    assert index.asked == ["six", f"RECORD of {WHEEL}"]
+
+
+def test_an_index_without_ranges_costs_the_whole_wheel() -> None:
+    index = FakeIndex({WHEEL: RECORD}, ranges=False)
+    assert ask(index, trust_index=True) == proven()
+
+
+def test_of_two_builds_the_one_with_the_same_files_is_taken() -> None:
+    rebuilt = "six-1.17.0-1-py2.py3-none-any.whl"
+    index = FakeIndex({WHEEL: OTHER, rebuilt: RECORD})
+    assert ask(index) == proven(name=rebuilt)
+    assert f"all of {WHEEL}" not in index.asked
+
+
+def test_a_wheel_that_was_renamed_for_another_platform_is_found() -> None:
+    each = SIX._replace(tags=("cp311-cp311-linux_x86_64",))
+    renamed = "six-1.17.0-cp311-cp311-manylinux_2_17_x86_64.whl"
+    others = {"six-1.17.0-cp310-cp310-manylinux_2_17_x86_64.whl": OTHER, "six-1.17.0-py3-none-any.whl": OTHER}
+    assert ask(FakeIndex({**others, renamed: RECORD}), each) == proven(name=renamed)
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ({}, "six is on no index that was asked; only the hashes of its files are known"),
+        (
+            {"six-1.16.0-py2.py3-none-any.whl": RECORD},
+            "version 1.17.0 of six is on no index that was asked; only the hashes of its files are known",
+        ),
+        (
+            {"six-1.17.0.tar.gz": ""},
+            "the index has only a source archive of six 1.17.0: the wheel was built here; only the hashes of its files "
+            "are known",
+        ),
+        (
+            {"six-1.17.0-cp312-cp312-win_amd64.whl": RECORD},
+            "no wheel of six 1.17.0 on the index is for py2-none-any or py3-none-any; only the hashes of its files are "
+            "known",
+        ),
+        ({WHEEL: OTHER}, f"the installed files are not those of {WHEEL}: six.py has another hash"),
+    ],
+)
+def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) -> None:
+    found = ask(FakeIndex(records))
+    assert (found.wheel, found.proof, found.reason, found.content) == (None, None, reason, CONTENT)
+
+
+def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:
+    assert ask(None).reason == "no index was asked (--offline)"
+    assert ask(None, known={"six": proven("record")}) == proven("record")
+
+
+def test_what_was_proven_is_not_asked_for_again() -> None:
+    index = FakeIndex({})
+    assert ask(index, known={"six": proven()}) == proven()
+    assert index.asked == []
+
+
+@pytest.mark.parametrize(
+    ("each", "earlier"),
+    [
+        (SIX._replace(common=content(rows(OTHER))), proven()),
+        (SIX._replace(version="1.18.0"), proven()),
+        (SIX, proven("record")),  # weaker than what is asked for now
+    ],
+)
+def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(each: Installed, earlier: PackageIdentity) -> None:
+    index = FakeIndex({WHEEL: RECORD})
+    ask(index, each, known={"six": earlier})
+    assert index.asked[0] == "six"
+
+
+def test_a_wheel_that_changes_between_two_requests_proves_nothing() -> None:
+    with pytest.raises(OutsideError) as caught:
+        ask(FakeIndex({WHEEL: RECORD}, whole={WHEEL: OTHER}))
+    assert caught.value.message == (
+        f"six: {WHEEL} changed between two requests: its RECORD first fitted, then not (six.py has another hash)"
+    )
+    assert caught.value.exit_code == 5
+
+
+def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
+    broken = FakeIndex({}, error=OutsideError("the index answered 500", hint="try again later"))
+    with pytest.raises(OutsideError) as caught:
+        prove([SIX, SIX._replace(name="seven")], broken, known={})
+    assert caught.value.message == (
+        "2 packages could not be looked up:\n  seven: the index answered 500\n  six: the index answered 500"
+    )
+    assert caught.value.hint == "try again later"
+
+
+def test_a_garbled_record_of_the_index_is_an_error_of_the_index() -> None:
+    with pytest.raises(EnvlockError) as caught:
+        ask(FakeIndex({WHEEL: "six.py\n"}))
+    assert caught.value.message == f"six: {WHEEL}: its RECORD is not what the packaging specification says"
+    assert caught.value.exit_code == 5
+
+
+def test_a_wheel_from_a_direct_url_is_proven_by_that_url() -> None:
+    each = SIX._replace(origin="url", url=f"https://files.example/{WHEEL}")
+    index = FakeIndex({WHEEL: RECORD})
+    found = ask(index, each)
+    assert (found.origin, found.wheel and found.wheel.url) == ("url", f"https://files.example/{WHEEL}")
+    assert "six" not in index.asked
+
+
+def test_progress_is_told_of_every_package() -> None:
+    told = []
+    packages = [SIX._replace(name=f"six{number}") for number in range(20)]
+    prove(packages, None, known={}, on_done=lambda each: told.append((each.name, threading.current_thread().name)))
+    assert sorted(name for name, _ in told) == sorted(each.name for each in packages)
+    assert {thread for _, thread in told} == {threading.current_thread().name}  # a bar needs no lock
+
+
+FACTS: dict[str, Any] = {"version": "1.17.0", "wheel_tags": ["py3-none-any"], "installer": "pip", "origin": None}
+
+
+class Found:
+    """A metadata folder with this RECORD."""
+
+    def __init__(self, record: str | None) -> None:
+        self.record = record
+
+    def read_text(self, name: str) -> str | None:
+        """Return a file of it."""
+        assert name == "RECORD"
+        return self.record
+
+
+@pytest.mark.parametrize(
+    ("changes", "record", "origin", "reason"),
+    [
+        ({}, INSTALLED_RECORD, "index", None),
+        (
+            {},
+            None,
+            "index",
+            "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)",
+        ),
+        ({}, "garbage\n", "index", "its RECORD is not what the packaging specification says"),
+        ({"version": None}, INSTALLED_RECORD, "index", "its metadata tells no version or no wheel tags"),
+        ({"wheel_tags": None}, INSTALLED_RECORD, "index", "its metadata tells no version or no wheel tags"),
+        ({"installer": "conda"}, INSTALLED_RECORD, "conda", "installed by conda, whose packages are no wheels"),
+        (
+            {"origin": {"url": "file:", "editable": True}},
+            INSTALLED_RECORD,
+            "editable",
+            "an editable install: its files are those of a checkout",
+        ),
+        (
+            {"origin": {"url": "https://x.example/six.git", "vcs": "git", "commit": "0a" * 20}},
+            INSTALLED_RECORD,
+            "vcs",
+            f"built from a git checkout at commit {'0a' * 20}",
+        ),
+        (
+            {"origin": {"url": "file:six.whl"}},
+            INSTALLED_RECORD,
+            "local",
+            "installed from a file or a folder on a disk",
+        ),
+        (
+            {"origin": {"url": "https://x.example/six.zip"}},
+            INSTALLED_RECORD,
+            "url",
+            "built from the archive https://x.example/six.zip",
+        ),
+        ({"origin": {"url": "https://x.example/six.whl"}}, INSTALLED_RECORD, "url", None),
+        ({"origin": {"url": None}}, INSTALLED_RECORD, "unknown", "installed from a direct URL that cannot be kept"),
+    ],
+)
+def test_where_it_came_from_says_whether_an_index_is_asked(
+    changes: dict[str, Any], record: str | None, origin: str, reason: str | None
+) -> None:
+    found = installed("six", {**FACTS, **changes}, Found(record))  # type: ignore[arg-type]
+    assert (found.origin, found.reason) == (origin, reason)
+    if record == INSTALLED_RECORD:
+        assert found.common == COMMON
+
+
+def test_a_package_without_a_metadata_folder_is_not_proven() -> None:
+    assert installed("six", FACTS, None).common is None

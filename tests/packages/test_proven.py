@@ -1,0 +1,75 @@
+"""What counts as proven, and what is said of the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envlock.packages.proven import proven
+from envlock.runtime.errors import UsageError
+from tests.packages.identified import doubt, lock_of, proof, wheel
+
+
+def test_a_package_is_proven_or_left_out_with_its_reason() -> None:
+    known, others = proven(
+        lock_of(
+            {
+                "zz": proof("1.0", wheel("zz-1.0-py3-none-any.whl")),
+                "mine": doubt("0.1", "it was installed from a checkout"),
+                "a-b": proof("1.0+cpu", wheel("A_b-1.0+cpu-cp311-cp311-linux_x86_64.whl")),
+            }
+        ),
+        "x.lock",
+    )
+    assert [(each.name, each.version, each.wheel.name) for each in known] == [
+        ("a-b", "1.0+cpu", "A_b-1.0+cpu-cp311-cp311-linux_x86_64.whl"),
+        ("zz", "1.0", "zz-1.0-py3-none-any.whl"),
+    ]
+    assert [str(each) for each in others] == ["mine 0.1: it was installed from a checkout"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "file", "reason"),
+    [
+        ("a", "1.0", "b-1.0-py3-none-any.whl", "its wheel is called `b-1.0-py3-none-any.whl`, as of another package"),
+        ("a", "1.0", "a-1.1-py3-none-any.whl", "its wheel is called `a-1.1-py3-none-any.whl`, as of another package"),
+        ("a", "1.0", "a-1.0.whl", "installers take no version `1.0` or no file called `a-1.0.whl`"),
+        ("a", "odd!", "a-1.0-py3-none-any.whl", "installers take no version `odd!`"),
+        ("a", None, "a-1.0-py3-none-any.whl", "its version could not be told"),
+    ],
+)
+def test_a_wheel_that_no_installer_would_take_for_it_proves_nothing(
+    name: str, version: str | None, file: str, reason: str
+) -> None:
+    known, others = proven(lock_of({name: proof(version, wheel(file))}), "x.lock")
+    assert (known, [each.name for each in others]) == ([], [name])
+    assert others[0].reason.startswith(reason)
+
+
+def test_versions_are_compared_as_installers_do() -> None:
+    known, others = proven(lock_of({"a": proof("1.0", wheel("a-1.0.0-py3-none-any.whl"))}), "x.lock")
+    assert (len(known), others) == (1, [])
+
+
+def test_a_lock_without_identities_is_refused() -> None:
+    lock = lock_of({}).model_copy(update={"identity": None})
+    with pytest.raises(UsageError) as error:
+        proven(lock, "x.lock")
+    assert str(error.value) == (
+        "lockfile x.lock does not say which files its packages came from\nhint: add it with `envlock hash`"
+    )
+
+
+@pytest.mark.parametrize(
+    "packages", [{}, {"a": {"version": "2.0"}}, {"a": {"version": "1.0"}, "b": {"version": "1.0"}}, {"a": {}}]
+)
+def test_identities_of_other_packages_are_refused(packages: dict[str, Any]) -> None:
+    lock = lock_of({"a": proof("1.0", wheel("a-1.0-py3-none-any.whl"))}, packages=packages)
+    with pytest.raises(UsageError) as error:
+        proven(lock, "x.lock")
+    name = "b" if "b" in packages else "a"
+    assert str(error.value) == (
+        f"lockfile x.lock says of another {name} than it has now which file it came from\n"
+        "hint: renew it with `envlock hash`"
+    )

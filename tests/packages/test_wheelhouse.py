@@ -1,0 +1,292 @@
+"""The folder of wheels: whole, checked, nothing else in it, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.lock.identity import WheelFile
+from envlock.packages import wheelhouse
+from envlock.packages.proven import Proven
+from envlock.packages.wheelhouse import Advance, Had, Missing, Moved, held, strangers, vendor, wheels_in
+from envlock.runtime.errors import OutsideError, UsageError
+from tests.packages.identified import wheel
+
+CONTENTS = {name: os.urandom(1) * 3000 + name.encode() for name in ("aa", "bb", "cc")}
+
+
+def _package(name: str, **changes: Any) -> Proven:
+    file = wheel(f"{name}-1.0-py3-none-any.whl", CONTENTS[name], **changes)
+    return Proven(name, "1.0", WheelFile.model_validate(file), None)
+
+
+PACKAGES = [_package(name) for name in CONTENTS]
+
+
+class Web:
+    """Where the wheels are: counts who asks, and fails for the names that it is told."""
+
+    def __init__(
+        self,
+        *,
+        broken: tuple[str, ...] = (),
+        error: Exception | None = None,
+        seconds: float = 0,
+        slow: tuple[str, ...] = tuple(CONTENTS),
+    ) -> None:
+        self.asked: list[str] = []
+        self._slow = slow
+        self._broken = broken
+        self._error = error or OutsideError("it answered 503")
+        self._seconds = seconds
+
+    def __call__(self, package: Proven, target: Path, advance: Advance) -> None:
+        self.asked.append(package.name)
+        if package.name in self._broken:
+            raise self._error
+        until = time.monotonic() + self._seconds
+        while time.monotonic() < until and package.name in self._slow:
+            time.sleep(0.01)
+            advance(0)
+        part = target.with_name(f"{target.name}.part")
+        part.write_bytes(CONTENTS[package.name])
+        advance(len(CONTENTS[package.name]))
+        part.replace(target)
+
+
+def _fill(folder: Path, web: Web, cache: Path | None, packages: list[Proven] = PACKAGES) -> dict[str, str]:
+    """Return name -> how, or the reason why it is missing."""
+    told = {}
+    for event in vendor(packages, folder, web, cache=cache, jobs=3):
+        if isinstance(event, Had):
+            told[event.package.name] = event.how
+        elif isinstance(event, Missing):
+            told[event.package.name] = event.reason
+    return told
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+ALL = {f"{name}-1.0-py3-none-any.whl": content for name, content in CONTENTS.items()}
+
+
+def _every(how: str) -> dict[str, str]:
+    return dict.fromkeys(CONTENTS, how)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_what_is_there_is_not_fetched_again(cached: bool, tmp_path: Path) -> None:
+    web, cache = Web(), tmp_path / "cache" if cached else None
+    folder = tmp_path / "deep" / "house"
+    assert _fill(folder, web, cache) == _every("fetched")
+    assert _files(folder) == ALL
+    assert _fill(folder, web, cache) == _every("there")
+    assert _fill(tmp_path / "other", web, cache) == _every("cached" if cached else "fetched")
+    assert _files(tmp_path / "other") == ALL
+    assert sorted(web.asked) == sorted(CONTENTS) * 1 if cached else sorted([*CONTENTS, *CONTENTS])
+    assert (tmp_path / "cache").exists() == cached
+    if cached:  # one copy of the bytes
+        name = "aa-1.0-py3-none-any.whl"
+        assert (tmp_path / "other" / name).samefile(folder / name)
+
+
+@pytest.mark.parametrize("place", ["folder", "cache"])
+@pytest.mark.parametrize("wrong", [b"", b"x" * 3002, CONTENTS["aa"][:-1]])
+def test_another_file_under_its_name_is_replaced(place: str, wrong: bytes, tmp_path: Path) -> None:
+    folder, cache = tmp_path / "house", tmp_path / "cache"
+    _fill(folder, Web(), cache)
+    name = "aa-1.0-py3-none-any.whl"
+    shutil.rmtree(folder)
+    if place == "folder":
+        folder.mkdir()
+        (folder / name).write_bytes(wrong)
+    else:
+        (cache / "wheels" / PACKAGES[0].wheel.sha256 / name).write_bytes(wrong)
+    web = Web()
+    assert _fill(folder, web, cache) == {**_every("cached"), "aa": "cached" if place == "folder" else "fetched"}
+    assert _files(folder) == ALL
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "house", tmp_path / "precious"
+    folder.mkdir()
+    elsewhere.write_bytes(CONTENTS["aa"])
+    (folder / "aa-1.0-py3-none-any.whl").symlink_to(elsewhere)
+    (folder / "bb-1.0-py3-none-any.whl").symlink_to(tmp_path / "nowhere")
+    assert _fill(folder, Web(), tmp_path / "cache") == _every("fetched")
+    assert (elsewhere.is_symlink(), elsewhere.read_bytes()) == (False, CONTENTS["aa"])
+    assert [file.is_symlink() for file in folder.iterdir()] == [False] * 3
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_what_cannot_be_had_is_told_and_the_others_stay(cached: bool, tmp_path: Path) -> None:
+    cache = tmp_path / "cache" if cached else None
+    (tmp_path / "house" / "cc-1.0-py3-none-any.whl").mkdir(parents=True)
+    told = _fill(tmp_path / "house", Web(broken=("bb",)), cache)
+    assert (told["aa"], told["bb"]) == ("fetched", "it answered 503")
+    assert told["cc"].startswith("it cannot be written: ")
+    assert list(wheels_in(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
+
+
+def test_an_error_of_ours_is_not_taken_for_the_index(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        _fill(tmp_path / "house", Web(broken=("bb",), error=ZeroDivisionError()), None)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_where_there_are_no_links_it_is_a_copy(cut: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def no_link(*args: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", no_link)
+    if cut:
+        monkeypatch.setattr(wheelhouse, "_copy", lambda source, target, advance: target.write_bytes(b"cut"))
+    told = _fill(tmp_path / "house", Web(), tmp_path / "cache")
+    wrong = "what was copied from the cache is not what the cache has"
+    assert told == _every(wrong if cut else "fetched")
+    assert _files(tmp_path / "house") == ({} if cut else ALL)
+
+
+def test_what_an_interruption_left_is_swept_up(tmp_path: Path) -> None:
+    folder = tmp_path / "house"
+    folder.mkdir()
+    (folder / ".envlock.0123456789abcdef.tmp").write_bytes(b"left")
+    (folder / "README").write_bytes(b"not ours")
+    assert _fill(folder, Web(), tmp_path / "cache") == _every("fetched")
+    assert _files(folder) == {**ALL, "README": b"not ours"}
+
+
+def test_a_second_one_waits_for_the_first_and_fetches_nothing(tmp_path: Path) -> None:
+    first, second = Web(seconds=0.3), Web()
+    waits: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_fill, tmp_path / "house", first, None)
+        while not first.asked:
+            time.sleep(0.01)
+        events = vendor(PACKAGES, tmp_path / "house", second, cache=None, jobs=1, on_wait=lambda: waits.append(1))
+        told = {event.package.name: event.how for event in events if isinstance(event, Had)}
+        assert running.result() == _every("fetched")
+    assert (told, second.asked, bool(waits)) == (_every("there"), [], True)
+
+
+def test_two_that_share_a_cache_fetch_each_wheel_once(tmp_path: Path) -> None:
+    web = Web(seconds=0.2)
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(lambda name: _fill(tmp_path / name, web, tmp_path / "cache"), ["one", "two"]))
+    assert sorted(web.asked) == sorted(CONTENTS)
+    assert sorted(one[name] for one in told for name in one) == ["cached"] * 3 + ["fetched"] * 3
+    assert _files(tmp_path / "one") == _files(tmp_path / "two") == ALL
+
+
+def test_an_interruption_leaves_no_wheel_that_is_none(tmp_path: Path) -> None:
+    web = Web(seconds=30, slow=("bb", "cc"))
+    threads = threading.active_count()
+    events = vendor(PACKAGES, tmp_path / "house", web, cache=None, jobs=3)
+    assert any(isinstance(event, Had) for event in events)  # the first one; then nobody listens any more
+    events.close()  # type: ignore[attr-defined]  # it is a generator
+    until = time.monotonic() + 5
+    while threading.active_count() > threads and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() == threads
+    assert list(wheels_in(tmp_path / "house")) == ["aa-1.0-py3-none-any.whl"]
+    assert _fill(tmp_path / "house", Web(), None) == {**_every("fetched"), "aa": "there"}
+    assert _files(tmp_path / "house") == ALL
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a file system of 64 KB; where that cannot be made, the test is skipped."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_broken(small_disk: Path, tmp_path: Path) -> None:
+    large = CONTENTS["aa"] * 40
+    file = wheel("large-1.0-py3-none-any.whl", large)
+    package = Proven("large", "1.0", WheelFile.model_validate(file), None)
+
+    def fetch(package: Proven, target: Path, advance: Advance) -> None:
+        target.write_bytes(large)
+
+    told = [
+        event
+        for event in vendor([package], small_disk / "house", fetch, cache=tmp_path / "cache", jobs=1)
+        if not isinstance(event, Moved)
+    ]
+    assert told == [Missing(package, "it cannot be written: No space left on device")]
+    assert list((small_disk / "house").iterdir()) == []
+
+
+def test_a_full_disk_where_no_small_one_can_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(source: Path, target: Path, advance: Advance) -> None:
+        target.write_bytes(b"some")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_link(*args: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", no_link)
+    monkeypatch.setattr(wheelhouse, "_copy", full)
+    told = _fill(tmp_path / "house", Web(), tmp_path / "cache")
+    assert told == _every("it cannot be written: No space left on device")
+    assert _files(tmp_path / "house") == {}
+
+
+@pytest.mark.parametrize("blocked", ["house", "house/under"])
+def test_a_folder_that_cannot_be_made_is_told(blocked: str, tmp_path: Path) -> None:
+    (tmp_path / "house").write_bytes(b"a file")
+    with pytest.raises(UsageError) as error:
+        _fill(tmp_path / blocked, Web(), None)
+    assert error.value.message.startswith(f"cannot fill folder {tmp_path / blocked}: ")
+    assert error.value.hint == "name another one with -o"
+
+
+def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:
+    _fill(tmp_path / "house", Web(), None)
+    for name in ("zz-1.0-py3-none-any.whl", "aa-2.0-py3-none-any.whl", "notes.txt"):
+        (tmp_path / "house" / name).write_bytes(b"")
+    (tmp_path / "house" / "folder.whl").mkdir()
+    assert [file.name for file in strangers(tmp_path / "house", PACKAGES)] == [
+        "aa-2.0-py3-none-any.whl",
+        "zz-1.0-py3-none-any.whl",
+    ]
+
+
+def test_a_lock_that_the_file_system_does_not_know_keeps_nobody_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_locks(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    on_wait: Callable[[], None] = lambda: pytest.fail("it waits for nobody")  # noqa: E731
+    with held(tmp_path, on_wait), held(tmp_path, on_wait):
+        pass
+
+
+def test_the_hash_counts_and_not_the_size_alone(tmp_path: Path) -> None:
+    package = _package("aa", sha256=hashlib.sha256(b"another").hexdigest())
+    (tmp_path / package.wheel.name).write_bytes(CONTENTS["aa"])
+    assert not wheelhouse.is_wheel(tmp_path / package.wheel.name, package.wheel)
+    assert wheelhouse.is_wheel(tmp_path / package.wheel.name, _package("aa").wheel)
