@@ -41,7 +41,7 @@ tf.keras.utils.set_random_seed(42)
 """
 ACTIVATED = """
 import envlock
-from envlock.runtime import activation, calls, threads
+from envlock.runtime import activation, calls
 inside = [0.0, 0.0]
 def timed(function):
     def call(*arguments):
@@ -51,7 +51,7 @@ def timed(function):
         finally:
             inside[:] = [a + b for a, b in zip(inside, spent(begun))]
     return call
-calls.tensorflow, calls.make, threads.fix = timed(calls.tensorflow), timed(calls.make), timed(threads.fix)
+calls.tensorflow, calls.make, calls.fix_threads = map(timed, (calls.tensorflow, calls.make, calls.fix_threads))
 envlock.activate(42, quiet=True)
 """
 """`inside` is the time in TensorFlow: importing it, and the calls of the recipe."""

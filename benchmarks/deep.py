@@ -34,21 +34,21 @@ FILES = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.packages.installation import environment
+from envlock.packages.installation import installation
 from envlock.packages.files.verification import look
 from envlock.packages.files.survey import survey
-states, faults = look(survey(environment(Path(sys.argv[2]))))
+states, faults = look(survey(installation(Path(sys.argv[2]))))
 assert not faults, faults
 """
 WHOLE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from envlock.packages.installation import environment
+from envlock.packages.installation import installation
 from envlock.packages.files.verification import verify_files
 from envlock.packages.files.survey import survey
 python = Path(sys.argv[2])
-found = verify_files(survey(environment(python)), python, {})
+found = verify_files(survey(installation(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found
 """
 

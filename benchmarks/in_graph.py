@@ -20,7 +20,7 @@ PROGRAM = r"""
 import json, os, resource, sys, tempfile, time
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1", TF_NUM_INTEROP_THREADS="1")
 import numpy as np, tensorflow as tf
-from envlock.guest.tracing import callbacks, in_graph
+from envlock.guest.tracing import in_graph, private
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.runs import header
 from envlock.guest.tracing.trace_writer import TraceWriter
@@ -54,14 +54,14 @@ def step_of(made, seen=None):
     if seen is None:
         step()
         return step, time.perf_counter() - start
-    callbacks.add(seen._seen)
+    private.add(seen._seen)
     step()
     first = time.perf_counter() - start
-    callbacks.remove(seen._seen)
+    private.remove(seen._seen)
     def looked_at():  # not stop(), which reads all variables once more, at the end of a run
-        callbacks.add(seen._seen)
+        private.add(seen._seen)
         step()
-        callbacks.remove(seen._seen)
+        private.remove(seen._seen)
     return looked_at, first
 
 def measure(jit, every, rounds):
@@ -96,7 +96,7 @@ def long(steps):
     path = tempfile.NamedTemporaryFile(delete=False).name
     seen, writer, stream = tracer(path, True)
     step = tf.function(lambda: made.train_step((x, y)))
-    seen.start()
+    seen.start(needed=True)
     marks = []
     for number in range(steps):
         step()

@@ -13,55 +13,93 @@ _EXPORTS = {
     "Activation": "envlock.runtime.activation",
     "EnvironmentMismatch": "envlock.runtime.errors",
     "EnvlockError": "envlock.runtime.errors",
+    "FactError": "envlock.runtime.errors",
+    "Finding": "envlock.runtime.report",
     "Lockfile": "envlock.lock.models",
     "LockfileError": "envlock.runtime.errors",
+    "OutsideError": "envlock.runtime.errors",
     "Report": "envlock.runtime.report",
     "TooLateError": "envlock.runtime.errors",
     "UsageError": "envlock.runtime.errors",
     "activate": "envlock.runtime.activation",
     "assert_locked": "envlock.runtime.assertion",
-    "capture": "envlock.api",
-    "diff": "envlock.api",
+    "base_images": "envlock.workflows.images",
+    "build": "envlock.workflows.build",
+    "canary": "envlock.workflows.canary",
+    "capture": "envlock.workflows.capture",
+    "compare_saved": "envlock.workflows.repeat",
+    "compare_traces": "envlock.workflows.diverge",
+    "context": "envlock.workflows.build",
+    "diff": "envlock.workflows.diff",
     "diverge": "envlock.divergence.in_process",
+    "diverge_script": "envlock.workflows.diverge",
+    "dockerfile": "envlock.workflows.build",
+    "doctor": "envlock.workflows.doctor",
+    "export": "envlock.workflows.export",
+    "hash_packages": "envlock.workflows.hash",
+    "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.determinism.dataset",
-    "load": "envlock.api",
+    "load": "envlock.workflows.locks",
+    "prepare": "envlock.workflows.run",
+    "Progress": "envlock.workflows.progress",
+    "rebuild": "envlock.workflows.build",
     "record": "envlock.runtime.recording",
+    "record_trace": "envlock.workflows.diverge",
     "recorded": "envlock.runtime.recording",
-    "verify": "envlock.api",
+    "render": "envlock.reports",
+    "repeat": "envlock.workflows.repeat",
+    "save": "envlock.lock.document",
+    "update_canary": "envlock.workflows.canary",
+    "vendor": "envlock.workflows.vendor",
+    "verify": "envlock.workflows.verify",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]
 
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
-    from envlock.api import capture as capture
-    from envlock.api import diff as diff
-    from envlock.api import load as load
-    from envlock.api import verify as verify
     from envlock.determinism.dataset import lint_dataset as lint_dataset
     from envlock.divergence.in_process import diverge as diverge
+    from envlock.lock.document import save as save
     from envlock.lock.models import Lockfile as Lockfile
+    from envlock.reports import render as render
     from envlock.runtime.activation import Activation as Activation
     from envlock.runtime.activation import activate as activate
     from envlock.runtime.assertion import assert_locked as assert_locked
-    from envlock.runtime.errors import (
-        EnvironmentMismatch as EnvironmentMismatch,
-    )
-    from envlock.runtime.errors import (
-        EnvlockError as EnvlockError,
-    )
-    from envlock.runtime.errors import (
-        LockfileError as LockfileError,
-    )
-    from envlock.runtime.errors import (
-        TooLateError as TooLateError,
-    )
-    from envlock.runtime.errors import (
-        UsageError as UsageError,
-    )
+    from envlock.runtime.errors import EnvironmentMismatch as EnvironmentMismatch
+    from envlock.runtime.errors import EnvlockError as EnvlockError
+    from envlock.runtime.errors import FactError as FactError
+    from envlock.runtime.errors import LockfileError as LockfileError
+    from envlock.runtime.errors import OutsideError as OutsideError
+    from envlock.runtime.errors import TooLateError as TooLateError
+    from envlock.runtime.errors import UsageError as UsageError
     from envlock.runtime.recording import record as record
     from envlock.runtime.recording import recorded as recorded
+    from envlock.runtime.report import Finding as Finding
     from envlock.runtime.report import Report as Report
+    from envlock.workflows.build import build as build
+    from envlock.workflows.build import context as context
+    from envlock.workflows.build import dockerfile as dockerfile
+    from envlock.workflows.build import rebuild as rebuild
+    from envlock.workflows.canary import canary as canary
+    from envlock.workflows.canary import update_canary as update_canary
+    from envlock.workflows.capture import capture as capture
+    from envlock.workflows.diff import diff as diff
+    from envlock.workflows.diverge import compare_traces as compare_traces
+    from envlock.workflows.diverge import diverge_script as diverge_script
+    from envlock.workflows.diverge import record_trace as record_trace
+    from envlock.workflows.doctor import doctor as doctor
+    from envlock.workflows.export import export as export
+    from envlock.workflows.hash import hash_packages as hash_packages
+    from envlock.workflows.images import base_images as base_images
+    from envlock.workflows.lint import lint as lint
+    from envlock.workflows.locks import load as load
+    from envlock.workflows.progress import Progress as Progress
+    from envlock.workflows.repeat import compare_saved as compare_saved
+    from envlock.workflows.repeat import repeat as repeat
+    from envlock.workflows.run import prepare as prepare
+    from envlock.workflows.vendor import vendor as vendor
+    from envlock.workflows.verify import verify as verify
 else:  # in the else, or mypy accepts envlock.any_typo
 
     def __getattr__(name):

@@ -21,7 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 HARMLESS = ("ENVLOCK_", "XDG_", "PIP_", "UV_", "DOCKER_", "NO_COLOR", "COLUMNS", "HOME", "NETRC", "TMPDIR")
-PROGRAMS = ("_program", "_child", "__main__", ".child", ".inside")
+PROGRAMS = ("envlock.__main__", "envlock.runtime.gpu.child")
+GUESTS = "envlock.guest."
+LAUNCHER = "envlock.guest.launch"
 
 
 def can_fork(argv: list[str], environ: dict[str, str]) -> bool:
@@ -104,7 +106,8 @@ def _warm() -> None:
     import envlock
 
     for module in pkgutil.walk_packages(envlock.__path__, "envlock."):
-        if not module.name.endswith(PROGRAMS) and ".inside." not in module.name:
+        is_guest = module.name.startswith(GUESTS) and module.name != LAUNCHER
+        if module.name not in PROGRAMS and not is_guest:
             import_module(module.name)
 
 

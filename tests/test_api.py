@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import envlock
+from envlock.cli import COMMANDS
 from envlock.lock.capture import capture
 from envlock.lock.document import dump
 from envlock.reports import FORMATS
-from envlock.reports.text import render_lock
+from envlock.reports import lock as lock_layout
 from envlock.runtime.capture import snapshot
 from envlock.runtime.verify import judge
 from tests.locks import document, encode
@@ -52,7 +54,7 @@ def test_diff_names_its_sides(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "y.lock"
     other.write_bytes(encode(document(facts={**document()["facts"], "tensorflow": {"version": "2.21.0"}})))
     report = envlock.diff(path, str(other))
-    assert report.to_text().splitlines()[1] == f"  x tensorflow is 2.21.0 in {other}, {path} has none"
+    assert report.to_text().splitlines()[1] == f"  x tensorflow: {path} none, {other} 2.21.0"
     assert envlock.diff(envlock.load(path), path).findings == []
 
 
@@ -63,8 +65,57 @@ def test_an_unknown_policy_is_wrong_use(name: str, path: Path) -> None:
         ask[name]()
     assert (caught.value.message, caught.value.hint) == (
         "there is no policy `x`",
-        "there are: strict, same-arch, functional",
+        "choose from: strict, same-arch, functional",
     )
+
+
+def test_an_unknown_format_is_wrong_use(path: Path) -> None:
+    with pytest.raises(envlock.UsageError) as caught:
+        envlock.render(envlock.diff(path, path), "xml")
+    assert (caught.value.message, caught.value.hint) == (
+        "there is no format `xml`",
+        "choose from: text, json, github, junit, sarif",
+    )
+
+
+# --- what the facade offers
+
+FUNCTIONS = {
+    "capture": ["capture"],
+    "show": ["load"],
+    "verify": ["verify"],
+    "diff": ["diff"],
+    "run": ["prepare"],
+    "doctor": ["doctor"],
+    "lint": ["lint"],
+    "repeat": ["repeat", "compare_saved"],
+    "diverge": ["diverge_script", "record_trace", "compare_traces"],
+    "canary": ["canary"],
+    "hash": ["hash_packages"],
+    "export": ["export"],
+    "vendor": ["vendor"],
+    "images": ["base_images"],
+    "build": ["build", "context", "dockerfile", "rebuild"],
+}
+"""What does for a program what a command does for a person."""
+
+
+def test_there_is_a_function_for_every_command() -> None:
+    assert list(FUNCTIONS) == list(COMMANDS)
+    for name in (name for names in FUNCTIONS.values() for name in names):
+        assert getattr(envlock, name).__module__.startswith("envlock.workflows.")
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    texts = {name: getattr(envlock, name).__doc__ or "" for name in envlock.__all__ if name != "__version__"}
+    made = {name for name, text in texts.items() if text.startswith(f"{name}(")}  # of a dataclass without one
+    assert {name for name, text in texts.items() if not text} | made == set()
+
+
+def test_no_public_name_is_that_of_a_room() -> None:
+    """Importing a module of the room would put the room in the place of the function."""
+    rooms = {module.name for module in pkgutil.iter_modules(envlock.__path__)}
+    assert rooms & set(envlock.__all__) == set()
 
 
 # --- same in, same out; private
@@ -102,9 +153,12 @@ def test_no_secret_of_the_machine_is_in_lock_report_or_text(tmp_path: Path) -> N
     lock = capture(live=snapshot(host))
     empty = {"facts": {}, "unavailable": {}, "policy": {"name": "strict", "overrides": {}}}
     report = judge(empty, snapshot(host))
-    shown = [dump(lock).decode(), render_lock(lock.to_document()), report.to_text(), FORMATS["json"](report)]
-    assert [text for text in shown if SECRET.lower() in text.lower()] == []
-    assert all("sha256:" in text for text in (shown[0], shown[3]))  # the planted values were seen
+    shown = {name: envlock.render(report, name) for name in FORMATS}
+    shown["lock"] = dump(lock).decode()
+    shown["shown lock"] = "\n".join(line for _, line in lock_layout.lines(lock.to_document()))
+    shown["exception"] = report.to_text()
+    assert [name for name, text in shown.items() if SECRET.lower() in text.lower()] == []
+    assert all("sha256:" in shown[name] for name in ("lock", "json"))  # the planted values were seen
 
 
 def _variables() -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import envlock as facade
+from envlock.cli import COMMANDS
+from tests.locks import document, encode
 
 FORBIDDEN = {
     *("pydantic", "pydantic_core", "typer", "click", "rich", "docker", "jinja2", "numpy", "tensorflow", "pynvml"),
@@ -110,10 +112,31 @@ def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
     assert ("True False\n", "") == (done.stdout, done.stderr)
 
 
-def test_the_command_line_starts_without_what_only_some_commands_need() -> None:
-    """Together they take a third of a second, which `envlock verify` would pay each time."""
-    code = "import json, sys, envlock.cli; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    loaded = set(json.loads(done.stdout))
-    assert "typer" in loaded  # or the next line could not fail
-    assert loaded & {"bs4", "docker", "jinja2", "packaging", "pypi_simple", "requests", "tomli_w", "urllib3"} == set()
+def command_line(*args: str) -> set[str]:
+    """Return the modules that a command line has imported when it ends."""
+    code = (
+        "import atexit, json, sys\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        "from envlock.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+DEAR = {"bs4", "docker", "jinja2", "packaging", "pypi_simple", "requests", "rich", "tomli_w", "urllib3"}
+"""What only some commands need; together a third of a second."""
+
+
+def test_the_help_loads_no_command() -> None:
+    loaded = command_line("--help")
+    assert "envlock.cli" in loaded  # or the next line could not fail
+    assert loaded & ({f"envlock.cli.{name}" for name in COMMANDS} | DEAR) == set()
+
+
+def test_verify_loads_itself_and_no_other_command(tmp_path: Path) -> None:
+    """Nor a model of the lockfile: it is read as the runtime half reads it."""
+    (tmp_path / "x.lock").write_bytes(encode(document()))
+    loaded = command_line("verify", str(tmp_path / "x.lock"))
+    assert {name for name in COMMANDS if f"envlock.cli.{name}" in loaded} == {"verify"}
+    assert "envlock.runtime.verify" in loaded  # or the next line could not fail
+    assert loaded & (DEAR | {"envlock.lock.models"}) == set()

@@ -19,15 +19,16 @@ def main() -> None:
     right = 0
     with tempfile.TemporaryDirectory() as folder, keeper(python, Path(folder)) as keeping:
         first = keeping.ask("clean_fit", runs=2)
-        keras = first.keras or ""
+        keras = first.attachments["keras"] or ""
         animals = [*ANIMALS, *(KERAS_2 if keras.startswith("2") else KERAS_3)]
-        print(f"TensorFlow {first.tensorflow}, Keras {keras}, {runs} runs each")
+        print(f"TensorFlow {first.attachments['tensorflow']}, Keras {keras}, {runs} runs each")
         for animal in animals:
             start = time.monotonic()
             report = keeping.ask(animal.name, runs=runs)
             right += animal.is_right(report)
-            place = f"line {report.place.line}" if report.place else "no line"
-            said = f"{report.verdict}: {report.culprit}, {place}"
+            seen = report.attachments
+            place = f"line {seen['place']['line']}" if seen["place"] else "no line"
+            said = f"{seen['verdict']}: {seen['culprit']}, {place}"
             mark = "right" if animal.is_right(report) else "WRONG"
             print(f"| {animal.name} | {said} | {mark} | {time.monotonic() - start:.1f} s |", flush=True)
         clean = [keeping.ask("clean" if number % 4 else "clean_fit", runs=3).match for number in range(CONTROLS)]

@@ -7,15 +7,16 @@ docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/advice.md      from tests/determinism/advice.toml
-README.md                     the help of each command, between its markers
+docs/reference/cli.md         from the help of each command
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import advice_page
@@ -23,8 +24,10 @@ import canary_page
 import determinism_page
 import lint_page
 from packaging.specifiers import SpecifierSet
+from typer.main import get_command
 
 from envlock import data
+from envlock.cli import COMMANDS, app
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
 from envlock.data import determinism
@@ -33,12 +36,7 @@ from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
-HELP = ("<!-- help: written by tools/generate.py -->", "<!-- /help -->")
-COMMANDS = (
-    *("capture", "show", "verify", "diff", "run", "doctor", "hash", "export", "vendor", "images", "build", "lint"),
-    *("canary", "repeat"),
-    *("diverge run", "diverge record", "diverge compare"),
-)
+DIVERGE = ("run", "record", "compare")
 
 
 def compact(value: object) -> str:
@@ -154,13 +152,19 @@ def policies_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme() -> str:
-    """Return README.md with the help of each command as it is now."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    before, opening, rest = text.partition(HELP[0])
-    _, closing, after = rest.partition(HELP[1])
-    blocks = [f"```text\n$ envlock {name} --help\n{help_text(name)}\n```\n" for name in COMMANDS]
-    return f"{before}{opening}\n{chr(10).join(blocks)}{closing}{after}"
+def cli_page() -> str:
+    """Return the reference page with the help of each command, as on a terminal of 80 columns."""
+    lines = ["<!-- written by tools/generate.py -->", "# Command line", ""]
+    lines += [
+        "Data goes to stdout, messages and progress to stderr. An option wins over `ENVLOCK_*`, and that over",
+        "`[tool.envlock]` in pyproject.toml.",
+        "[Exit codes](formats.md#exit-codes) and [configuration](configuration.md) have pages of their own.",
+        "",
+    ]
+    for words in [[], *([name] for name in COMMANDS if name != "diverge"), *(["diverge", name] for name in DIVERGE)]:
+        title = " ".join(["envlock", *words])
+        lines += [f"## {title}", "", "```text", f"$ {title} --help", help_text(words), "```", ""]
+    return "\n".join(lines)
 
 
 def base_dockerfile() -> str:
@@ -172,16 +176,13 @@ def base_dockerfile() -> str:
     return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{tag}@{digests[tag]}", "ngc")))
 
 
-def help_text(command: str) -> str:
-    """Return what `envlock COMMAND --help` prints on a terminal of 80 columns."""
-    done = subprocess.run(
-        [sys.executable, "-m", "envlock", *command.split(), "--help"],
-        env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+def help_text(words: list[str]) -> str:
+    """Return what `envlock WORDS --help` prints on a terminal of 80 columns."""
+    os.environ.update(COLUMNS="80", TERMINAL_WIDTH="80")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        get_command(app).main([*words, "--help"], prog_name="envlock", standalone_mode=False)
+    return printed.getvalue().strip()
 
 
 def variable_row(row: data.Variable) -> dict[str, object]:
@@ -207,20 +208,21 @@ def outputs() -> dict[str, str]:
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),
-        "README.md": readme(),
+        "docs/reference/cli.md": cli_page(),
         "Dockerfile.base": base_dockerfile(),
     }
 
 
 def main() -> int:
     """Write, or with `--check` compare; return the exit code."""
-    stale = [path for path, text in outputs().items() if not _is(ROOT / path, text)]
+    made = outputs()
+    stale = [path for path, text in made.items() if not _is(ROOT / path, text)]
     if "--check" in sys.argv[1:]:
         print("\n".join(f"out of date: {path} (run: make generate)" for path in stale), end="\n" if stale else "")
         return 1 if stale else 0
     for path in stale:
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(outputs()[path], encoding="utf-8")
+        (ROOT / path).write_text(made[path], encoding="utf-8")
         print(f"wrote {path}")
     return 0
 

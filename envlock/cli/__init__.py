@@ -1,62 +1,71 @@
-"""The command line: one file a command. This file builds the program, and is the only place that exits."""
+"""The command line: one file a command, and the only place that exits. A command is loaded when it is called."""
 
 from __future__ import annotations
 
 import os
 import sys
-import traceback
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from envlock import __version__
-from envlock.cli import (
-    build,
-    canary,
-    capture,
-    diff,
-    diverge,
-    doctor,
-    export,
-    hashes,
-    images,
-    lint,
-    repeat,
-    run,
-    show,
-    vendor,
-    verify,
-)
 from envlock.cli.output import fail, lost, say, settle
+from envlock.cli.parser import Group
 from envlock.runtime.errors import EnvlockError, UsageError
 
 BUG = 70
 INTERRUPTED = 130
 
+COMMANDS = {
+    "capture": "Write the live environment into a lockfile.",
+    "show": "Show what a lockfile holds.",
+    "verify": "Check that this environment is the locked one.",
+    "diff": "Compare two lockfiles, or a lockfile and the live environment.",
+    "run": "Run a command in the locked environment, or refuse.",
+    "doctor": "Find what is unsound or not deterministic in an environment.",
+    "lint": "Find code that makes TensorFlow give other bits.",
+    "repeat": "Run a training several times and compare the results bit for bit.",
+    "diverge": "Name the first operation that makes runs differ, and its line.",
+    "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
+    "hash": "Find the wheel of every installed package and record its SHA-256.",
+    "export": "Write a lockfile in a format that installers read.",
+    "vendor": "Download the wheels that a lockfile names.",
+    "images": "List base images, ranked for a lockfile.",
+    "build": "Build a container that is the locked environment, and verify it inside.",
+}
+"""The commands in the order of the help, each with the first line of its own. The module of each has its name."""
+
+
+class Program(Group):
+    """Loads a command when it is called: all of them take a quarter of a second."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None where there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        return typer.main.get_command(import_module(f"envlock.cli.{cmd_name}").app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 app = typer.Typer(
     name="envlock",
+    cls=Program,
     help="Lock everything below a TensorFlow script that can change its bits, and refuse to start when it changed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: the same in every terminal and every version of rich
 )
-app.command()(capture.capture)
-app.command()(build.build)
-app.command()(show.show)
-app.command()(verify.verify)
-app.command()(diff.diff)
-app.command("hash")(hashes.hashes)
-app.command(cls=run.RunCommand)(run.run)
-app.command()(doctor.doctor)
-app.command()(export.export)
-app.command()(vendor.vendor)
-app.command()(images.images)
-app.command()(lint.lint)
-app.command()(canary.canary)
-app.command()(repeat.repeat)
-app.add_typer(diverge.app, name="diverge")
 
 
 def _version(value: bool) -> None:
@@ -74,7 +83,7 @@ def _program(
     try:
         Path.cwd()
     except OSError:
-        raise UsageError("the current folder is gone", hint="change into one that is there") from None
+        raise UsageError("the current folder is gone", hint="change into an existing one") from None
 
 
 def main() -> None:
@@ -97,6 +106,8 @@ def _unexpected(error: Exception) -> int:
 
     A crash must never read as "does not match", which is Python's own exit code for it.
     """
+    import traceback
+
     if isinstance(error, OSError) and traceback.extract_tb(error.__traceback__)[-1].name == "echo":
         settle()
         fail(lost(error))  # where it was stderr, this goes nowhere

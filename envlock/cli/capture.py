@@ -8,44 +8,50 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli import config as settings
-from envlock.cli.hashing import carry_over, find, found
-from envlock.cli.options import PythonOption, QuietOption, target
-from envlock.cli.output import emit, talk
-from envlock.lock.capture import capture as take
-from envlock.lock.capture import warnings
-from envlock.lock.document import dump
-from envlock.lock.live import live
-from envlock.lock.models import Lockfile
+from envlock.cli.options import PythonOption, QuietOption, config
+from envlock.cli.output import Terminal, emit, talk
+from envlock.cli.parser import Command, choice, new_app
 from envlock.lock.writer import write_atomically
-from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.lockfile import SIZE_LIMIT, read_file
+from envlock.runtime.lockfile import SIZE_LIMIT
+from envlock.runtime.policy import names
+from envlock.runtime.report import Report, count
+from envlock.workflows.settings import policy as policy_of
+from envlock.workflows.settings import target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
+
+app = new_app()
 
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", envvar="ENVLOCK_LOCK", help="Where to write; - is stdout.", show_default=False),
-]
-NewPolicyOption = Annotated[
-    str | None,
     typer.Option(
-        "--policy",
-        "-p",
-        envvar="ENVLOCK_POLICY",
-        help="How closely: strict, same-arch or functional. Default: the project's, else that of the lock renewed, "
-        "else strict.",
+        "--output",
+        "-o",
+        envvar="ENVLOCK_LOCK",
+        help="File to write; - for stdout. [default: the nearest lockfile, or ./envlock.lock]",
         show_default=False,
     ),
 ]
-HashesOption = Annotated[
-    bool, typer.Option("--hashes", help="Also find the exact wheel of every package, as `envlock hash` does.")
+NewPolicyOption = Annotated[
+    str | None,
+    choice(
+        names(),
+        "policy",
+        *("--policy", "-p"),
+        envvar="ENVLOCK_POLICY",
+        help="How closely to compare later. [default: the project's, else the renewed lockfile's, else strict]",
+        show_default=False,
+    ),
 ]
-CanaryOption = Annotated[
-    bool, typer.Option("--canary", help="Also compute the canary in TensorFlow, as `envlock canary --update` does.")
-]
+HashesOption = Annotated[bool, typer.Option("--hashes", help="Also find the wheel of every package: `envlock hash`.")]
+CanaryOption = Annotated[bool, typer.Option("--canary", help="Also compute the canary: `envlock canary --update`.")]
 CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
 
 
+@app.command(cls=Command)
 def capture(
     output: OutputOption = None,
     policy: NewPolicyOption = None,
@@ -57,98 +63,86 @@ def capture(
 ) -> None:
     """Write the live environment into a lockfile.
 
-    Nothing of TensorFlow is imported (but with --canary), no secret and no name of user or host is recorded, and the
-    same environment always gives the same bytes.
+    TensorFlow is not imported (except with --canary). No secrets, user names or host names are recorded. The same
+    environment always gives the same bytes.
 
     \b
     Examples:
       envlock capture                            write ./envlock.lock, or renew the nearest one
-      envlock capture -o gpu.lock -p same-arch   another file, another policy
-      envlock capture --python .venv/bin/python  of an environment that has no envlock
-      envlock capture --hashes                   with the sha256 of every package's wheel
-      envlock capture --canary                   with the exact results of a battery of operations
-      envlock capture --check                    in CI: exit 1 when the committed lock is out of date
+      envlock capture -o gpu.lock -p same-arch   another file and policy
+      envlock capture --python .venv/bin/python  an environment without envlock
+      envlock capture --hashes                   with the SHA-256 of every package's wheel
+      envlock capture --canary                   with exact results of TensorFlow operations
+      envlock capture --check                    in CI: exit 1 if the lockfile is out of date
     """
-    config = settings.load(Path.cwd())
-    if output is not None and str(output) == "-":
-        if check:
-            raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
-        facts = live(python)
-        lock = _with_hashes(take(*settings.policy(policy, config, None), facts), python, hashes, quiet)
-        emit(dump(_with_canary(lock, None, python, facts, canary, quiet)))
-        return
-    path, facts = target(output, config), live(python)
-    lock = carry_over(take(*settings.policy(policy, config, path), facts), path, python)
-    lock = _with_canary(_with_hashes(lock, python, hashes, quiet), path, python, facts, canary, quiet)
-    if check:
-        _check(path, dump(lock), quiet)
-        return
-    write_atomically(path, dump(lock))
-    talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
-    for sentence in [f"warning: {each}" for each in warnings(lock)] + (list(found(lock)) if hashes else []):
-        talk(sentence, quiet=quiet)
+    from envlock.lock.document import dump
+    from envlock.workflows.capture import capture as take
 
-
-def _with_hashes(lock: Lockfile, python: Path | None, wanted: bool, quiet: bool) -> Lockfile:
-    return find(lock, python, quiet=quiet) if wanted else lock
-
-
-def _with_canary(
-    lock: Lockfile, path: Path | None, python: Path | None, found: Snapshot, wanted: bool, quiet: bool
-) -> Lockfile:
-    """Return the lock with its canary: computed, or else that of the lock at `path` where it still holds."""
-    if wanted:
-        from envlock.cli.numerics import with_canary
-        from envlock.numerics.canary.run import Settings
-
-        return with_canary(lock, python, found, Settings(), quiet=quiet)
+    project, to_stdout = config(), output is not None and str(output) == "-"
+    if to_stdout and check:
+        raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
+    path = None if to_stdout else target(output, project)
+    earlier = None if path is None else _earlier(path)
+    chosen = policy_of(policy, project, earlier)
+    lock = take(*chosen, python=python, hashes=hashes, canary=canary, earlier=earlier, progress=Terminal(quiet))
     if path is None:
-        return lock
-    from envlock.cli.numerics import kept
+        emit(dump(lock))
+    elif check:
+        _check(path, lock, quiet)
+    else:
+        write_atomically(path, dump(lock))
+        _report(path, lock, hashes=hashes, quiet=quiet)
 
-    return kept(lock, path, quiet=quiet)
 
+def _earlier(path: Path) -> Lockfile | None:
+    """Return the lock that is renewed; one that cannot be trusted is replaced."""
+    from envlock.lock.document import load as read
 
-def _check(path: Path, data: bytes, quiet: bool) -> None:
     try:
-        old = _head(path) if path.is_file() else None
+        return read(path)
+    except LockfileError:
+        return None
+
+
+def _report(path: Path, lock: Lockfile, *, hashes: bool, quiet: bool) -> None:
+    from envlock.lock.capture import warnings
+
+    talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
+    for text in warnings(lock):
+        talk(f"warning: {text}", quiet=quiet)
+    if hashes:
+        from envlock.workflows.hash import summary
+
+        for line in summary(lock):
+            talk(line, quiet=quiet)
+
+
+def _check(path: Path, lock: Lockfile, quiet: bool) -> None:
+    from envlock.lock.document import dump
+    from envlock.workflows.capture import changes
+
+    try:
+        with path.open("rb") as stream:
+            old = stream.read(SIZE_LIMIT + 1)  # as much as a lockfile can have, and one byte more
     except OSError:  # below, the reader of lockfiles says what is wrong
         old = None
-    if old == data:
+    if old == dump(lock):
         talk(f"{path} is up to date", quiet=quiet)
         return
-    talk(f"{path} would change:{_changes(path, data) if os.path.lexists(path) else ' it does not exist'}", quiet=quiet)
+    found = changes(path, lock) if os.path.lexists(path) else "it does not exist"
+    shown = f"\n{found.to_text()}" if isinstance(found, Report) else f" {found}"
+    talk(f"{path} would change:{shown}", quiet=quiet)
     raise typer.Exit(1)
-
-
-def _head(path: Path) -> bytes:
-    """Return as much of a file as a lockfile can have, and one byte more."""
-    with path.open("rb") as stream:
-        return stream.read(SIZE_LIMIT + 1)
-
-
-def _changes(path: Path, data: bytes) -> str:
-    from envlock.api import diff
-    from envlock.lock.document import parse
-
-    try:
-        read_file(str(path))
-        report = diff(path, parse(data, "to be written"))
-    except LockfileError as error:
-        return f" it is not a valid lockfile ({error.message})"
-    report.actual_name = "live"
-    return "\n" + report.to_text() if report.findings else " its policy, its writer or its layout is another"
 
 
 def _summary(lock: Lockfile) -> str:
     facts = lock.facts
-    parts = [f"{len(facts.packages or {})} packages"]
+    parts = [count(len(facts.packages or {}), "package")]
     if facts.tensorflow is not None:
         parts.insert(0, f"TensorFlow {facts.tensorflow.version or '(version unknown)'}")
     if lock.identity is not None:
         proven = sum(each.wheel is not None for each in lock.identity.packages.values())
         parts[-1] += f" ({proven} with a proven wheel)"
     if lock.unavailable:
-        number = len(lock.unavailable)
-        parts.append(f"{number} {'fact' if number == 1 else 'facts'} could not be told (`envlock show` lists them)")
-    return ", ".join(parts) + f", policy {lock.policy.name}"
+        parts.append(f"{count(len(lock.unavailable), 'fact')} could not be collected (`envlock show` lists them)")
+    return ", ".join([*parts, f"policy {lock.policy.name}"])

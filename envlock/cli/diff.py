@@ -6,50 +6,50 @@ from typing import Annotated
 
 import typer
 
-from envlock import api
-from envlock.cli.config import Config
-from envlock.cli.options import STDIN, FormatOption, one_of, read_document
-from envlock.cli.output import color, emit
-from envlock.lock.document import validate
-from envlock.lock.models import Lockfile
-from envlock.reports import FORMATS
+from envlock.cli.options import STDIN, FormatOption, show, source
+from envlock.cli.parser import Command, choice, new_app
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
+from envlock.workflows.settings import Config
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
+
+app = new_app()
 LIVE = "live"
 
+SideArgument = Annotated[str, typer.Argument(help="Lockfile, - for stdin, or `live`.", show_default=False)]
+TierOption = Annotated[
+    str, choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="How closely to compare.")
+]
 
+
+@app.command(cls=Command)
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A lockfile, `-` for stdin, or `live`.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="A lockfile, `-` for stdin, or `live`.")],
-    policy: Annotated[
-        str, typer.Option("--policy", "-p", envvar="ENVLOCK_POLICY", help="How closely to compare.")
-    ] = "strict",
+    a: SideArgument,
+    b: SideArgument,
+    policy: TierOption = "strict",
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
-    """Show what differs between two lockfiles, or one and the live environment.
+    """Compare two lockfiles, or a lockfile and the live environment.
 
-    Exit 1 when something differs that the policy holds.
+    Exit 1 if something differs that the policy does not allow.
 
     \b
     Examples:
-      envlock diff alice.lock bob.lock  why do these two get different numbers?
-      envlock diff old.lock live        what has changed here since?
+      envlock diff alice.lock bob.lock  why two people get different numbers
+      envlock diff old.lock live        what has changed here since
     """
-    one_of(format, list(FORMATS), "format")
-    one_of(policy, names(), "policy")
+    from envlock.workflows.diff import diff as compare
+
     if a == b == STDIN:
         raise UsageError("stdin can be one side only", hint="name a file or `live` for the other")
-    report = api.diff(_side(a), _side(b), policy)
-    report.expected_name, report.actual_name = ("stdin" if name == STDIN else name for name in (a, b))
-    emit(FORMATS[format](report, color=color()))
-    raise typer.Exit(report.exit_code)
+    called = ["stdin" if name == STDIN else name for name in (a, b)]
+    show(compare(_side(a), _side(b), policy, names=(called[0], called[1])), format)
 
 
-def _side(name: str) -> Lockfile:
-    return api.capture() if name == LIVE else _read(name)
+def _side(name: str) -> Lockfile | str | bytes:
+    from envlock.workflows.capture import capture
 
-
-def _read(name: str) -> Lockfile:
-    shown, document = read_document(name, Config())
-    return validate(document, shown)
+    return capture() if name == LIVE else source(name, Config())

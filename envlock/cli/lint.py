@@ -2,59 +2,83 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from envlock.cli import config as settings
-from envlock.cli.options import QuietOption, ReportOption, one_of
-from envlock.cli.output import color, emit
+from envlock.cli.options import FormatOption, QuietOption, config, show
+from envlock.cli.output import Terminal
+from envlock.cli.parser import Command, new_app
+
+app = new_app()
+
+PathsArgument = Annotated[
+    list[str], typer.Argument(metavar="PATH...", help="Files, and folders with *.py files.", show_default=False)
+]
+TensorflowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tf",
+        metavar="VERSION",
+        help="TensorFlow version to judge for. [default: the locked, else the installed, else the newest known]",
+        show_default=False,
+    ),
+]
+LintLockOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lock",
+        envvar="ENVLOCK_LOCK",
+        help="Lockfile that names the TensorFlow version. [default: the nearest one]",
+        show_default=False,
+    ),
+]
+SelectOption = Annotated[
+    list[str] | None, typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False)
+]
+IgnoreOption = Annotated[list[str] | None, typer.Option(help="Without these rules or prefixes.", show_default=False)]
 
 
+@app.command(cls=Command)
 def lint(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, and folders with *.py files.")],
-    tf: Annotated[
-        str | None,
-        typer.Option(
-            "--tf",
-            metavar="VERSION",
-            help="Judge for this TensorFlow. Default: the lock's, else the installed one, else the newest known.",
-            show_default=False,
-        ),
-    ] = None,
-    lock: Annotated[
-        str | None,
-        typer.Option(
-            envvar="ENVLOCK_LOCK",
-            help="The lockfile that says which TensorFlow. Default: the nearest envlock.lock, if there is one.",
-            show_default=False,
-        ),
-    ] = None,
-    select: Annotated[list[str] | None, typer.Option(help="Only these rules, or those that start so: ENV2.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Without these rules.")] = None,
-    format: ReportOption = "text",  # noqa: A002 (the option's name)
+    paths: PathsArgument,
+    tf: TensorflowOption = None,
+    lock: LintLockOption = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """What in this code makes TensorFlow give other bits?
+    """Find code that makes TensorFlow give other bits.
 
-    Exit 0: nothing, or for information only; 1: errors or warnings.
+    Exit 0: nothing, or notes only. Exit 1: errors or warnings.
 
-    The code is read and never run. A comment silences a finding, with a reason:
-    `# envlock: ignore[ENV203] sorted below`, on its line or on the line above.
+    The code is read, never run. A comment with a reason silences a finding, on its line or on the line above:
+    `# envlock: ignore[ENV203] sorted below`
 
     \b
     Examples:
       envlock lint .                           the project, for the locked TensorFlow
-      envlock lint train.py --tf 2.15.1        for another one
-      envlock lint src --select ENV1,ENV2      switches, variables and seeds only
-      envlock lint . -f sarif > lint.sarif     for code scanning; github for annotations
+      envlock lint train.py --tf 2.15.1        for another version
+      envlock lint src --select ENV1,ENV2      only switches, variables and seeds
+      envlock lint . -f sarif > lint.sarif     for code scanning
     """
-    from envlock.cli import linting
+    from envlock.workflows.lint import lint as judge
+    from envlock.workflows.lint import near_lock
 
-    one_of(format, list(linting.FORMATS), "format")
-    config = settings.load(Path.cwd())
-    judged = linting.judge_for(tf, lock or linting.near_lock(config))
-    outcome = linting.run(paths, judged, config, select=select or [], ignore=ignore or [], quiet=quiet)
-    emit(linting.rendered(outcome, format, color=color()))
-    raise typer.Exit(outcome.exit_code)
+    project = config()
+    report = judge(
+        paths,
+        tensorflow=tf,
+        lock=lock or (str(project.lock) if project.lock else near_lock()),
+        select=_names(select) or project.lint.get("select", []),
+        ignore=(*_names(ignore), *project.lint.get("ignore", [])),
+        exclude=project.lint.get("exclude", []),
+        progress=Terminal(quiet),
+    )
+    show(report, format)
+
+
+def _names(values: list[str] | None) -> list[str]:
+    """Return `ENV1,ENV205` and repeated options as one list."""
+    return [name.strip() for value in values or [] for name in value.split(",") if name.strip()]

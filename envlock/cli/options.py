@@ -1,4 +1,4 @@
-"""The options that several commands share, and finding the lockfile they mean."""
+"""What commands have in common: options, their choices, and which lockfile is meant."""
 
 from __future__ import annotations
 
@@ -6,34 +6,43 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from envlock.cli.config import Config
-from envlock.cli.output import talk
+from envlock.cli.output import color, emit, talk
+from envlock.cli.parser import choice
+from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
+from envlock.runtime.policy import names
+from envlock.runtime.report import Report
+from envlock.workflows.settings import Config
+from envlock.workflows.settings import load as settings
 
 STDIN = "-"
+DATA_FORMATS = FORMATS[:2]
+"""What a command prints that judges nothing: text or JSON."""
+
 
 LockArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="The lockfile; - is stdin. Default: the nearest envlock.lock, from here upwards.",
+        help="Lockfile; - for stdin. [default: the nearest envlock.lock, from the current folder upwards]",
         show_default=False,
     ),
 ]
 PolicyOption = Annotated[
     str | None,
-    typer.Option(
-        "--policy",
-        "-p",
+    choice(
+        names(),
+        "policy",
+        *("--policy", "-p"),
         envvar="ENVLOCK_POLICY",
-        help="How closely: strict, same-arch or functional. Default: the lock's own.",
+        help="How closely to compare. [default: the lockfile's own]",
         show_default=False,
     ),
 ]
@@ -42,7 +51,7 @@ PythonOption = Annotated[
     typer.Option(
         "--python",
         envvar="ENVLOCK_PYTHON",
-        help="Look at the environment of this interpreter; envlock need not be installed there.",
+        help="Interpreter of the environment; envlock need not be installed there.",
         show_default=False,
     ),
 ]
@@ -52,69 +61,86 @@ IndexOption = Annotated[
         "--index-url",
         "-i",
         envvar="ENVLOCK_INDEX_URL",
-        help="Ask this package index (may be repeated). Default: those of pip's and uv's settings.",
+        help="Package index (repeatable). [default: those of pip's and uv's settings]",
         show_default=False,
     ),
 ]
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no index: what can be told here only.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 RequireAllOption = Annotated[
-    bool, typer.Option("--require-all", help="Exit 1, and write nothing, when a package is left out.")
+    bool, typer.Option("--require-all", help="Exit 1 and write nothing if a package is left out.")
 ]
-FormatOption = Annotated[str, typer.Option("--format", "-f", help="text for people, json for programs.")]
-ReportOption = Annotated[
-    str,
-    typer.Option("--format", "-f", help="text for people; json, github, junit or sarif for programs."),
+FormatOption = Annotated[str, choice(FORMATS, "format", "--format", "-f", help="Format of the report.")]
+DataFormatOption = Annotated[str, choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")]
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]", metavar="PLATFORM", show_default=False
+    ),
+]
+MirrorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.", metavar="MIRROR", show_default=False
+    ),
+]
+ScriptArgument = Annotated[
+    str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help="Script, or a function in it.", show_default=False)
+]
+ArgsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGS...", help="Arguments for the script; options after --.", show_default=False),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Set all seeds (Python, NumPy, TensorFlow, Keras) to this before each run.",
+        min=0,
+        max=2**32 - 1,
+        show_default=False,
+    ),
 ]
 
 
-def one_of(value: str, choices: list[str], what: str) -> str:
-    """Return `value` when it is one of the choices.
+def config() -> Config:
+    """Return the settings of the project that the current folder lies in.
 
     Raises:
-        UsageError: it is not; the hint lists them.
+        UsageError: they are not valid.
     """
-    if value not in choices:
-        raise UsageError(f"there is no {what} `{value}`", hint=f"there are: {', '.join(choices)}")
-    return value
+    return settings(Path.cwd())
 
 
-def accept(left_out: Sequence[object], done: str, *, require_all: bool, quiet: bool) -> None:
-    """Say which packages are not `done` (exported, vendored) and why; exit 1 where all of them were asked for."""
-    if not left_out:
-        return
-    number = f"{len(left_out)} {'package is' if len(left_out) == 1 else 'packages are'}"
-    talk(f"{'error' if require_all else 'warning'}: {number} not {done}:", quiet=quiet and not require_all)
-    for each in left_out:
-        talk(f"  {each}", quiet=quiet and not require_all)
-    if require_all:
-        raise typer.Exit(1)
-
-
-def read_document(lock: str | None, config: Config) -> tuple[str, dict[str, Any]]:
-    """Return the name and the checked document of the lockfile that is meant.
+def source(lock: str | None, project: Config | None = None) -> str | bytes:
+    """Return the lockfile that is meant: its path, or its content from stdin.
 
     Raises:
-        LockfileError: there is none, or it is invalid.
+        LockfileError: none is named and none is near.
         UsageError: it is to come from stdin, which is closed.
     """
     if lock == STDIN and sys.stdin is None:
         raise UsageError("cannot read the lockfile from stdin: it is closed", hint="pipe a lockfile in, or name one")
     if lock == STDIN:
-        return "stdin", lockfile.parse(sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1), "from stdin")
-    path = lock or (str(config.lock) if config.lock else None) or _near()
-    return path, lockfile.read_file(path)
+        return sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1)
+    known = config() if project is None else project
+    return lock or (str(known.lock) if known.lock else None) or _near()
 
 
-def target(output: Path | None, config: Config) -> Path:
-    """Return where `capture` writes: the file named, the project's, the nearest one of the project, or a new one here.
+def show(report: Report, format: str) -> None:  # noqa: A002 (the option's name)
+    """Print a report and exit by it."""
+    emit(render(report, format, color=color()))
+    raise typer.Exit(report.exit_code)
 
-    A lock above the folder of the project's settings belongs to another project.
-    """
-    near = lockfile.find(str(Path.cwd()))
-    if near is not None and config.folder is not None and not Path(near).is_relative_to(config.folder):
-        near = None
-    return output or config.lock or Path(near or lockfile.NAME)
+
+def left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bool) -> None:
+    """Say which packages are not `verb` (exported, vendored) and why; exit 1 where all of them were asked for."""
+    if not packages:
+        return
+    number = f"{len(packages)} {'package' if len(packages) == 1 else 'packages'}"
+    talk(f"{'error' if required else 'warning'}: {number} not {verb}:", quiet=quiet and not required)
+    for each in packages:
+        talk(f"  {each}", quiet=quiet and not required)
+    if required:
+        raise typer.Exit(1)
 
 
 def _near() -> str:

@@ -1,12 +1,16 @@
-"""Data on stdout, talk on stderr."""
+"""Data on stdout, talk and progress on stderr."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.report import clean
+from envlock.workflows.progress import Advance
 
 
 def emit(data: str | bytes) -> None:
@@ -89,3 +93,44 @@ def color() -> bool:
 
 def _line(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Terminal:
+    """Shows progress on stderr: sentences always, bars and another program's lines where a person is watching."""
+
+    def __init__(self, quiet: bool) -> None:
+        """Say nothing at all with `quiet`."""
+        self.quiet = quiet
+        watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.watched = watched and not quiet
+
+    def say(self, text: str) -> None:
+        """Print a sentence about what happens now."""
+        talk(text, quiet=self.quiet)
+
+    def line(self, text: str) -> None:
+        """Print a line of another program."""
+        talk(clean(text), quiet=not self.watched)
+
+    @contextmanager
+    def bar(self, title: str, total: int, *, in_bytes: bool = False) -> Iterator[Advance]:
+        """Show how far something is while the block runs; threads may advance it."""
+        if not self.watched or not total:
+            yield lambda _: None
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        amount = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
+        columns = (TextColumn("{task.description}"), BarColumn(), *amount, TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(title, total=total)
+            yield lambda amount: progress.advance(task, amount)

@@ -7,63 +7,51 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import FormatOption, QuietOption, one_of
+from envlock.cli.options import ArgsArgument, FormatOption, PythonOption, QuietOption, SeedOption
+from envlock.cli.output import Terminal, color, emit, say
+from envlock.cli.parser import Command, new_app
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import UNKNOWN, Report
 
-ScriptArgument = Annotated[
+app = new_app()
+INTERRUPTED = 130
+
+OptionalScript = Annotated[
     str | None,
-    typer.Argument(metavar="SCRIPT[:FUNCTION]", help="What to run: a script, or a function of it.", show_default=False),
+    typer.Argument(metavar="SCRIPT[:FUNCTION]", help="Script, or a function in it.", show_default=False),
 ]
-ArgsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="ARGS...", help="For the script; options after --.", show_default=False)
-]
-RunsOption = Annotated[int, typer.Option("--runs", "-n", help="How often.", min=1)]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Each run in a process of its own.")]
-SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        help="Set all seeds to this before each run: Python, NumPy, TensorFlow, Keras.",
-        min=0,
-        max=2**32 - 1,
-        show_default=False,
-    ),
-]
-RunsPythonOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--python",
-        envvar="ENVLOCK_PYTHON",
-        help="Run with this interpreter; envlock need not be installed there.",
-        show_default=False,
-    ),
-]
+RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=1)]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Start a new process for each run.")]
 SaveOption = Annotated[
-    Path | None, typer.Option(help="Keep the results in this new folder, to compare.", show_default=False)
+    Path | None, typer.Option(help="New folder to save the results in, for --compare.", show_default=False)
 ]
 CompareOption = Annotated[
     tuple[Path, Path] | None,
-    typer.Option(metavar="A B", help="Run nothing: compare two folders that --save wrote.", show_default=False),
+    typer.Option(metavar="A B", help="Compare two saved folders instead of running anything.", show_default=False),
 ]
 StepOption = Annotated[
     list[int] | None,
-    typer.Option(help="Show this step (may be repeated). Default: the first that differs, and the last."),
+    typer.Option(help="Step to show (repeatable). [default: the first that differs, and the last]", show_default=False),
 ]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write the matrices as a page.", show_default=False)]
+HtmlOption = Annotated[Path | None, typer.Option(help="Also write the report as a page.", show_default=False)]
 PngOption = Annotated[
-    Path | None, typer.Option(help="Write them as a picture (needs tf-envlock[plots]).", show_default=False)
+    Path | None,
+    typer.Option(help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False),
 ]
 DiskOption = Annotated[
-    float, typer.Option(metavar="GB", help="Keep at most so much; of what comes then only hashes.", min=0)
+    float, typer.Option(metavar="GB", help="Disk space for saved arrays; beyond it, only hashes are kept.", min=0)
 ]
-OutputOption = Annotated[bool, typer.Option("--output", help="Let the script's own output through, on stderr.")]
+OutputOption = Annotated[bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")]
 
 
+@app.command(cls=Command)
 def repeat(
-    script: ScriptArgument = None,
+    script: OptionalScript = None,
     args: ArgsArgument = None,
     runs: RunsOption = 7,
     fresh: FreshOption = False,
     seed: SeedOption = None,
-    python: RunsPythonOption = None,
+    python: PythonOption = None,
     save: SaveOption = None,
     compare: CompareOption = None,
     step: StepOption = None,
@@ -74,34 +62,69 @@ def repeat(
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """Do runs give the same bits? Run a training several times, and print how far every run is from every other.
+    """Run a training several times and compare the results bit for bit.
 
-    Exit 0: the same bits in all runs, 1: not, or a run failed, 4: too few came to an end, 130: Ctrl-C.
+    Exit 0: the same bits in all runs. Exit 1: not, or a run failed. Exit 4: too few runs finished. Exit 130: Ctrl-C.
 
-    FUNCTION returns a dict of named arrays, or yields one each step, or returns a Keras (model, data) or
-    (model, data, fit_arguments). A SCRIPT alone calls envlock.record(loss=..., weights=...) at every step.
+    FUNCTION returns a dict of named arrays, or yields one at each step, or returns a Keras (model, data) or (model,
+    data, fit_arguments). A SCRIPT without one calls envlock.record(loss=..., weights=...) at every step.
 
     \b
     Examples:
-      envlock repeat train.py:step                  7 runs of a function, in one process
-      envlock repeat train.py --fresh -- --epochs 2 7 runs of a script, each in a process of its own
-      envlock repeat train.py:step --seed 1         the same seeds before each run
-      envlock repeat train.py:step --save cpu       on each of two machines, or in two environments; then:
+      envlock repeat train.py:step                   7 runs of a function, in one process
+      envlock repeat train.py --fresh -- --epochs 2  7 runs of a script, each in a new process
+      envlock repeat train.py:step --seed 1          with the same seeds before each run
+      envlock repeat train.py:step --save cpu        on each of two machines; then:
       envlock repeat --compare cpu gpu
     """
-    from envlock.cli import repeating
-    from envlock.numerics.repeat import Plan
-    from envlock.numerics.target import target
+    from envlock.reports import render
+    from envlock.workflows.repeat import compare_saved
+    from envlock.workflows.repeat import repeat as run
 
-    one_of(format, ["text", "json"], "format")
-    repeating.check(script, runs=runs, save=save, compare=compare, html=html, png=png)
+    _check(script, save=save, compare=compare, html=html, png=png)
+    steps, progress = step or [], Terminal(quiet)
     if compare is not None:
-        found = repeating.saved(*compare)
+        report = compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
-        what = target(script or "", tuple(args or ()))
-        found = repeating.run(Plan(what, runs, fresh, seed, python, int(disk * 1e9), output), save, quiet=quiet)
-    with found as made:
-        told = repeating.tell(made, step or [], python, quiet=quiet)
-    repeating.write(told, html, png)
-    repeating.show(told, format)
-    raise typer.Exit(repeating.code(told))
+        how = {"fresh": fresh, "seed": seed, "python": python, "save": save, "output": output, "progress": progress}
+        report = run(script or "", args or (), runs=runs, steps=steps, limit=int(disk * 1e9), **how)  # type: ignore[arg-type]
+    _write(report, html, png)
+    emit(render(report, format, color=color()))
+    _hint(report)
+    raise typer.Exit(INTERRUPTED if report.attachments["interrupted"] else report.exit_code)
+
+
+def _check(
+    script: str | None, *, save: Path | None, compare: tuple[Path, Path] | None, html: Path | None, png: Path | None
+) -> None:
+    """Refuse options that contradict each other, before anything runs."""
+    from envlock.reports import heatmap
+    from envlock.workflows.repeat import need_folder_of
+
+    if (script is None) == (compare is None):
+        raise UsageError(
+            "nothing to run or compare" if script is None else "--compare takes no script",
+            hint="`envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`",
+        )
+    if compare is not None and save is not None:
+        raise UsageError("--compare makes no runs that --save could keep", hint="leave one of them out")
+    need_folder_of(html, png)
+    if png is not None:
+        heatmap.need_png()
+
+
+def _hint(report: Report) -> None:
+    """Say what helps where too few runs finished; beside the matrices, the report has no room for it."""
+    for fix in dict.fromkeys(finding.fix for finding in report.of(UNKNOWN)):
+        say(f"hint: {fix}\n")
+
+
+def _write(report: Report, html: Path | None, png: Path | None) -> None:
+    """Write the page and the picture that are asked for."""
+    from envlock.lock.writer import write_atomically
+    from envlock.reports import heatmap, render
+
+    if html is not None:
+        write_atomically(html, heatmap.page(report, render(report)).encode("utf-8"), "page")
+    if png is not None:
+        write_atomically(png, heatmap.png(report), "picture")

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from envlock.cli import config as settings
-from envlock.cli.options import LockArgument, PolicyOption, QuietOption, read_document
+from envlock.cli.options import LockArgument, PolicyOption, QuietOption, source
 from envlock.cli.output import talk
-from envlock.reports import FORMATS
+from envlock.cli.parser import Command, new_app
 from envlock.runtime.activation import MAX_SEED
-from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
-from envlock.runtime.host import Host
-from envlock.runtime.recipe import recipe_for
 from envlock.runtime.report import clean
-from envlock.runtime.tables import table
-from envlock.runtime.variables import NAME as HASH_SEED
-from envlock.runtime.variables import Variables, is_number, plan
-from envlock.runtime.verify import judge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.run import Prepared
+
+app = new_app()
 
 
-class RunCommand(TyperCommand):
-    """Keeps what stands behind `--` away from the parser, which would swallow the dashes."""
+class RunCommand(Command):
+    """Keeps what follows `--` away from the parser, which would swallow the dashes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse what stands before `--`; the rest is the command to run."""
@@ -41,93 +32,62 @@ class RunCommand(TyperCommand):
         return list(super().parse_args(ctx, args))
 
 
+DeterministicOption = Annotated[
+    bool, typer.Option("--deterministic", help="Also turn on op determinism, for programs that do not.")
+]
+RunSeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=MAX_SEED, help="Seed for envlock.activate() calls that name none."),
+]
+UnverifiedOption = Annotated[
+    bool, typer.Option("--unverified", help="Set the variables, print the differences, and run anyway.")
+]
+
+
+@app.command(cls=RunCommand)
 def run(
     context: typer.Context,
     lock: LockArgument = None,
     policy: PolicyOption = None,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Also switch op determinism on, for a program that does not.")
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=MAX_SEED, help="What envlock.activate() seeds with where the program names none."),
-    ] = None,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Set the variables, say what differs, and run all the same.")
-    ] = False,
+    deterministic: DeterministicOption = False,
+    seed: RunSeedOption = None,
+    unverified: UnverifiedOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a command in the locked environment, or refuse.
 
     Usage: envlock run [LOCK] -- CMD ...
 
-    The determinism variables are set and unset as the lock has them, the threads and Python's hash seed are fixed,
-    the rest is verified, and the command takes this process's place. A bare python is this environment's.
+    The determinism variables are set and unset as locked, the thread counts and Python's hash seed are fixed, and the
+    rest is verified. The command then replaces this process. A bare `python` is this environment's.
 
     \b
     Examples:
-      envlock run -- python train.py                         in the environment of the nearest lockfile
-      envlock run gpu.lock -- python -m trainer --epochs 10  of another one
-      envlock run --seed 7 -- python train.py                for a program that calls envlock.activate()
+      envlock run -- python train.py                         the environment of the nearest lockfile
+      envlock run gpu.lock -- python -m trainer --epochs 10  another lockfile
+      envlock run --seed 7 -- python train.py                a program that calls envlock.activate()
     """
+    from envlock.workflows.run import prepare
+
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
-        raise UsageError("no command to run", hint="write it behind two dashes: envlock run -- python train.py")
-    name, document = read_document(lock, settings.load(Path.cwd()))
-    wanted = _variables(document["facts"], deterministic=deterministic, seed=seed)
-    program = _program(command[0], wanted.environ["PATH"])
-    report = judge(document, snapshot(Host(environ=wanted.environ, started_with=wanted.environ)), policy)
-    if not report.match:
-        talk(FORMATS["text"](report))
+        raise UsageError("no command to run", hint="write it after two dashes: envlock run -- python train.py")
+    prepared = prepare(command, source(lock), policy=policy, deterministic=deterministic, seed=seed)
+    if not prepared.report.match:
+        talk(prepared.report.to_text())
         if not unverified:
-            raise typer.Exit(report.exit_code)
-        talk(f"warning: going on although this is not the environment of {name}", quiet=quiet)
-    for line in _told(wanted):
-        talk(line, quiet=quiet)
-    _replace(program, command, wanted.environ)
+            raise typer.Exit(prepared.report.exit_code)
+        talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
+    _explain(prepared, quiet=quiet)
+    prepared.execute()
 
 
-def _variables(facts: Mapping[str, Any], *, deterministic: bool, seed: int | None) -> Variables:
-    """Return the variables for the command, and what of them to tell."""
-    environ = dict(os.environ)
-    environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), environ.get("PATH", os.defpath)])
-    installed = tensorflow.collect(Host())
-    version = installed.get("version") if isinstance(installed, dict) else None
-    recipe = recipe_for(version) if isinstance(version, str) else None
-    needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
-    wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
-    own = {} if is_number(environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
-    own = own if seed is None else {**own, "ENVLOCK_SEED": str(seed)}
-    changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
-    return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
-
-
-def _told(wanted: Variables) -> list[str]:
-    """Return what to say of variables: what is set, what is unset, and where the lock has won."""
-    set_ = [f"{name}={clean(value)}" for name, value, _ in wanted.changes if value is not None]
-    unset = [name for name, value, _ in wanted.changes if value is None]
-    lines = [f"{verb} {', '.join(names)}" for verb, names in (("set", set_), ("unset", unset)) if names]
-    for name, held, other in wanted.kept:
-        lines.append(f"warning: {name} is {held}, as the lock has it; determinism needs it {other or 'unset'}")
-    return lines
-
-
-def _program(name: str, path: str) -> str:
-    found = shutil.which(name, path=path)
-    if found is None:
-        raise UsageError(f"there is no command `{name}`", hint="check its spelling and PATH")
-    folder = Path(found).parent
-    is_python = Path(found).name.startswith("python")
-    if is_python and folder.resolve() != (Path(sys.prefix) / "bin").resolve():
-        raise UsageError(
-            f"{found} is not the Python of the environment that envlock verifies ({sys.prefix})",
-            hint="install envlock into that environment, or write a bare `python`",
-        )
-    return found
-
-
-def _replace(program: str, command: list[str], environ: dict[str, str]) -> None:
-    try:
-        os.execve(program, command, environ)  # noqa: S606 (the point: no shell)
-    except OSError as error:
-        raise UsageError(f"cannot run `{command[0]}`: {error.strerror}", hint="is it an executable?") from None
+def _explain(prepared: Prepared, *, quiet: bool) -> None:
+    """Say which variables are set and unset, and where the lockfile wins over determinism."""
+    assigned = [f"{name}={clean(value)}" for name, value in prepared.changes if value is not None]
+    removed = [name for name, value in prepared.changes if value is None]
+    for verb, names in (("set", assigned), ("unset", removed)):
+        if names:
+            talk(f"{verb} {', '.join(names)}", quiet=quiet)
+    for name, held, needed in prepared.overruled:
+        talk(f"warning: {name} is locked as {held}; determinism needs it {needed or 'unset'}", quiet=quiet)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from envlock.cli import config as settings
-from envlock.cli.options import FormatOption, LockArgument, one_of, read_document
+from envlock.cli.options import DATA_FORMATS, DataFormatOption, LockArgument, source
 from envlock.cli.output import color, emit
-from envlock.lock.document import dump, validate
-from envlock.reports.text import render_lock
+from envlock.cli.parser import Command, new_app
+from envlock.workflows.locks import lock_of
+
+app = new_app()
 
 
-def show(lock: LockArgument = None, format: FormatOption = "text") -> None:  # noqa: A002 (the option's name)
+@app.command(cls=Command)
+def show(lock: LockArgument = None, format: DataFormatOption = DATA_FORMATS[0]) -> None:  # noqa: A002 (the option's name)
     """Show what a lockfile holds.
 
     \b
     Examples:
-      envlock show                         the nearest lockfile, for people
+      envlock show                         the nearest lockfile, as text
       envlock show gpu.lock --format json  its canonical JSON, in the newest format
     """
-    one_of(format, ["text", "json"], "format")
-    name, document = read_document(lock, settings.load(Path.cwd()))
-    valid = validate(document, name)
-    emit(dump(valid) if format == "json" else render_lock(valid.to_document(), color=color()))
+    from envlock.lock.document import dump
+    from envlock.reports.lock import lines
+    from envlock.reports.text import paint
+
+    found = lock_of(source(lock))
+    emit(dump(found) if format == "json" else paint(lines(found.to_document()), color=color()))

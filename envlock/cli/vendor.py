@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import cache as cache_result
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from envlock.cli import config as settings
-from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireAllOption, accept, read_document
-from envlock.cli.output import talk
-from envlock.cli.progress import bar
-from envlock.lock.document import validate
-from envlock.packages import cache
-from envlock.packages.proven import LeftOut, Proven, proven
-from envlock.packages.wheelhouse import Had, Missing, Moved, strangers
-from envlock.packages.wheelhouse import vendor as fill
+from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireAllOption, left_out, source
+from envlock.cli.output import Terminal, talk
+from envlock.cli.parser import Command, new_app
 from envlock.runtime.errors import OutsideError, UsageError
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean, count
+
+app = new_app()
+HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
+
+FolderOption = Annotated[Path, typer.Option("--output", "-o", help="Folder to fill.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, max=32, help="Number of concurrent downloads.")]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache.")]
+PruneOption = Annotated[bool, typer.Option("--prune", help="Remove wheels that the lockfile does not name.")]
 
 
+@app.command(cls=Command)
 def vendor(
     lock: LockArgument = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to fill.")] = Path("wheelhouse"),
+    output: FolderOption = Path("wheelhouse"),
     index_url: IndexOption = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=32, help="How many downloads at once.")] = 4,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache.")] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove the wheels that the lock does not name.")] = False,
+    jobs: JobsOption = 4,
+    no_cache: NoCacheOption = False,
+    prune: PruneOption = False,
     require_all: RequireAllOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Download the wheels that a lockfile proves, so that installing needs no network.
+    """Download the wheels that a lockfile names.
 
-    Every file is checked against its sha256 before it gets its name. Run it again after an interruption: what is
-    there is kept, and a download that broke off goes on.
+    Every file is checked against its SHA-256. After an interruption, run it again: finished files are kept, and partial
+    downloads are resumed.
 
     \b
     Examples:
@@ -48,70 +45,34 @@ def vendor(
       envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
-    from envlock.packages.indexes.online import fetcher, online
+    from envlock.workflows.vendor import vendor as fill
 
-    name, document = read_document(lock, settings.load(Path.cwd()))
-    known, left_out = proven(validate(document, name), name)
-    accept(left_out, "vendored", require_all=require_all, quiet=quiet)
-    kept = cache.folder(os.environ, Path.home())
-    fetch = fetcher(online(index_url or [], Path(sys.prefix), kept), by_address=not index_url)
-    events = fill(known, output, fetch, cache=None if no_cache else kept, jobs=jobs, on_wait=_waiter(output, quiet))
-    missing = _show(events, known, output, quiet)
-    _strangers(output, known, prune, quiet)
-    if missing:
-        talk("\n".join(f"  {each}" for each in missing))
+    found = fill(
+        source(lock),
+        output,
+        indexes=index_url or (),
+        jobs=jobs,
+        use_cache=not no_cache,
+        require_all=require_all,
+        progress=Terminal(quiet),
+    )
+    left_out(found.left_out, "vendored", required=require_all, quiet=quiet)
+    came = ", ".join(f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word])
+    talk(f"{output}: {count(found.how.total(), 'wheel')}{f' ({came})' if came else ''}", quiet=quiet)
+    _others(output, found.others, prune=prune, quiet=quiet)
+    if found.missing:
+        talk("\n".join(f"  {each}" for each in found.missing))
+        wheels = count(len(found.missing) + found.how.total(), "wheel")
         raise OutsideError(
-            f"of {_wheels(len(known))}, {len(missing)} could not be had (listed above)",
-            hint="run it again: the others are kept, and a download that broke off goes on",
+            f"{len(found.missing)} of {wheels} could not be downloaded (listed above)",
+            hint="run it again: finished files are kept, and partial downloads are resumed",
         )
 
 
-def _waiter(folder: Path, quiet: bool) -> Callable[[], None]:
-    """Return what says once that another one is at work."""
-    return cache_result(partial(talk, f"another envlock is filling {folder}: waiting for it", quiet=quiet))
-
-
-def _show(
-    events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], folder: Path, quiet: bool
-) -> list[LeftOut]:
-    """Say how it goes while the folder is filled, and return what is missing."""
-    left = {package.name: package.wheel.size for package in packages}
-    how: Counter[str] = Counter()
-    missing = []
-    with bar("fetching wheels", sum(left.values()), quiet=quiet, in_bytes=True) as advance:
-        for event in events:
-            if isinstance(event, Moved):
-                left[event.task.name] -= event.size
-                advance(event.size)
-                continue
-            package = event.package
-            advance(left[package.name])  # what was there already, or does not come
-            if isinstance(event, Missing):
-                missing.append(LeftOut(package.name, package.version, event.reason))
-                continue
-            how[event.how] += 1
-            if event.how == "fetched" and not sys.stderr.isatty():
-                talk(f"fetched {package.wheel.name}", quiet=quiet)
-    told = ", ".join(f"{how[word]} {words}" for word, words in _HOW.items() if how[word])
-    talk(f"{folder}: {_wheels(how.total())}{f' ({told})' if told else ''}", quiet=quiet)
-    return sorted(missing)
-
-
-_HOW = {"fetched": "fetched", "cached": "from the cache", "there": "there already"}
-
-
-def _wheels(number: int) -> str:
-    return f"{number} wheel" if number == 1 else f"{number} wheels"
-
-
-def _strangers(folder: Path, packages: list[Proven], prune: bool, quiet: bool) -> None:
-    """Remove the wheels that are not the lock's, or say that there are some."""
-    others = strangers(folder, packages)
+def _others(folder: Path, others: list[Path], *, prune: bool, quiet: bool) -> None:
+    """Remove the wheels that are not the lockfile's, or say that there are some."""
     if others and not prune:
-        talk(
-            f"{folder} also holds {_wheels(len(others))} of other locks; --prune removes what is not this one's",
-            quiet=quiet,
-        )
+        talk(f"{folder} also holds {count(len(others), 'wheel')} of other locks; --prune removes them", quiet=quiet)
     for file in others if prune else []:
         talk(f"removing {clean(str(file))}", quiet=quiet)
         try:

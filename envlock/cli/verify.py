@@ -2,71 +2,52 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from envlock.cli import config as settings
-from envlock.cli.deep import deep as beyond
-from envlock.cli.options import (
-    LockArgument,
-    PolicyOption,
-    PythonOption,
-    QuietOption,
-    ReportOption,
-    one_of,
-    read_document,
-)
-from envlock.cli.output import color, emit
-from envlock.lock.live import live
-from envlock.reports import FORMATS
-from envlock.runtime.report import Report
-from envlock.runtime.verify import judge
+from envlock.cli.options import FormatOption, LockArgument, PolicyOption, PythonOption, QuietOption, show, source
+from envlock.cli.output import Terminal
+from envlock.cli.parser import Command, new_app
+
+app = new_app()
+
+DeepOption = Annotated[
+    bool,
+    typer.Option("--deep", help="Also hash every installed file, and ask TensorFlow which CUDA libraries it loads."),
+]
+NumericsOption = Annotated[
+    bool, typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits.")
+]
 
 
+@app.command(cls=Command)
 def verify(
     lock: LockArgument = None,
     policy: PolicyOption = None,
     python: PythonOption = None,
-    deep: Annotated[
-        bool,
-        typer.Option(
-            "--deep",
-            help="Also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.",
-        ),
-    ] = False,
-    numerics: Annotated[
-        bool,
-        typer.Option("--numerics", help="Also compute the lock's canary in TensorFlow: does it give the same bits?"),
-    ] = False,
-    format: ReportOption = "text",  # noqa: A002 (the option's name)
+    deep: DeepOption = False,
+    numerics: NumericsOption = False,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """Is this environment the locked one?
+    """Check that this environment is the locked one.
 
-    Exit 0: yes, 1: no, 4: a fact that is needed could not be collected.
+    Exit 0: it is. Exit 1: it is not. Exit 4: a required fact could not be collected.
 
-    Every difference is listed, the likeliest cause of other bits first, each with its reason and its remedy.
+    Every difference is listed with its reason and remedy, the likeliest cause of other bits first.
 
     \b
     Examples:
       envlock verify                         the nearest lockfile under its own policy
-      envlock verify gpu.lock -p same-arch   another machine of the same architecture will do
-      envlock verify --deep                  every file against its RECORD, CUDA against what TensorFlow loads
-      envlock verify --numerics              exact results of TensorFlow's operations against the lock's
+      envlock verify gpu.lock -p same-arch   allow another machine of the same architecture
+      envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
+      envlock verify --numerics              compare exact results of TensorFlow operations
       envlock verify -f json | jq .findings  for programs
-      envlock verify -f github               in a workflow: annotations; sarif and junit for other services
+      envlock verify -f github               annotations in a GitHub workflow
     """
-    one_of(format, list(FORMATS), "format")
-    name, document = read_document(lock, settings.load(Path.cwd()))
-    found = live(python)
-    report = judge(document, found, policy)
-    if deep:
-        report = Report(report.findings + beyond(name, document, found, python, quiet=quiet), report.policy)
-    if numerics:
-        from envlock.cli.numerics import verified
+    from envlock.workflows.verify import verify as judge
 
-        report = verified(report, name, document, found, python, quiet=quiet)
-    emit(FORMATS[format](report, color=color()))
-    raise typer.Exit(report.exit_code)
+    progress = Terminal(quiet)
+    found = judge(source(lock), policy, python=python, deep=deep, numerics=numerics, progress=progress)
+    show(found, format)

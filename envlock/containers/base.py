@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from envlock.containers.plan import Base, Route
+from envlock.containers.engines import AUTO
+from envlock.containers.plan import Base
 from envlock.data.images import image_tables
 from envlock.images.candidate import Candidate, Wanted, wanted
 from envlock.images.choose import Find, Pinned, base_image, candidates, look_up, pin
 from envlock.images.reference import Mirror, Reference, parse
 from envlock.lock.image import BaseImage, PinnedImage
 from envlock.lock.models import Lockfile
+from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import UsageError
 from envlock.runtime.tables import table
-
-AUTO = "auto"
-ROUTES = ("ngc", "cuda", "wheels")
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from envlock.containers.base import Chosen
-from envlock.containers.engines import Built, Engine
 from envlock.containers.engines.builder import Say
+from envlock.containers.engines.engine import Built, Engine
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify
-from envlock.lock.document import validate
 from envlock.lock.image import Image
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import OutsideError
@@ -85,10 +84,9 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
     return new, lines
 
 
-def recorded(document: Mapping[str, Any], chosen: Chosen, section: Image) -> Lockfile:
+def recorded(lock: Lockfile, chosen: Chosen, section: Image) -> Lockfile:
     """Return the lock with what was built."""
-    added = {"base_image": chosen.kept.model_dump(mode="json"), "image": section.model_dump(mode="json")}
-    return validate({**document, **added}, "to be written")
+    return lock.model_copy(update={"base_image": chosen.kept, "image": section})
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:

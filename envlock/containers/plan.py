@@ -14,13 +14,12 @@ from envlock.data.determinism import recipe_table
 from envlock.data.images import RouteDefaults, image_table
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
+from envlock.lock.route import Route
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.rules import release
 from envlock.runtime.tables import table
-
-Route = Literal["ngc", "cuda", "wheels"]
 
 EPOCH = 315532800
 """1980-01-01, the time of everything that a build writes: zip files know none before it, and no base has one."""
@@ -130,7 +129,7 @@ def base_plan(base: Base) -> BuildPlan:
 
 
 def plan(
-    document: Mapping[str, Any],
+    lock: Lockfile,
     base: Base,
     wheelhouse: Collection[str] | None,
     *,
@@ -140,7 +139,7 @@ def plan(
     """Return what the image of a lock consists of.
 
     Args:
-        document: a lock, as `Lockfile.to_document` gives it.
+        lock: what the image is of.
         base: what to start from.
         wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
         deterministic: set what the recipe of this TensorFlow wants, also where the lock has it unset. The image is
@@ -151,39 +150,34 @@ def plan(
         LockfileError: something in the lock must not enter an image; the message names its path.
         UsageError: wheels are needed that are not at hand.
     """
-    facts = document["facts"]
-    tensorflow = _text(facts.get("tensorflow"), "version")
+    facts = lock.facts
+    locked = facts.environ or {}
+    tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
     ngc = _ngc_release(base)
     wanted = dict(recipes.variables(tensorflow, ngc))
-    environ, notes = _environ(facts.get("environ") or {}, wanted, dict(base.environ or ()), deterministic=deterministic)
-    wheels, skipped = _wheels(document, base.route, None if wheelhouse is None else set(wheelhouse))
+    environ, notes = _environ(locked, wanted, dict(base.environ or ()), deterministic=deterministic)
+    wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
     installed = {wheel.name for wheel in wheels}
     missing = recipes.missing_patch(tensorflow, ngc, installed)
     if missing is not None:
         notes.append(f"the lock has no {missing}, whose patch this TensorFlow needs to be deterministic")
-    lock = _shipped(document, wanted if deterministic else {})
-    policy = document["policy"]["name"]
+    shipped = _shipped(lock, wanted if deterministic else {})
     return BuildPlan(
         base,
         tensorflow=tensorflow,
-        python_version=_text(facts.get("python"), "version"),
-        policy=policy,
+        python_version=facts.python.version if facts.python is not None else None,
+        policy=lock.policy.name,
         environ=tuple(sorted({**recipe_table().always.set, **environ}.items())),
-        unset=_unset(base, facts.get("environ") or {}, environ),
+        unset=_unset(base, locked, environ),
         wheels=wheels,
         skipped=skipped,
         notes=tuple(notes),
         code=tuple(recipes.program(tensorflow, ngc, installed)),
-        lock=lock,
+        lock=shipped,
         deterministic=deterministic,
         user=safe(user, "user", "--user"),
-        labels=_labels(base, lock, policy),
+        labels=_labels(base, shipped, lock.policy.name),
     )
-
-
-def _text(section: Any, name: str) -> str | None:
-    value = section.get(name) if isinstance(section, Mapping) else None
-    return value if isinstance(value, str) else None
 
 
 def _ngc_release(base: Base) -> str | None:
@@ -229,36 +223,35 @@ def _unset(base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]) ->
 
 
 def _wheels(
-    document: Mapping[str, Any], route: Route, wheelhouse: Collection[str] | None
+    lock: Lockfile, route: Route, wheelhouse: Collection[str] | None
 ) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
     """Return the wheels to install, and why the other packages are not; both sorted by name."""
-    packages = (document.get("identity") or {}).get("packages")
-    if packages is None:
+    if lock.identity is None:
         if route != "ngc":
             raise UsageError(
                 "the lock does not say which wheels its packages came from",
                 hint="`envlock hash` finds out, and `envlock vendor` fetches them",
             )
-        untold = "the lock does not say which wheel it came from; the base must bring it"
-        return (), tuple((name, untold) for name in sorted(document["facts"].get("packages") or {}))
+        unknown = "the lock does not say which wheel it came from; the base must bring it"
+        return (), tuple((name, unknown) for name in sorted(lock.facts.packages or {}))
     wheels: list[Wheel] = []
     skipped: list[tuple[str, str]] = []
     missing: list[str] = []
-    for name, entry in sorted(packages.items()):
-        reason = _left_to_the_base(name, route)
-        if reason is None and entry["wheel"] is None:
-            reason = f"no wheel of it is known: {entry['reason']}"
+    for name, entry in sorted(lock.identity.packages.items()):
+        reason, wheel = _left_to_the_base(name, route), entry.wheel
+        if reason is None and wheel is None:
+            reason = f"no wheel of it is known: {entry.reason}"
             missing.append(name)
-        elif reason is None and wheelhouse is not None and entry["wheel"]["name"] not in wheelhouse:
+        elif reason is None and wheel is not None and wheelhouse is not None and wheel.name not in wheelhouse:
             reason = "its wheel is not in the wheelhouse"
             missing.append(name)
-        if reason is not None:
-            skipped.append((name, reason))
+        if reason is not None or wheel is None:
+            skipped.append((name, reason or ""))
             continue
         where = f"identity.packages.{name}"
-        file = safe(entry["wheel"]["name"], "file", f"{where}.wheel.name")
-        digest = safe(entry["wheel"]["sha256"], "digest", f"{where}.wheel.sha256")
-        wheels.append(Wheel(name, safe(entry["version"], "version", f"{where}.version"), file, digest))
+        file = safe(wheel.name, "file", f"{where}.wheel.name")
+        digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
+        wheels.append(Wheel(name, safe(entry.version or "", "version", f"{where}.version"), file, digest))
     if missing and route != "ngc":
         raise _no_wheels(missing, dict(skipped))
     return tuple(wheels), tuple(skipped)
@@ -281,12 +274,11 @@ def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     )
 
 
-def _shipped(document: Mapping[str, Any], amended: Mapping[str, str]) -> bytes:
+def _shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
-    kept = {key: value for key, value in document.items() if key not in ("base_image", "image")}
+    kept = {key: value for key, value in lock.to_document().items() if key not in ("base_image", "image")}
     if amended:
-        facts = kept["facts"]
-        kept["facts"] = {**facts, "environ": {**(facts.get("environ") or {}), **amended}}
+        kept["facts"]["environ"] = {**(lock.facts.environ or {}), **amended}
     return dump(Lockfile.model_validate(kept))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.containers.engines import Finished
+from envlock.containers.engines.daemon import Finished
 from envlock.data.images import image_table
 from envlock.runtime.capture import Snapshot
 from envlock.runtime.errors import OutsideError
@@ -34,10 +34,11 @@ def verify(document: Mapping[str, Any], run: Run) -> Verdict:
         OutsideError: nothing was to be learned from inside.
     """
     facts, unavailable = answer(run, ["--facts"])
-    report = judge(dict(document), Snapshot(facts, unavailable))
-    theirs = [finding for finding in report.findings if of_machine(finding.path)]
-    ours = [finding for finding in report.findings if not of_machine(finding.path)]
-    return Verdict(Report(ours, report.policy, actual_name="the image"), Report(theirs, report.policy))
+    report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
+    theirs = [finding for finding in report.findings if of_machine(finding.where.fact)]
+    ours = [finding for finding in report.findings if not of_machine(finding.where.fact)]
+    image, machine = (Report(each, policy=report.policy, overrides=report.overrides) for each in (ours, theirs))
+    return Verdict(image, machine)
 
 
 def of_machine(path: str) -> bool:
@@ -69,8 +70,8 @@ def sentence(verdict: Verdict, name: str) -> str:
     """Return what there is to say of a verdict in one line, for a build that worked."""
     breaking = [finding for finding in verdict.machine.findings if finding.severity != INFO]
     if not breaking:
-        return f"{name} was verified inside: it {verdict.image.to_text().partition(chr(10))[0]}"
-    shown = ", ".join(sorted({finding.path for finding in breaking})[:4])
+        return f"{name} was verified inside: it {verdict.image.headline}"
+    shown = ", ".join(sorted({finding.where.fact for finding in breaking})[:4])
     return (
         f"{name} was verified inside: it is the locked environment; this machine is not the locked one ({shown}), "
         "so the image refuses to start here"

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -84,6 +84,17 @@ class PolicyTable(Row):
     evidence: dict[str, Text]
     policies: dict[str, Text]
     fact: list[Fact]
+
+    @field_validator("fact", mode="before")
+    @classmethod
+    def _one_row_a_path(cls, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return a row for each of `paths` that share a reason."""
+        shared = [(row.get("paths", [row.get("path")]), row) for row in rows]
+        return [
+            {**{key: value for key, value in row.items() if key != "paths"}, "path": path}
+            for paths, row in shared
+            for path in paths
+        ]
 
 
 @cache

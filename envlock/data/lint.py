@@ -41,6 +41,7 @@ def _rows(table: str) -> dict[str, LintRule]:
     return {row.id: row for row in sorted(rows, key=lambda row: row.id)}
 
 
+@cache
 def reference(source: str) -> str:
     """Return where something is known from as people can follow it: of a row of sources, its first URL."""
     if not source.startswith("source:"):

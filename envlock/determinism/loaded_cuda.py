@@ -10,7 +10,7 @@ from envlock.guest import launch
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding
+from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding, show
 
 Answers = dict[str, str | None]
 TIMEOUT = 120.0  # seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more
@@ -77,25 +77,28 @@ def contradictions(cuda: Mapping[str, Any], answers: Answers) -> list[Finding]:
             continue
         usable = facts.get("version") if "problem" not in facts else None
         if "version" in facts and not _agree(usable, answer):
-            found.append(_finding(f"cuda.{key}.version", usable, answer))
+            path = f"cuda.{key}.version"
+            message = f"{path}: its files say {show(usable)}, TensorFlow's own loader {show(answer)}"
+            found.append(_finding(path, message, usable, answer))
     return found
 
 
 def unanswered(reason: Unavailable) -> Finding:
     """Return the finding that TensorFlow could not be asked."""
-    return _finding("cuda", ABSENT, reason, UNKNOWN)
+    return _finding("cuda", f"cuda: TensorFlow could not be asked: {reason.reason}", ABSENT, reason, UNKNOWN)
 
 
-def _finding(path: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:
+def _finding(path: str, message: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:
     return Finding(
+        DEEP,
+        severity,
         path,
-        rule=DEEP,
+        message,
+        "What TensorFlow's own loader gets is what computes; what its files say is not the whole story.",
+        "Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a .pth file.",
+        "https://man7.org/linux/man-pages/man3/dlopen.3.html",
         expected=expected,
         actual=actual,
-        severity=severity,
-        why="What TensorFlow's own loader gets is what computes; the answer of the files is not the whole story.",
-        fix="Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a .pth file.",
-        source="https://man7.org/linux/man-pages/man3/dlopen.3.html",
         weight=100,
     )
 

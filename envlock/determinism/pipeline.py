@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from envlock.data.lint import dataset_rules
+from envlock.data.lint import dataset_rules, reference
+from envlock.runtime.report import INFO, Finding, Where, ranked
 
 Value = int | float | str | bytes | bool | None | tuple["Value", ...]
 
@@ -75,25 +76,6 @@ class Graph:
     deterministic: bool | None = None
 
 
-@dataclass(frozen=True)
-class DatasetFinding:
-    """Something in a pipeline.
-
-    Attributes:
-        rule: such as ENV501.
-        severity: `error`: elements or order differ from run to run; `warning`: they can; `info`.
-        node: the operation in the pipeline.
-        message, why, fix: what it is, what it does, what to do.
-    """
-
-    rule: str
-    severity: Literal["error", "warning", "info"]
-    node: str
-    message: str
-    why: str
-    fix: str
-
-
 def graph_of(plain: Mapping[str, Any]) -> Graph:
     """Return the graph of what `graphs.plain` gives, or of the JSON made of that."""
     functions = {name: _body_of(body) for name, body in plain["functions"].items()}
@@ -105,23 +87,21 @@ def _body_of(plain: Mapping[str, Any]) -> Body:
     return Body(tuple(nodes), tuple(plain["arguments"]), tuple(plain["returns"]))
 
 
-def findings(graph: Graph, *, switched_on: bool) -> list[DatasetFinding]:
+def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
     """Return what makes a pipeline differ from run to run; with op determinism on, what that mends is `info`."""
-    found: list[DatasetFinding] = []
+    found: list[Finding] = []
     seen: set[tuple[str, str, str]] = set()
     for rule, node, message, mended in _look(graph):
         if (rule, node, message) not in seen:
             seen.add((rule, node, message))
             found.append(_finding(rule, node, message, softened=mended and switched_on))
-    order = ("error", "warning", "info")
-    return sorted(found, key=lambda each: (order.index(each.severity), each.rule))
+    return ranked(sorted(found, key=lambda each: each.rule))
 
 
-def _finding(rule: str, node: str, message: str, *, softened: bool) -> DatasetFinding:
-    row = dataset_rules()[rule]
-    if softened:
-        return DatasetFinding(rule, "info", node, f"{message}; op determinism mends it", row.why, row.fix)
-    return DatasetFinding(rule, row.severity, node, message, row.why, row.fix)
+def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
+    row, where = dataset_rules()[rule], Where(operation=node)
+    severity, said = (INFO, f"{message}; op determinism mends it") if softened else (row.severity, message)
+    return Finding(rule, severity, where, said, row.why, row.fix, reference(row.source))
 
 
 Found = tuple[str, str, str, bool]
@@ -268,8 +248,3 @@ def _hash(*parts: str) -> str:
         data = part.encode("utf-8", "surrogatepass")
         found.update(len(data).to_bytes(8, "big") + data)
     return found.hexdigest()
-
-
-def texts(found: Sequence[DatasetFinding]) -> list[str]:
-    """Return a line a finding, for people."""
-    return [f"{each.rule} {each.severity}: {each.message} ({each.node})" for each in found]

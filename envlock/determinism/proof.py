@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.data.determinism import holds, recipe_for
-from envlock.determinism.doctor.finding import Finding
 from envlock.guest.proof import REPEATS
+from envlock.lock.facts import Facts
+from envlock.runtime.report import Finding
 
 ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
 
@@ -121,12 +122,12 @@ def _untold(what: str, experiment: str, seen: Mapping[str, Any], otherwise: str 
 _READERS: Sequence[Callable[[Mapping[str, Any]], Shown]] = (_op_determinism, _onednn, _tf32, _xla, _intra, _inter)
 
 
-def wanted(facts: Mapping[str, Any] | None) -> dict[str, str]:
+def wanted(facts: Facts | None) -> dict[str, str]:
     """Return the states that are asked for: op determinism, and what a lock's facts settle."""
     asked = {"op determinism": ON}
     if facts is None:
         return asked
-    environ, cpu = facts.get("environ") or {}, facts.get("cpu") or {}
+    environ, cpu = facts.environ or {}, facts.cpu
     if environ.get("TF_DETERMINISTIC_OPS") in ("0", "false"):
         asked["op determinism"] = OFF
     onednn = {"0": OFF, "1": ON, "false": OFF, "true": ON}.get(str(environ.get("TF_ENABLE_ONEDNN_OPTS")).lower())
@@ -141,8 +142,8 @@ def wanted(facts: Mapping[str, Any] | None) -> dict[str, str]:
     ):
         asked["XLA"] = OFF
     for what, key in (("intra-op threads", "intra_op_threads"), ("inter-op threads", "inter_op_threads")):
-        if cpu.get(key):
-            asked[what] = str(cpu[key])
+        if getattr(cpu, key, None):
+            asked[what] = str(getattr(cpu, key))
     return asked
 
 

@@ -13,9 +13,9 @@ from envlock.divergence import knowledge
 from envlock.divergence.comparison import CALL, Difference, origins
 from envlock.divergence.observe import Observed, Request, Say, observe, without_first
 from envlock.divergence.trace import Place, Record, read
-from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Report, Suspect, Verdict
+from envlock.divergence.verdict import SOURCE_LINES, Evidence, Level, Mode, Suspect, Verdict, report
 from envlock.runtime.errors import FactError
-from envlock.runtime.report import clean
+from envlock.runtime.report import INFO, Finding, Report, clean
 
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
@@ -39,7 +39,7 @@ def debug(request: Request, say: Say, observer: Observer = observe, *, processes
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
-        return _Search(request, Path(name), say, observer, processes).report()
+        return report(_Search(request, Path(name), say, observer, processes).evidence())
 
 
 @dataclass
@@ -53,14 +53,14 @@ class _Search:
     processes: bool
     count: int = 0
 
-    def report(self) -> Report:
+    def evidence(self) -> Evidence:
         """Return what the levels and the experiments show."""
         own = self._try("running the program as it is", self.request)
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._blind(own)
         if first is None:
-            return self._report("identical", own, [_level(own)])
+            return self._evidence("identical", own, [_level(own)])
         if not _inside_graph(first):
             return self._explained(own, first, [_level(own)])
         if self.request.in_graph:
@@ -73,7 +73,7 @@ class _Search:
             return self._explained(eager, eager.comparison.first, levels)
         return self._in_graph(own, levels)
 
-    def _blind(self, own: Observed) -> Report:
+    def _blind(self, own: Observed) -> Evidence:
         """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
 
         Raises:
@@ -84,8 +84,8 @@ class _Search:
             raise FactError(
                 why, hint="return named values from the function, or call envlock.record(), to compare those"
             )
-        report = self._report("identical" if own.comparison.first is None else "unseen", own, [_level(own)])
-        return replace(report, notes=(*report.notes, f"{why}; only what the runs show of themselves was compared"))
+        found = self._evidence("identical" if own.comparison.first is None else "unseen", own, [_level(own)])
+        return replace(found, notes=(*found.notes, f"{why}; only what the runs show of themselves was compared"))
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
@@ -97,7 +97,7 @@ class _Search:
         later = without_first(found)  # only the first run differs: it has set up what the process keeps
         return found if later.comparison.first is not None and later.comparison.first.kind == "sequence" else later
 
-    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Report:
+    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
         """Return the report on a difference between operations."""
         verdict: Verdict = first.kind
         because: list[str] = []
@@ -106,9 +106,9 @@ class _Search:
             because, known = self._python(seen)
         elif isinstance(first.entry, Record):
             known = self._known(seen, first.entry)
-        report = self._report(verdict, seen, levels)
+        found = self._evidence(verdict, seen, levels)
         pipelines = _pipelines(seen) if first.kind == "data" else ()
-        return replace(report, known=known, because=tuple(because), findings=pipelines)
+        return replace(found, known=known, because=tuple(because), pipelines=pipelines)
 
     def _known(self, seen: Observed, record: Record) -> knowledge.Known | None:
         holds = {"unseeded"} if record.operation.name == "seed=0 seed2=0" else set()
@@ -135,7 +135,7 @@ class _Search:
                 return because, knowledge.row(row, tensorflow)
         return because, None
 
-    def _in_graph(self, own: Observed, levels: list[Level]) -> Report:
+    def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
         """Return the report on runs that differ in graphs only."""
         because: list[str] = []
         racing = not (own.answers.get("suspects") or {}).get("xla")
@@ -147,10 +147,10 @@ class _Search:
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
             levels, suspects = [*levels, _level(seen)], [*_first_inside(seen), *suspects]
-        report = self._report("graph", own, levels)
+        found = self._evidence("graph", own, levels)
         source, start = _source(self.request, suspects[0].place if suspects else None)
         return replace(
-            report,
+            found,
             because=tuple(because),
             suspects=tuple(dict.fromkeys(suspects)),
             known=suspects[0].known if suspects else None,
@@ -163,12 +163,12 @@ class _Search:
         request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
         return self._try("looking into its graphs", request)
 
-    def _report(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Report:
+    def _evidence(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Evidence:
         comparison = seen.comparison
         first = comparison.first
         record = first.entry if first is not None and isinstance(first.entry, Record) else None
         source, start = _source(self.request, record.operation.place if record else None)
-        return Report(
+        return Evidence(
             verdict=verdict,
             target=self.request.target.script.name + (f":{f}" if (f := self.request.target.function) else ""),
             runs=comparison.runs,
@@ -182,7 +182,7 @@ class _Search:
             source_from=start,
             origins=origins(read(seen.traces[0]), first) if first and record else (),
             differing=first.inputs if first else (),
-            others=tuple(_named(each) for each in comparison.others),
+            others=tuple(comparison.others),
             timeline=comparison.timeline,
             notes=tuple(self._notes(seen)),
         )
@@ -238,15 +238,6 @@ def _label(first: Difference | None) -> str | None:
     return f"{entry.operation.type} {entry.operation.name}" if entry.operation.name else entry.operation.type
 
 
-def _named(difference: Difference) -> str:
-    entry = difference.entry
-    if not isinstance(entry, Record):
-        return entry.name
-    place = entry.operation.place
-    at = f" at {place.file}:{place.line}" if place else ""
-    return f"{entry.operation.type}{at}, step {entry.step}: {difference.distinct} results"
-
-
 def _keras_draws(seen: Observed) -> bool:
     """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
     first = seen.comparison.first
@@ -257,16 +248,17 @@ def _keras_draws(seen: Observed) -> bool:
     return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
 
 
-def _pipelines(seen: Observed) -> tuple[str, ...]:
+def _pipelines(seen: Observed) -> tuple[Finding, ...]:
     """Return what the dataset linter says of the pipelines that were read."""
-    lines: dict[str, None] = {}
+    found: dict[tuple[str, str], Finding] = {}
     for each in seen.answers.get("datasets", []):
         place = each["place"]
-        at = f" (read at {place[0]}:{place[1]})" if place else ""
-        for found in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
-            if found.severity != "info":
-                lines[f"{found.rule} {found.message}{at}; {found.fix}"] = None
-    return tuple(lines)
+        for finding in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
+            if place:
+                finding.where.file, finding.where.line = place[0], place[1]
+            if finding.severity != INFO:
+                found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
+    return tuple(found.values())
 
 
 def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:

@@ -16,7 +16,6 @@ from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
 from envlock.divergence.observe import Observed, Request
 from envlock.divergence.trace import read
-from envlock.divergence.verdict import Report
 from envlock.guest.datasets import Datasets
 from envlock.guest.tracing.private import CallbacksMissing, blindness, determinism
 from envlock.guest.tracing.runs import Observed as Ran
@@ -26,6 +25,7 @@ from envlock.guest.tracing.state import State
 from envlock.guest.training import seeds
 from envlock.numerics.target import Target
 from envlock.runtime.errors import FactError, UsageError
+from envlock.runtime.report import Report
 
 
 def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None) -> Report:

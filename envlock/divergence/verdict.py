@@ -1,21 +1,36 @@
-"""What the runs of a program showed, for people and programs. Pure: values in, sentences out."""
+"""What the runs of a program showed, and the verdict on it as a report. Pure: values in, a report out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from envlock.divergence.comparison import Line, Origin
+from envlock.data.lint import dataset_rules
+from envlock.divergence.comparison import Difference, Line, Origin
 from envlock.divergence.knowledge import Known
 from envlock.divergence.trace import Place, Record
-from envlock.runtime.report import clean
+from envlock.runtime.report import ERROR, WARNING, Finding, Report, Where, clean
 
-REPORT_VERSION = 1
 Verdict = Literal[
     "identical", "operation", "data", "outside", "variable", "sequence", "graph", "call", "quantity", "unseen"
 ]
-SOURCE_LINES = 1  # before and behind the line that is meant
+SOURCE_LINES = 1  # before and after the line that is named
+SOURCE = "docs/reference/diverge.md"
+UNKNOWN_FIX = (
+    "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises where it cannot help."
+)
+TITLES: Mapping[str, str] = {
+    "operation": "an operation gave other bits from equal inputs",
+    "data": "the input pipeline gave other data",
+    "outside": "a value came from outside TensorFlow",
+    "variable": "a variable holds what no operation has written",
+    "sequence": "other operations ran",
+    "graph": "the difference is inside a graph",
+    "call": "a graph gave other bits from equal inputs",
+    "quantity": "what the run shows differs, and no operation does",
+    "unseen": "the runs differ, and their operations are not shown",
+}
 
 
 Mode = Literal["as it is", "eager", "in graphs"]
@@ -52,8 +67,8 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What `envlock diverge` found.
+class Evidence:
+    """What the runs showed.
 
     Attributes:
         verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
@@ -69,8 +84,8 @@ class Report:
         known: what the tables know of it.
         because: sentences about what trying it otherwise showed.
         suspects: in graphs, what can be the cause.
-        findings: what the dataset linter says of the pipelines, as text.
-        others: later operations that differ by themselves, as text.
+        pipelines: what the dataset linter says of the pipelines that were read.
+        others: later operations that differ by themselves.
         timeline: what happened around the first difference.
         notes: what limits the verdict.
     """
@@ -91,8 +106,8 @@ class Report:
     known: Known | None = None
     because: tuple[str, ...] = ()
     suspects: tuple[Suspect, ...] = ()
-    findings: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    pipelines: tuple[Finding, ...] = ()
+    others: tuple[Difference, ...] = ()
     timeline: tuple[Line, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -100,11 +115,6 @@ class Report:
     def match(self) -> bool:
         """Whether all runs gave the same."""
         return self.verdict == "identical"
-
-    @property
-    def exit_code(self) -> int:
-        """0 when all runs gave the same, 1 when not."""
-        return 0 if self.match else 1
 
     @property
     def place(self) -> Place | None:
@@ -120,52 +130,80 @@ class Report:
             return self.suspects[0].type
         return None if self.record is None else self.record.operation.type
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        fields = asdict(self)
-        for name in ("record", "timeline", "origins"):
-            del fields[name]
-        return {
-            "report_version": REPORT_VERSION,
-            "match": self.match,
-            "culprit": self.culprit,
-            "place": None if self.place is None else self.place._asdict(),
-            "headline": headline(self),
-            **fields,
-            "suspects": [{**asdict(each), "place": each.place and each.place._asdict()} for each in self.suspects],
-            "operation": None if self.record is None else entry_json(self.record),
-            "origins": [
-                {"input": each.input, "spec": each.spec, "made_by": each.made_by and entry_json(each.made_by)}
-                for each in self.origins
-            ],
-            "timeline": [
-                {"number": each.index, "state": each.state, "distinct": each.distinct, **entry_json(each.entry)}
-                for each in self.timeline
-            ],
-        }
 
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield (style, line) for people."""
-        yield "title", _title(self)
-        for level in self.levels:
-            yield "plain", f"  {_level(level)}"
-        if self.match:
-            yield from (("note", f"  note: {each}") for each in self.notes)
-            return
-        yield "error", f"  x {headline(self)}"
-        yield from _where(self)
-        yield from _inputs(self)
-        for each in self.findings:
-            yield "warning", f"      pipeline: {clean(each)}"
-        for each in self.because:
-            yield "note", f"      tried: {clean(each)}"
-        yield from _known(self)
-        for each in self.others:
-            yield "warning", f"  ! also, by itself: {clean(each)}"
-        yield from (("note", f"  note: {each}") for each in self.notes)
+def report(seen: Evidence) -> Report:
+    """Return the verdict: a finding for the cause, for the pipelines, and for what else differs by itself."""
+    return Report(
+        _findings(seen),
+        command="diverge",
+        headline=_title(seen),
+        subject=seen.target.rpartition(":")[0] or seen.target,
+        notes=seen.notes,
+        titles={**TITLES, **{rule: row.title for rule, row in dataset_rules().items()}},
+        attachments=_attachments(seen),
+        breaking=(ERROR,),
+    )
 
-    def __str__(self) -> str:
-        return "\n".join(line for _, line in self.lines())
+
+def _findings(seen: Evidence) -> Iterator[Finding]:
+    if seen.match:
+        return
+    known = seen.known
+    fix = "\n".join(known.fixes) if known is not None and known.fixes else UNKNOWN_FIX
+    why, source = (_unknown(seen), SOURCE) if known is None else (known.why, known.source)
+    yield Finding(seen.verdict, ERROR, _where(seen), headline(seen), why, fix, source)
+    yield from seen.pipelines
+    for each in seen.others:
+        yield _other(seen, each)
+
+
+def _where(seen: Evidence) -> Where:
+    """Return the operation with its line; where the verdict names none, what differs first."""
+    place = seen.place
+    operation = seen.culprit or next((level.name for level in seen.levels if level.name), "the runs")
+    if place is None:
+        return Where(operation=operation)
+    text = next((line for number, line in enumerate(seen.source, seen.source_from) if number == place.line), "")
+    return Where(operation=operation, file=place.file, line=place.line, function=place.function, text=text.strip())
+
+
+def _other(seen: Evidence, difference: Difference) -> Finding:
+    entry = difference.entry
+    name, place = (entry.operation.type, entry.operation.place) if isinstance(entry, Record) else (entry.name, None)
+    at = f" at {place.file}:{place.line}" if place else ""
+    where = Where(operation=name) if place is None else Where(operation=name, file=place.file, line=place.line)
+    message = f"also, by itself: {name}{at}, step {entry.step}: {difference.distinct} results"
+    return Finding("operation", WARNING, where, message, _unknown(seen), UNKNOWN_FIX, SOURCE)
+
+
+def _attachments(seen: Evidence) -> dict[str, Any]:
+    """Return what is shown beside the findings, as JSON values."""
+    fields = asdict(replace(seen, pipelines=(), others=()))
+    for name in ("record", "timeline", "origins", "pipelines", "others", "notes"):
+        del fields[name]
+    return {
+        **{name: _listed(value) for name, value in fields.items()},
+        "culprit": seen.culprit,
+        "place": None if seen.place is None else seen.place._asdict(),
+        "unexplained": None if seen.match or seen.known is not None else _unknown(seen),
+        "suspects": [{**_listed(asdict(each)), "place": each.place and each.place._asdict()} for each in seen.suspects],
+        "operation": None if seen.record is None else entry_json(seen.record),
+        "origins": [
+            {"input": each.input, "spec": each.spec, "made_by": each.made_by and entry_json(each.made_by)}
+            for each in seen.origins
+        ],
+        "timeline": [
+            {"number": each.index, "state": each.state, "distinct": each.distinct, **entry_json(each.entry)}
+            for each in seen.timeline
+        ],
+    }
+
+
+def _listed(value: Any) -> Any:
+    """Return a value with lists for tuples, as JSON knows no others."""
+    if isinstance(value, dict):
+        return {name: _listed(each) for name, each in value.items()}
+    return [_listed(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def entry_json(entry: Any) -> dict[str, Any]:
@@ -187,7 +225,7 @@ def _side(spec: str, fingerprint: int | None) -> dict[str, str | None]:
     return {"spec": spec, "fingerprint": None if fingerprint is None else f"{fingerprint:016x}"}
 
 
-def headline(report: Report) -> str:
+def headline(report: Evidence) -> str:
     """Return the verdict as a sentence without a full stop."""
     what = clean(report.culprit or "something")
     results = f"{report.distinct} different results in {report.runs} runs"
@@ -228,7 +266,7 @@ def _about(record: Record | None) -> str:
     )
 
 
-def _title(report: Report) -> str:
+def _title(report: Evidence) -> str:
     keras = f", Keras {clean(report.keras)}" if report.keras else ""
     with_ = f"TensorFlow {clean(report.tensorflow)}{keras}"
     if report.match:
@@ -236,63 +274,7 @@ def _title(report: Report) -> str:
     return f"runs differ: {report.runs} runs of {clean(report.target)} ({with_})"
 
 
-def _level(level: Level) -> str:
-    modes: dict[Mode, str] = {
-        "as it is": "in the program's own mode",
-        "eager": "operation by operation (eager)",
-        "in graphs": "inside of its graphs",
-    }
-    mode = modes[level.mode]
-    compared = f"{level.entries} entries of {level.steps} {'step' if level.steps == 1 else 'steps'} compared"
-    if level.name is None:
-        return f"{mode}: identical; {compared}"
-    results = " ".join(str(each) for each in level.groups)
-    return f"{mode}: differs from step {level.step} on, first in {clean(level.name)}; results of the runs: {results}"
-
-
-def _where(report: Report) -> Iterator[tuple[str, str]]:
-    place, record = report.place, report.record
-    step = f", step {record.step}, entry {report.index}" if record is not None and report.verdict != "graph" else ""
-    if place is None:
-        yield "plain", f"      where: in no line of the program itself{step}"
-        return
-    yield "plain", f"      where: {clean(place.file)}:{place.line} in {clean(place.function)}{step}"
-    for number, line in enumerate(report.source, report.source_from):
-        mark = ">" if number == place.line else " "
-        yield "plain", f"        {mark} {number:>4} | {clean(line)}"
-
-
-def _inputs(report: Report) -> Iterator[tuple[str, str]]:
-    for each in report.origins[:6]:
-        differs = "differs, " if each.input in report.differing else ""
-        yield "note", f"      reads: {clean(each.spec)}, {differs}{_origin(each)}"
-
-
-def _origin(origin: Origin) -> str:
-    if origin.made_by is None and origin.spec == "resource[]":
-        return "not written in this run before"
-    if origin.made_by is None:
-        return "made outside of operations (a constant, or Python)"
-    operation = origin.made_by.operation
-    at = f" at {clean(operation.place.file)}:{operation.place.line}" if operation.place else ""
-    verb = "last written by" if origin.spec == "resource[]" else "made by"
-    return f"{verb} {clean(operation.type)}{at}"
-
-
-def _known(report: Report) -> Iterator[tuple[str, str]]:
-    for each in report.suspects[1:6]:
-        at = f" at {clean(each.place.file)}:{each.place.line}" if each.place else ""
-        yield "warning", f"      or: {clean(each.type)} {clean(each.name)}{at}"
-    if report.known is None:
-        yield "note", f"      why: {_unknown(report)}"
-        return
-    yield "note", f"      why: {clean(report.known.why)}"
-    for fix in report.known.fixes:
-        yield "note", f"      fix: {clean(fix)}"
-    yield "note", f"      known as: {report.known.row}"
-
-
-def _unknown(report: Report) -> str:
+def _unknown(report: Evidence) -> str:
     match report.verdict:
         case "data":
             return "what is read differs before any operation of the model runs; look at the pipeline by itself"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from envlock.images.reference import MACHINES, Reference
 from envlock.images.versions import NEAR, SAME, UNKNOWN, Likeness, Value, likeness, numbers
 from envlock.lock.facts import CudaLibraryFacts, Facts, SystemFacts, TensorflowFacts
-
-Route = Literal["ngc", "cuda", "wheels"]
+from envlock.lock.route import Route
 
 SUBJECTS = {
     "tensorflow": "TensorFlow",

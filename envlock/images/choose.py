@@ -141,14 +141,15 @@ def moved(locked: PinnedImage, now: Pinned) -> Finding | None:
     if locked.digest == now.reference.digest:
         return None
     return Finding(
+        "exact",
+        ERROR,
         "base_image.digest",
-        rule="exact",
+        f"base_image.digest: locked {locked.digest}, now {now.reference.digest}",
+        f"The tag {locked.name}:{locked.tag} has moved: what is built on it now is built on another image.",
+        "Build on the digest that the lock has, or build anew with `envlock build` and commit the lock.",
+        "https://github.com/opencontainers/distribution-spec/blob/main/spec.md, Pulling manifests",
         expected=locked.digest,
         actual=now.reference.digest,
-        severity=ERROR,
-        why=f"The tag {locked.name}:{locked.tag} has moved: what is built on it now is built on another image.",
-        fix="Build on the digest that the lock has, or build anew with `envlock build` and commit the lock.",
-        source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md, Pulling manifests",
         weight=90,
     )
 

@@ -1,14 +1,13 @@
-"""User and password for a registry, from where `docker login` puts them."""
+"""User and password for a registry, from where `docker login` puts them, by Docker's own library."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import os
 import re
-import subprocess
+import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from envlock.images.manifest import RegistryError
@@ -19,11 +18,7 @@ Login = tuple[str, str]
 SIZE_LIMIT = 1024 * 1024
 SECONDS = 15
 """For a credential helper, which may ask a keyring."""
-
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_HUB_KEY = "https://index.docker.io/v1/"
-_NO_LOGIN = "credentials not found in native keychain"
-"""What every helper says, by their protocol, when it has none."""
 
 
 def config_path() -> Path:
@@ -40,19 +35,45 @@ def login(registry: str, path: Path | None = None) -> Login | None:
         path: of Docker's configuration; default: Docker's own.
 
     Raises:
-        RegistryError: the configuration cannot be read, or its credential helper fails.
+        RegistryError: the configuration cannot be read, or its credential helper fails or takes too long.
     """
     config = _read(path or config_path())
-    helpers = config.get("credHelpers")
-    helper = helpers.get(registry) if isinstance(helpers, dict) else None
-    helper = helper or config.get("credsStore")
-    if isinstance(helper, str) and helper:
-        return _ask(helper, _HUB_KEY if registry == DOCKER_HUB else registry)
-    auths = config.get("auths")
-    for key, entry in (auths if isinstance(auths, dict) else {}).items():
-        if _host(key) == registry and isinstance(entry, dict) and (found := _stored(entry)) is not None:
-            return found
-    return None
+    answers: list[dict[str, Any] | RegistryError] = []
+    thread = Thread(target=lambda: answers.append(_resolve(config, registry)), daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if not answers:
+        raise _failed(f"no answer within {SECONDS:g} s")
+    found = answers[0]
+    if isinstance(found, RegistryError):
+        raise found
+    user, password = found.get("Username", found.get("username")), found.get("Password", found.get("password"))
+    return (user, password) if isinstance(user, str) and isinstance(password, str) and user else None
+
+
+def _resolve(config: dict[str, Any], registry: str) -> dict[str, Any] | RegistryError:
+    """Return what Docker's library finds in the configuration, or gets from a credential helper.
+
+    Its own error texts hold what a helper has printed, which can be a secret: they are not passed on.
+    """
+    from docker.auth import load_config, resolve_authconfig, resolve_index_name  # a tenth of a second
+    from docker.credentials.errors import StoreError
+    from docker.errors import DockerException
+
+    server = "docker.io" if registry == DOCKER_HUB else registry
+    try:
+        auths = {key: each for key, each in (config.get("auths") or {}).items() if resolve_index_name(key) == server}
+        known = load_config(config_dict={**config, "auths": auths})
+        helper = known.get_credential_store(server)  # the one that would be asked; others need not be there
+        if helper is not None and not _HELPER.fullmatch(helper):
+            return _failed("the name of a credential helper is not valid")
+        if helper is not None and not shutil.which(f"docker-credential-{helper}"):
+            return _failed("a credential helper is missing, or failed")
+        return dict(resolve_authconfig(known, server) or {})
+    except (DockerException, StoreError):
+        return _failed("a credential helper is missing, or failed")
+    except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
+        return _failed("an entry is not what `docker login` writes")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -82,53 +103,9 @@ def _unreadable(path: Path, why: str) -> RegistryError:
     )
 
 
-def _host(key: str) -> str:
-    """Return the registry that a key of `auths` is for: `https://index.docker.io/v1/` is Docker's own."""
-    host = re.sub(r"^https?://", "", key).partition("/")[0]
-    return DOCKER_HUB if host in ("index.docker.io", "registry-1.docker.io") else host
-
-
-def _stored(entry: dict[str, Any]) -> Login | None:
-    if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str):
-        return entry["username"], entry["password"]
-    packed = entry.get("auth")
-    try:
-        text = base64.b64decode(packed, validate=True).decode("utf-8") if isinstance(packed, str) else ""
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    user, colon, password = text.rstrip("\0").partition(":")
-    return (user, password) if colon and user else None
-
-
-def _ask(helper: str, server: str) -> Login | None:
-    """Return what a credential helper of Docker's has for a server."""
-    if _HELPER.fullmatch(helper) is None:
-        raise _helper_failed(helper, "its name is none")
-    program = f"docker-credential-{helper}"
-    try:
-        done = subprocess.run(
-            [program, "get"], input=server.encode(), capture_output=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise _helper_failed(helper, f"it did not answer within {SECONDS} s") from None
-    except OSError as error:
-        raise _helper_failed(helper, error.strerror or "it cannot be run") from None
-    if done.returncode != 0:
-        if _NO_LOGIN in done.stdout.decode("utf-8", "replace"):
-            return None
-        raise _helper_failed(helper, f"it ended with {done.returncode}")
-    try:
-        answer = json.loads(done.stdout[:SIZE_LIMIT])
-        user, password = answer["Username"], answer["Secret"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        raise _helper_failed(helper, "its answer cannot be read") from None
-    told = isinstance(user, str) and isinstance(password, str) and user not in ("", "<token>")
-    return (user, password) if told else None
-
-
-def _helper_failed(helper: str, why: str) -> RegistryError:
+def _failed(why: str) -> RegistryError:
     return RegistryError(
-        f"the credential helper docker-credential-{clean(helper[:60])} gave no login: {why}",
-        hint="repair it, or name a folder without it in DOCKER_CONFIG to go on without logins",
+        f"Docker's configuration gave no login: {why}",
+        hint="correct it, or name a folder without it in DOCKER_CONFIG to go on without logins",
         ours=True,
     )

@@ -145,6 +145,6 @@ def parse_platform(text: str) -> str:
     if platform not in MACHINES.values():
         raise UsageError(
             f"there is no platform `{clean(text[:40])}` for TensorFlow images",
-            hint="there are: linux/amd64, linux/arm64",
+            hint="choose from: linux/amd64, linux/arm64",
         )
     return platform

@@ -8,9 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from envlock.lock.identity import Identity
 from envlock.lock.models import Lockfile
-from envlock.lock.numerics import Numerics
+from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
@@ -49,33 +48,9 @@ def validate(document: dict[str, Any], name: str) -> Lockfile:
     return lock
 
 
-def identity_of(document: dict[str, Any], name: str) -> Identity | None:
-    """Return the section about where packages came from, and nothing else checked; None where there is none.
-
-    Raises:
-        LockfileError: the section is not what the format says.
-    """
-    try:
-        return None if document.get("identity") is None else Identity.model_validate(document["identity"])
-    except ValidationError as error:
-        raise _invalid(name, error, "identity.") from None
-
-
-def numerics_of(document: dict[str, Any], name: str) -> Numerics | None:
-    """Return the section about exact results, and nothing else checked; None where there is none.
-
-    Raises:
-        LockfileError: the section is not what the format says.
-    """
-    try:
-        return None if document.get("numerics") is None else Numerics.model_validate(document["numerics"])
-    except ValidationError as error:
-        raise _invalid(name, error, "numerics.") from None
-
-
-def _invalid(name: str, error: ValidationError, inside: str = "") -> LockfileError:
+def _invalid(name: str, error: ValidationError) -> LockfileError:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = inside + clean(".".join(str(part) for part in first["loc"])[:120])
+    where = clean(".".join(str(part) for part in first["loc"])[:120])
     return LockfileError(
         f"lockfile {name} is not valid: `{where}`: {first['msg']}",
         hint="restore it from version control, or make it again with `envlock capture`",
@@ -86,3 +61,12 @@ def dump(lock: Lockfile) -> bytes:
     """Return the canonical bytes: sorted keys, two spaces, one final newline, UTF-8."""
     text = json.dumps(lock.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode("utf-8")
+
+
+def save(lock: Lockfile, path: str | Path) -> None:
+    """Write a lockfile, whole or not at all.
+
+    Raises:
+        LockfileError: it cannot be written.
+    """
+    write_atomically(Path(path), dump(lock))

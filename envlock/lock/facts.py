@@ -4,8 +4,6 @@ Every fact may be absent (it is then in `unavailable`, or was not asked) and may
 dump keeps the two apart.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

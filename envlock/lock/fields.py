@@ -3,8 +3,6 @@
 Texts are constrained here, so that nothing from a lockfile can reach a shell or a Dockerfile unseen.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,4 +26,4 @@ class Strict(BaseModel):
     """No unknown fields, no conversions, no changes afterwards."""
 
     # no namespace is protected: a processor has a `model_name`, and pydantic before 2.10 would warn of it
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())

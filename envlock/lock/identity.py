@@ -1,7 +1,5 @@
 """The models of `identity`: which file of an index each distribution was installed from, and how that is known."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -44,7 +42,7 @@ class PackageIdentity(Strict):
     reason: Text | None
 
     @model_validator(mode="after")
-    def _proven_or_reasoned(self) -> PackageIdentity:
+    def _proven_or_reasoned(self) -> "PackageIdentity":
         if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (self.reason is None):
             raise ValueError("it must have a wheel and a proof, or a reason")
         return self

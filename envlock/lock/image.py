@@ -1,14 +1,15 @@
 """The models of `base_image` and `image`: what an image is built on, pinned, and what was built."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from envlock.lock.fields import Count, Sha256, Strict, Text, VariableName, Version
+from envlock.lock.route import Route
 
 Word = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_.,:=+/@%-]+$")]
+
+ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
 class BaseConfig(Strict):
@@ -48,7 +49,6 @@ ImageName = Annotated[
 ]
 ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
-ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
 class PinnedImage(Strict):
@@ -72,12 +72,12 @@ class BaseImage(PinnedImage):
     """
 
     platform: Literal["linux/amd64", "linux/arm64"]
-    route: Literal["ngc", "cuda", "wheels"]
+    route: Route
     reason: Reason
     python: PinnedImage | None = None
 
     @model_validator(mode="after")
-    def _python_where_there_is_none(self) -> BaseImage:
+    def _python_where_there_is_none(self) -> "BaseImage":
         if self.python is not None and self.route != "cuda":
             raise ValueError("only a base of the route cuda has its Python from another image")
         return self

@@ -1,7 +1,5 @@
 """The format, `lock_version` 1. The JSON Schema is made from these models."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The models of `numerics`: the exact results of the canary's operations, and under which conditions they came."""
 
-from __future__ import annotations
-
 import struct
 from math import isnan, prod
 from typing import Annotated, Any, Literal
@@ -59,7 +57,7 @@ class Operation(Strict):
     failed: Word | None = None
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> Operation:
+    def _one_of_three(self) -> "Operation":
         computed = self.sha256 is not None and self.sample is not None
         if (self.sha256 is None) != (self.sample is None) or [
             computed,

@@ -10,10 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from envlock.lock.facts import Facts
-from envlock.lock.models import Lockfile
 from envlock.packages.proven import LeftOut, Proven, proven
 from envlock.runtime.errors import LockfileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.facts import Facts
+    from envlock.lock.models import Lockfile
 
 PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
 """What such a file must be called."""
@@ -29,7 +32,7 @@ class Wheelhouse(NamedTuple):
     sizes: Mapping[str, int]
 
 
-class Export(NamedTuple):
+class Written(NamedTuple):
     """The text of a file, and what is not in it."""
 
     text: str
@@ -43,7 +46,7 @@ class Format(NamedTuple):
     render: Callable[[Sequence[Proven], Facts, Wheelhouse | None], str]
 
 
-def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Export:
+def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Written:
     """Return what the lock proves in the format `to` (a key of FORMATS), from the web or from a wheelhouse.
 
     Raises:
@@ -66,7 +69,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         raise LockfileError(
             f"lockfile {shown} cannot be exported: {error}", hint="renew it with `envlock hash`"
         ) from None
-    return Export("\n".join([*_header(to, kept, left_out, house), body]), left_out)
+    return Written("\n".join([*_header(to, kept, left_out, house), body]), left_out)
 
 
 def _not_in(house: Wheelhouse, package: Proven) -> str | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envlock.lock.identity import WheelFile
-from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.identity import WheelFile
+    from envlock.lock.models import Lockfile
 
 
 class Proven(NamedTuple):

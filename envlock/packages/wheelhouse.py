@@ -197,7 +197,7 @@ def wheels_in(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in folder.glob("*.whl") if file.is_file()}
 
 
-def strangers(folder: Path, packages: Sequence[Proven]) -> list[Path]:
+def unowned(folder: Path, packages: Sequence[Proven]) -> list[Path]:
     """Return the wheels in a folder that belong to none of the packages."""
     known = {package.wheel.name for package in packages}
     return [folder / name for name in sorted(wheels_in(folder)) if name not in known]

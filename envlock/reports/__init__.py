@@ -1,11 +1,15 @@
-"""Report formats: a report in, a string out. One file a format, one line in `FORMATS`."""
+"""Report formats: a report in, a string out. One file a format, one name in `FORMATS`; every command has all."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from importlib import import_module
+from typing import Protocol, cast
 
-from envlock.reports import github, json, junit, sarif, text
+from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
+
+FORMATS = ("text", "json", "github", "junit", "sarif")
+"""The names on the command line, each that of its module; the first is for people."""
 
 
 class Render(Protocol):
@@ -16,10 +20,12 @@ class Render(Protocol):
         ...
 
 
-FORMATS: dict[str, Render] = {
-    "text": text.render,
-    "json": json.render,
-    "github": github.render,
-    "junit": junit.render,
-    "sarif": sarif.render,
-}
+def render(report: Report, format: str = "text", *, color: bool = False) -> str:  # noqa: A002 (the option's name)
+    """Return a report in one of FORMATS; its module is imported now, as no command needs two.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"there is no format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
+    return cast(Render, import_module(f"envlock.reports.{format}").render)(report, color=color)

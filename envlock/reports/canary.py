@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from envlock.runtime.report import clean
+from envlock.runtime.report import Report, clean
 
 SHORT = 16  # hexadecimal digits of a digest
 
 
-def lines(numerics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (style, line) for the section `numerics` of a lockfile."""
+def lines(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield (style, line): what differs from the lock's canary, or the canary itself where there was none."""
+    if report.policy is None:
+        yield from _section(report.attachments["numerics"])
+    else:
+        yield from report.lines()
+
+
+def _section(numerics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     versions = f"TensorFlow {clean(numerics['tensorflow'])}, NumPy {clean(numerics['numpy'])}"
     yield "plain", f"{versions}, battery {numerics['battery']}"
     for name, group in numerics["groups"].items():

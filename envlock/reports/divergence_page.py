@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from envlock.runtime.report import clean
+from envlock.reports.diverge import read_at
+from envlock.runtime.report import Report, clean
 
 STYLE = """
 :root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
@@ -27,24 +28,26 @@ STATES = {"same": "same", "cause": "differs by itself", "carried": "differs by w
 COLORS = 12  # of results; more of them are told by their numbers only
 
 
-def render(report: Mapping[str, Any]) -> str:
-    """Return the page for a report as JSON values."""
-    match = report["match"]
-    title = f"envlock diverge: {report['target']}"
+def page(report: Report) -> str:
+    """Return the page for a report of `diverge`."""
+    seen = report.attachments
+    headline = report.findings[0].message if report.findings else report.headline
+    title = f"envlock diverge: {seen['target']}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
+    others = [each.message for each in report.findings[1:] if each.rule == "operation"]
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>\n",
-            f'<h1 class="{"ok" if match else "bad"}">{_text(report["headline"])}</h1>\n',
-            _circumstances(report),
-            _levels(report["levels"]),
-            "" if match else _cause(report),
-            "" if match else _timeline(report["timeline"]),
-            _list("Also different by itself", report["others"]),
-            _list("Notes", report["notes"]),
+            f'<h1 class="{"ok" if report.match else "bad"}">{_text(headline)}</h1>\n',
+            _circumstances(seen),
+            _levels(seen["levels"]),
+            "" if report.match else _cause(report),
+            "" if report.match else _timeline(seen["timeline"]),
+            _list("Also different by itself", others),
+            _list("Notes", report.notes),
             "</body></html>\n",
         ]
     )
@@ -72,23 +75,26 @@ def _run(number: int) -> str:
     return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
 
 
-def _cause(report: Mapping[str, Any]) -> str:
+def _cause(report: Report) -> str:
     parts = ["<h2>Where</h2>\n"]
-    place = report["place"]
+    seen = report.attachments
+    place = seen["place"]
     if place is None:
         parts.append("<p>In no line of the program itself.</p>\n")
     else:
         parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
-        parts.append(_source(report["source"], report["source_from"], place["line"]))
-    parts.append(_origins(report["origins"], report["differing"]))
-    known = report["known"]
+        parts.append(_source(seen["source"], seen["source_from"], place["line"]))
+    parts.append(_origins(seen["origins"], seen["differing"]))
+    known = seen["known"]
     if known is not None:
         parts.append(f"<h2>Why</h2>\n<p>{_text(known['why'])}</p>\n")
         parts.append(_list("What helps", known["fixes"]))
         parts.append(f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n')
-    parts.append(_list("What was tried", report["because"]))
-    parts.append(_list("The pipeline", report["findings"]))
-    suspects = [f"{each['type']} {each['name']}{_at(each['place'])}" for each in report["suspects"]]
+    parts.append(_list("What was tried", seen["because"]))
+    found = [each for each in report.findings if each.rule.startswith("ENV")]
+    pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
+    parts.append(_list("The pipeline", pipelines))
+    suspects = [f"{each['type']} {each['name']}{_at(each['place'])}" for each in seen["suspects"]]
     parts.append(_list("Operations of graphs that can be the cause", suspects))
     return "".join(parts)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.runtime.report import ERROR, FILE_RULE, INFO, Finding, clean
+from envlock.runtime.report import ERROR, FILE_RULE, INFO, MARKS, Finding, clean, count
 
 SHOWN = {ERROR: 20, INFO: 5}
 """How many files of a kind are shown; JSON has all."""
-MARKS = {"error": "x", "unknown": "?", "info": "i"}
 WIDEST = (56, 36)  # characters of the columns for file and package; what is longer pushes the rest aside
+
+
+def is_file(finding: Finding) -> bool:
+    """Return whether a finding is about an installed file."""
+    return finding.rule.startswith(FILE_RULE)
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
@@ -18,7 +22,7 @@ def lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
     for finding in findings:
         kinds.setdefault((finding.severity, finding.rule), []).append(finding)
     for (severity, rule), group in kinds.items():
-        yield "title", f"{rule[len(FILE_RULE) :].replace('-', ' ')}: {_count(group)}{_aside(severity)}"
+        yield "title", f"{rule[len(FILE_RULE) :].replace('-', ' ')}: {count(len(group), 'file')}{_aside(severity)}"
         yield from _table(severity, group)
         reasons = list(dict.fromkeys(finding.why for finding in group))
         yield from (("note", f"      why: {why}") for why in reasons)
@@ -40,11 +44,7 @@ def _table(severity: str, group: list[Finding]) -> Iterator[tuple[str, str]]:
 def _row(finding: Finding) -> tuple[str, str, str]:
     expected = finding.expected if isinstance(finding.expected, dict) else {}
     packages = expected.get("packages", [])
-    return clean(finding.path), clean(", ".join(packages)), clean(finding.actual["what"])
-
-
-def _count(group: list[Finding]) -> str:
-    return f"{len(group):,} file{'' if len(group) == 1 else 's'}"
+    return clean(finding.where.fact), clean(", ".join(packages)), clean(finding.actual["what"])
 
 
 def _aside(severity: str) -> str:

@@ -1,37 +1,31 @@
-"""For GitHub Actions: one workflow command a problem, which becomes an annotation of the line."""
+"""For GitHub Actions: one workflow command a finding, which becomes an annotation of the line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from envlock.reports.problem import Problem, Rule, problems, rule_of
-from envlock.runtime.report import Report, clean
+from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
+from envlock.runtime.report import Finding, Report, clean
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as annotations of the lockfile."""
-    return commands(*problems(report))
+    """Return one workflow command a finding; an empty text where there is none."""
+    known = rules(report)
+    return "\n".join(_command(report, known[rule_id(report, each)], each) for each in report.findings)
 
 
-def commands(rules: Sequence[Rule], found: Iterable[Problem]) -> str:
-    """Return one workflow command a problem; an empty text where there is none."""
-    known = rule_of(rules)
-    return "\n".join(_command(known[each.rule], each) for each in found)
-
-
-def _command(rule: Rule, problem: Problem) -> str:
-    place = {"file": problem.file}
-    if problem.line:
-        place["line"] = str(problem.line)
-        if problem.end_line > problem.line:
-            place["endLine"] = str(problem.end_line)
-        place["col"] = str(problem.column)
-    place["title"] = rule.id if problem.member else f"{rule.id} {rule.title}"
+def _command(report: Report, rule: Rule, finding: Finding) -> str:
+    where, place = finding.where, {"file": file_of(report, finding)}
+    if where.line:
+        place["line"] = str(where.line)
+        if where.end_line > where.line:
+            place["endLine"] = str(where.end_line)
+        if where.column:
+            place["col"] = str(where.column)
+    place["title"] = rule.id if rule.title == rule.id or where.fact else f"{rule.id} {rule.title}"
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items())
-    text = f"{problem.message}\nwhy: {rule.why}\nfix: {problem.fix}"
-    return f"::{COMMANDS[problem.severity]} {properties}::{_data(text)}"
+    text = f"{finding.message}\nwhy: {finding.why}\nfix: {finding.fix}"
+    return f"::{COMMANDS[LEVELS[finding.severity]]} {properties}::{_data(text)}"
 
 
 def _data(text: str) -> str:

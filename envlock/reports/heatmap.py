@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 
+from envlock.reports.repeat import UNITS
 from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Report
 
 LEVELS = 8
 """Of colour, between the smallest and the largest distance that is not zero, by their logarithm."""
@@ -34,12 +36,26 @@ class Heatmap:
     notes: Sequence[str] = ()
 
 
-def page(title: str, text: str, heatmaps: Sequence[Heatmap]) -> str:
+def heatmaps(report: Report) -> list[Heatmap]:
+    """Return the matrices of a report of `repeat`."""
+    return [
+        Heatmap(
+            f"step {each['step']}, {each['quantity']}: {UNITS['sum']}",
+            each["runs"],
+            [[None if cell is None else float(cell) for cell in row] for row in each["sum"]],
+            each["notes"],
+        )
+        for each in report.attachments["matrices"]
+    ]
+
+
+def page(report: Report, text: str) -> str:
     """Return a page of HTML with the text and every matrix; it loads nothing, and nothing in it is code."""
+    title = f"envlock {report.command}"
     colors = "".join(
         f"td.l{n} {{ background: {color}; color: {'#fff' if n > 4 else '#222'}; }}\n" for n, color in enumerate(COLORS)
     )
-    tables = "".join(_table(heatmap) for heatmap in heatmaps)
+    tables = "".join(_table(heatmap) for heatmap in heatmaps(report))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}{colors}</style>\n</head>\n<body>\n"
@@ -91,17 +107,18 @@ def need_png() -> None:
         raise UsageError("PNG needs matplotlib, which is not installed beside envlock", hint=hint) from None
 
 
-def png(heatmaps: Sequence[Heatmap]) -> bytes:
+def png(report: Report) -> bytes:
     """Return one picture with all matrices, below each other; every time the same bytes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.figure import Figure
 
+    maps = heatmaps(report)
     colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(bad="#ffffff", over=COLORS[-1])
-    figure = Figure(figsize=(7, 6 * max(len(heatmaps), 1)), layout="constrained")
+    figure = Figure(figsize=(7, 6 * max(len(maps), 1)), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(max(len(heatmaps), 1), 1, squeeze=False)[:, 0]
-    for axis, heatmap in zip(axes, heatmaps, strict=False):
+    axes = figure.subplots(max(len(maps), 1), 1, squeeze=False)[:, 0]
+    for axis, heatmap in zip(axes, maps, strict=False):
         low, high = _range(heatmap.cells)
         norm = LogNorm(low, high if high > low else low * 10)
         values = [[cell or math.nan for cell in row] for row in heatmap.cells]
@@ -111,7 +128,7 @@ def png(heatmaps: Sequence[Heatmap]) -> bytes:
         if len(heatmap.labels) <= 40:
             axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
             axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)
-    if not heatmaps:
+    if not maps:
         axes[0].set_axis_off()
         axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")
     stream = BytesIO()

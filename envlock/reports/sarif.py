@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from envlock import __version__
-from envlock.reports.problem import Problem, Rule, problems
-from envlock.runtime.report import Report
+from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
+from envlock.runtime.report import Finding, Report, Where
 
-LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+NAMES = {"error": "error", "warning": "warning", "info": "note"}
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return the report as a SARIF log: each result is at the lockfile, and names the fact as a logical location."""
-    return log(*problems(report))
-
-
-def log(rules: Sequence[Rule], found: Sequence[Problem]) -> str:
-    """Return problems as a SARIF log with one run."""
-    order = {rule.id: number for number, rule in enumerate(rules)}
+    """Return the report as a SARIF log with one run; a fact is a logical location in the lockfile."""
+    known = rules(report)
+    order = {name: number for number, name in enumerate(known)}
     driver = {
         "name": "envlock",
         "semanticVersion": __version__,
-        "rules": [_rule(rule) for rule in rules],
+        "rules": [_rule(rule) for rule in known.values()],
     }
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(each, order[each.rule]) for each in found],
+        "results": [_result(report, each, order[rule_id(report, each)]) for each in report.findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -45,36 +40,38 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{text} Source: {rule.source}", "markdown": f"{text}\n\nSource: {rule.source}"},
-        "defaultConfiguration": {"level": LEVELS[rule.severity]},
+        "defaultConfiguration": {"level": NAMES[rule.level]},
     }
     if rule.source.startswith("https://") and " " not in rule.source:
         described["helpUri"] = rule.source
     return described
 
 
-def _result(problem: Problem, index: int) -> dict[str, Any]:
+def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
+    file = file_of(report, finding)
     return {
-        "ruleId": problem.rule,
+        "ruleId": rule_id(report, finding),
         "ruleIndex": index,
-        "level": LEVELS[problem.severity],
-        "message": {"text": f"{problem.message}. {problem.fix}"},
-        "locations": [_location(problem)],
-        "partialFingerprints": {"envlock/v1": _fingerprint(problem)},
+        "level": NAMES[LEVELS[finding.severity]],
+        "message": {"text": f"{finding.message}. {finding.fix}"},
+        "locations": [_location(file, finding.where)],
+        "partialFingerprints": {"envlock/v1": _fingerprint(rule_id(report, finding), file, finding)},
     }
 
 
-def _location(problem: Problem) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": _artifact(problem.file)}
-    if problem.line:
-        region: dict[str, Any] = {"startLine": problem.line, "startColumn": max(problem.column, 1)}
-        if problem.end_line:
-            region.update(endLine=problem.end_line, endColumn=max(problem.end_column, 1))
-        if problem.text:
-            region["snippet"] = {"text": problem.text}
+def _location(file: str, where: Where) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(file)}
+    if where.line:
+        region: dict[str, Any] = {"startLine": where.line, "startColumn": max(where.column, 1)}
+        if where.end_line:
+            region.update(endLine=where.end_line, endColumn=max(where.end_column, 1))
+        if where.text:
+            region["snippet"] = {"text": where.text}
         physical["region"] = region
     location: dict[str, Any] = {"physicalLocation": physical}
-    if problem.member is not None:
-        location["logicalLocations"] = [{"fullyQualifiedName": problem.member, "kind": "member"}]
+    member = where.fact or where.operation
+    if member:
+        location["logicalLocations"] = [{"fullyQualifiedName": member, "kind": "member"}]
     return location
 
 
@@ -86,7 +83,7 @@ def _artifact(file: str) -> dict[str, Any]:
     return {"uri": f"file://{path}"} if file.startswith("/") else {"uri": path, "uriBaseId": f"%{ROOT}%"}
 
 
-def _fingerprint(problem: Problem) -> str:
+def _fingerprint(rule: str, file: str, finding: Finding) -> str:
     """Return what stays the same when lines above change: rule, file, and the text of the line."""
-    parts = (problem.rule, problem.file, problem.text or problem.message)
+    parts = (rule, file, finding.where.text or finding.message)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

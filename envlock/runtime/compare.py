@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable, same
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding
+from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, clean, show
 from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Side = Tuple[Dict[str, Any], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""
 
-ASK_AGAIN = "Mend what kept it from being told and capture again, or let the policy ignore the path."
+ASK_AGAIN = "Remove what kept it from being collected and capture again, or let the policy ignore the path."
+NAMES = ("locked", "live")
 
 STEADY = (
     *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
@@ -26,14 +27,20 @@ the version of a library without headers, the wheel of a file that no wheel or s
 builds). Asking again, or elsewhere, helps nobody, and the file's own identity is compared."""
 
 
-def compare(locked: Side, live: Side, policy: Policy) -> List[Finding]:
-    """Return a finding for every path on which the sides differ, in no particular order.
+def compare(locked: Side, live: Side, policy: Policy, names: Tuple[str, str] = NAMES) -> List[Finding]:
+    """Return a finding for every path on which the sides differ, sorted by path; `names` are what the sides are called.
 
     A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where the policy needs
     it, information where the rule is `ignore`. Only where both sides lack it for one steady reason is nothing said.
     """
-    found = [_finding(path, old, new, policy) for path, old, new in _differences(locked, live)]
+    found = [
+        _finding(path, old, new, policy, names) for path, old, new in sorted(_differences(locked, live), key=_path)
+    ]
     return [finding for finding in found if finding.severity != INFO or not both_untold(finding)]
+
+
+def _path(difference: Tuple[str, Any, Any]) -> str:
+    return difference[0]
 
 
 def both_untold(finding: Finding) -> bool:
@@ -73,7 +80,7 @@ def _side(node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, 
     return node.get(name, ABSENT)
 
 
-def _finding(path: str, old: Any, new: Any, policy: Policy) -> Finding:
+def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str]) -> Finding:
     row = policy.row(path)
     severity, fix = ERROR, row["fix"]
     if row["rule"] == "ignore":
@@ -82,14 +89,20 @@ def _finding(path: str, old: Any, new: Any, policy: Policy) -> Finding:
         severity, fix = UNKNOWN, ASK_AGAIN
     elif RULES[row["rule"]](old, new):
         severity = INFO
+    sides = [f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))]
     return Finding(
+        row["rule"],
+        severity,
         path,
-        rule=row["rule"],
+        f"{path}: {', '.join(sides)}",
+        row["why"],
+        fix,
+        row["source"],
         expected=old,
         actual=new,
-        severity=severity,
-        why=row["why"],
-        fix=fix,
-        source=row["source"],
         weight=row["weight"],
     )
+
+
+def _shown(path: str, value: Any) -> str:
+    return "unset" if value is None and path.startswith("environ.") else show(value)

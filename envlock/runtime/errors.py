@@ -65,8 +65,8 @@ class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an a
 
     exit_code = 1
 
-    def __init__(self, message: str, report: Report) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, report: Report, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
         self.report = report
         self.exit_code = report.exit_code  # 4 where nothing differs and something could not be told
 

@@ -1,4 +1,4 @@
-"""Findings, and the report that holds all of them."""
+"""One Finding and one Report for every command that judges."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from envlock.runtime.facts import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Sequence, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 
-ERROR = "error"  # breaks the policy
+ERROR = "error"  # the answer is no
 UNKNOWN = "unknown"  # the policy needs it and it could not be collected
-INFO = "info"  # differs, and the policy lets it through
+WARNING = "warning"  # it may hurt
+INFO = "info"  # differs, and the policy lets it through; or worth knowing
+SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 
-DEEP = "deep"  # the rule of a finding that TensorFlow's own answer contradicts what its files say
-
+DEEP = "deep"  # the rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)
 BITS = "bits"  # the rule of a finding that an operation computes other bits (`verify --numerics`)
+FILE_RULE = "file-"  # begins the rules of findings about installed files (`verify --deep`)
 
-FILE_RULE = "file-"  # begins the rules of findings about files (`verify --deep`), whose path is a file's
-
+SUBJECT = "envlock.lock"  # the file that a finding without a place in a file is shown at
 INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
 
-_MARKS = {ERROR: "x", UNKNOWN: "?", INFO: "i"}
+MARKS = {ERROR: "x", UNKNOWN: "?", WARNING: "!", INFO: "i"}
 
 
 class Absent:
@@ -39,78 +40,150 @@ class Absent:
 ABSENT = Absent()
 
 
-class Finding:
-    """One fact on which the two sides disagree.
+class Where:
+    """What a finding is about: a fact, or a place in a file.
 
     Attributes:
-        path: dotted path of the fact, such as `tensorflow.version`.
-        rule: the policy's rule for it, such as `exact`.
-        expected, actual: the two values; `ABSENT` where a side does not have the path at all, `Unavailable` where
-            it could not be told.
-        severity: `error`, `unknown` or `info`.
-        why: one sentence: what this fact can do to the bits.
-        fix: one sentence: what to do.
-        source: where `why` is known from.
-        weight: 0 to 100, how likely this explains changed bits; findings are shown in this order.
+        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its path.
+        operation: an operation of TensorFlow.
+        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands for none.
+        function: the function that the place lies in.
+        text: the line of code.
     """
 
-    __slots__ = ("actual", "expected", "fix", "path", "rule", "severity", "source", "weight", "why")
+    __slots__ = ("column", "end_column", "end_line", "fact", "file", "function", "line", "operation", "text")
 
     def __init__(
         self,
-        path: str,
+        fact: str = "",
         *,
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+        end_line: int = 0,
+        end_column: int = 0,
+        function: str = "",
+        operation: str = "",
+        text: str = "",
+    ) -> None:
+        self.fact = fact
+        self.file = file
+        self.line = line
+        self.column = column
+        self.end_line = end_line
+        self.end_column = end_column
+        self.function = function
+        self.operation = operation
+        self.text = text
+
+    def __str__(self) -> str:
+        if not self.file:
+            return self.fact or self.operation
+        numbers = [str(number) for number in (self.line, self.column) if number]
+        return ":".join([self.file, *numbers])
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return JSON values: what is not known has no key."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
+
+class Finding:
+    """One thing that is wrong, or worth knowing.
+
+    Attributes:
+        rule: what found it, such as `exact` (a rule of the policy), `variable-needed` or `ENV203`.
+        severity: `error`, `unknown`, `warning` or `info`.
+        where: the fact or the place in a file.
+        message: what was found, one sentence without a full stop.
+        why: what it can do to the bits, one sentence.
+        fix: what to do: a sentence or a command; several lines are alternatives.
+        source: where `why` is known from.
+        expected, actual: the two values that were compared; `ABSENT` where a side does not have it (or nothing was
+            compared), `Unavailable` where it could not be collected.
+        weight: 0 to 100, how likely this explains changed bits.
+        commands: lines for a shell that put it right.
+    """
+
+    __slots__ = (
+        *("actual", "commands", "expected", "fix", "message", "rule", "severity", "source", "weight", "where", "why"),
+    )
+
+    def __init__(
+        self,
         rule: str,
-        expected: Any,
-        actual: Any,
         severity: str,
+        where: Union[str, Where],
+        message: str,
         why: str,
         fix: str,
         source: str,
-        weight: int,
+        *,
+        expected: Any = ABSENT,
+        actual: Any = ABSENT,
+        weight: int = 0,
+        commands: Sequence[str] = (),
     ) -> None:
-        self.path = path
         self.rule = rule
-        self.expected = expected
-        self.actual = actual
         self.severity = severity
+        self.where = Where(where) if isinstance(where, str) else where
+        self.message = message
         self.why = why
         self.fix = fix
         self.source = source
+        self.expected = expected
+        self.actual = actual
         self.weight = weight
+        self.commands = list(commands)
 
     def to_json(self) -> Dict[str, Any]:
-        """Return JSON values: a side that is absent has no key, one that could not be told is an object."""
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "weight"}
-        return {name: _json_value(value) for name, value in fields.items() if value is not ABSENT}
+        """Return JSON values: a side that is absent has no key, one that could not be collected is an object."""
+        words = {name: getattr(self, name) for name in ("rule", "severity", "message", "why", "fix", "source")}
+        sides = {"expected": self.expected, "actual": self.actual}
+        compared = {name: _json_value(value) for name, value in sides.items() if value is not ABSENT}
+        commands = {"commands": self.commands} if self.commands else {}
+        return {**words, "where": self.where.to_json(), **compared, **commands}
 
 
 class Report:
-    """Every difference between two sets of facts, most telling first.
+    """What a command found.
 
     Attributes:
-        findings: ordered by severity, then by weight, then by path.
-        policy: name of the policy that judged.
-        expected_name, actual_name: what the two sides are called in text ("the lock" and "live").
-        notes: sentences about what does not differ, and is worth a word.
+        command: the command, such as `verify`.
+        findings: in the order in which they are shown.
+        policy: the name of the policy that judged; None where none did.
+        overrides: how many paths the project holds by rules of its own.
+        headline: the answer in one line.
+        subject: the file that findings without a place of their own are about.
+        notes: sentences about what is no finding, and is worth a word.
+        titles: a short title for each rule.
+        attachments: what the command shows beside findings, as JSON values by name.
+        breaking: the severities that make the answer no.
     """
-
-    __slots__ = ("actual_name", "expected_name", "findings", "notes", "policy")
 
     def __init__(
         self,
-        findings: List[Finding],
-        policy: str,
-        expected_name: str = "the lock",
-        actual_name: str = "live",
+        findings: Iterable[Finding],
+        *,
+        command: str = "verify",
+        policy: Optional[str] = None,
+        overrides: int = 0,
+        headline: Optional[str] = None,
+        subject: str = SUBJECT,
         notes: Sequence[str] = (),
+        titles: Optional[Mapping[str, str]] = None,
+        attachments: Optional[Mapping[str, Any]] = None,
+        breaking: Sequence[str] = (ERROR, UNKNOWN),
     ) -> None:
-        order = (ERROR, UNKNOWN, INFO)
-        self.findings = sorted(findings, key=lambda f: (order.index(f.severity), -f.weight, f.path))
+        self.findings = list(findings)
+        self.command = command
         self.policy = policy
-        self.expected_name = expected_name
-        self.actual_name = actual_name
+        self.overrides = overrides
+        self.headline = _headline(self.findings, policy, overrides) if headline is None else headline
+        self.subject = subject
         self.notes = list(notes)
+        self.titles = dict(titles or {})
+        self.attachments = dict(attachments or {})
+        self.breaking = tuple(breaking)
 
     def of(self, severity: str) -> List[Finding]:
         """Return the findings of one severity, in order."""
@@ -118,95 +191,108 @@ class Report:
 
     @property
     def match(self) -> bool:
-        """Whether nothing breaks the policy and nothing that it needs is unknown."""
-        return all(finding.severity == INFO for finding in self.findings)
+        """Whether the answer is yes."""
+        return not any(finding.severity in self.breaking for finding in self.findings)
 
     @property
     def exit_code(self) -> int:
-        """0 when it matches, 1 when it does not, 4 when that cannot be told for want of a fact."""
-        if self.of(ERROR):
-            return 1
-        return 4 if self.of(UNKNOWN) else 0
+        """0 for yes, 1 for no, 4 where a fact that decides it could not be collected."""
+        if self.match:
+            return 0
+        return 1 if any(f.severity in self.breaking and f.severity != UNKNOWN for f in self.findings) else 4
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the report as JSON values, in the published shape."""
+        """Return the report as JSON values, in the published shape (data/report.schema.json)."""
         return {
             "report_version": REPORT_VERSION,
+            "command": self.command,
             "match": self.match,
-            "policy": self.policy,
+            "headline": self.headline,
+            "policy": None if self.policy is None else {"name": self.policy, "overrides": self.overrides},
             "findings": [finding.to_json() for finding in self.findings],
-            **({"notes": self.notes} if self.notes else {}),
+            "notes": self.notes,
+            "attachments": self.attachments,
         }
 
-    def of_files(self) -> List[Finding]:
-        """Return the findings about files, in order."""
-        return [finding for finding in self.findings if finding.rule.startswith(FILE_RULE)]
-
     def lines(self) -> Iterator[Tuple[str, str]]:
-        """Yield (style, line) for people; a style is a severity, `title` or `note`.
+        """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
 
-        Findings about files are counted only: envlock/reports/files.py makes tables of them.
+        Findings about installed files are counted only: envlock/reports/files.py makes tables of them.
         """
-        yield "title", self._title()
-        errors, unknown, info = (self._facts(severity) for severity in (ERROR, UNKNOWN, INFO))
-        for group in _alike(errors + unknown):
-            for finding in group:
-                yield finding.severity, f"  {_MARKS[finding.severity]} {self.sentence(finding)}"
-            yield "note", f"      why: {group[0].why}"
-            yield "note", f"      fix: {group[0].fix}"
-        if info:
-            yield "title", f"{_count(len(info), 'difference')} that policy {self.policy} lets through"
-        for group in _alike(info):
+        if self.headline:
+            yield "title", self.headline
+        shown = [finding for finding in self.findings if not finding.rule.startswith(FILE_RULE)]
+        allowed = INFO if self.policy is not None else ""
+        aside = [finding for finding in shown if finding.severity == allowed]
+        for group in _alike([finding for finding in shown if finding.severity != allowed]):
+            yield from self._group(group)
+        if aside:
+            yield "title", f"{count(len(aside), 'difference')} that policy {self.policy} allows"
+        for group in _alike(aside):
             for finding in group[:INFO_SHOWN]:
-                yield INFO, f"  {_MARKS[INFO]} {self.sentence(finding)}"
+                yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
             if len(group) > INFO_SHOWN:
-                yield INFO, f"  {_MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
+                yield INFO, f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
             yield "note", f"      why: {group[0].why}"
-        yield from (("plain", note) for note in self.notes)
+        yield from (("plain", clean(note)) for note in self.notes)
+
+    def _group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
+        for finding in group:
+            rule = f" [{finding.rule}]" if finding.rule in self.titles else ""
+            place = f"{clean(str(finding.where))}: " if finding.where.file else ""
+            yield finding.severity, f"  {MARKS[finding.severity]} {place}{clean(finding.message)}{rule}"
+        yield "note", f"      why: {clean(group[0].why)}"
+        for fix in group[0].fix.split("\n"):
+            yield "note", f"      fix: {clean(fix)}"
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
         return "\n".join(line for _, line in self.lines())
 
-    def _facts(self, severity: str) -> List[Finding]:
-        return [finding for finding in self.of(severity) if not finding.rule.startswith(FILE_RULE)]
+    __str__ = to_text
 
-    def _bits(self, severity: str) -> int:
-        return sum(finding.rule == BITS for finding in self.of(severity))
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it."""
+        from html import escape
 
-    def _title(self) -> str:
-        bits, incomparable = self._bits(ERROR), self._bits(UNKNOWN)
-        errors, unknown = len(self._facts(ERROR)) - bits, len(self._facts(UNKNOWN)) - incomparable
-        files = len(self.of(ERROR)) - errors - bits
-        unread = len(self.of(UNKNOWN)) - unknown - incomparable
-        wrong = [f"{_count(errors, 'fact')} {'differs' if errors == 1 else 'differ'}"] if errors else []
-        wrong += [f"{_count(bits, 'result')} of the canary {'has' if bits == 1 else 'have'} other bits"] if bits else []
-        wrong += [f"{_count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
-        more = "more " if errors else ""
-        untold = [f"{_count(unknown, more + 'fact')} could not be collected"] if unknown else []
-        untold += [f"{_count(unread, 'file')} could not be looked at"] if unread else []
-        untold += [f"{_count(incomparable, 'part')} of the canary could not be compared"] if incomparable else []
-        if wrong:
-            return f"does not match under policy {self.policy}: {'; '.join([' and '.join(wrong), *untold])}"
-        if untold:
-            return f"cannot tell under policy {self.policy}: {' and '.join(untold)}"
-        return f"matches under policy {self.policy}"
+        return f"<pre>{escape(self.to_text())}</pre>"
 
-    def sentence(self, finding: Finding) -> str:
-        """Return what a finding says of its fact, in one sentence without a full stop."""
-        path, name = clean(finding.path), clean(self.expected_name)
-        if finding.rule == BITS:
-            return (
-                f"{path}: {show(finding.actual) if isinstance(finding.actual, Unavailable) else finding.actual['what']}"
-            )
-        wanted = f"{name} does not have it" if finding.expected is ABSENT else f"{name} has {show(finding.expected)}"
-        if finding.rule == DEEP and isinstance(finding.actual, Unavailable):
-            return f"{path}: TensorFlow could not be asked: {show(finding.actual)}"
-        if finding.rule == DEEP:
-            return f"{path}: the files say {show(finding.expected)}, TensorFlow's own loader {show(finding.actual)}"
-        if isinstance(finding.actual, Unavailable):
-            return f"{path} could not be told {_where(self.actual_name)}: {show(finding.actual)} ({wanted})"
-        return f"{path} is {show(finding.actual)} {_where(self.actual_name)}, {wanted}"
+
+def ranked(findings: Iterable[Finding]) -> List[Finding]:
+    """Return findings by severity, then by weight; else in the order in which they came."""
+    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
+
+
+def tally(findings: Sequence[Finding]) -> str:
+    """Return how many findings there are of each severity, such as `1 error, 2 warnings`; empty where there is none."""
+    nouns = {ERROR: "error", UNKNOWN: "unknown fact", WARNING: "warning", INFO: "note"}
+    numbers = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
+    return ", ".join(count(number, nouns[severity]) for severity, number in numbers.items() if number)
+
+
+def _headline(findings: List[Finding], policy: Optional[str], overrides: int) -> str:
+    """Return whether a lock matches, and how many of what does not."""
+
+    def number(severity: str, start: str) -> int:
+        kinds = [f.rule if f.rule == BITS or f.rule.startswith(FILE_RULE) else "" for f in findings]
+        pairs = zip(findings, kinds)  # noqa: B905 (Python 3.8 has no `strict`)
+        return sum(f.severity == severity and (kind.startswith(start) if start else not kind) for f, kind in pairs)
+
+    facts, bits, files = (number(ERROR, start) for start in ("", BITS, FILE_RULE))
+    unknown, incomparable, unread = (number(UNKNOWN, start) for start in ("", BITS, FILE_RULE))
+    wrong = [f"{count(facts, 'fact')} {'differs' if facts == 1 else 'differ'}"] if facts else []
+    wrong += [f"{count(bits, 'canary result')} {'differs' if bits == 1 else 'differ'}"] if bits else []
+    wrong += [f"{count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
+    missing = [f"{count(unknown, 'more fact' if facts else 'fact')} could not be collected"] if unknown else []
+    missing += [f"{count(unread, 'file')} could not be read"] if unread else []
+    missing += [f"{count(incomparable, 'part')} of the canary could not be compared"] if incomparable else []
+    besides = f", with {count(overrides, 'override')}" if overrides else ""
+    under = f" under policy {policy}{besides}" if policy is not None else ""
+    if wrong:
+        return f"does not match{under}: {'; '.join([' and '.join(wrong), *missing])}"
+    if missing:
+        return f"cannot decide{under}: {' and '.join(missing)}"
+    return f"matches{under}"
 
 
 def _alike(findings: List[Finding]) -> List[List[Finding]]:
@@ -225,20 +311,19 @@ def _json_value(value: Any) -> Any:
     return {"unavailable": value.reason, "code": value.code} if isinstance(value, Unavailable) else value
 
 
-def _where(name: str) -> str:
-    return name if name == "live" else f"in {clean(name)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 fact`, `2 facts`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def show(value: Any) -> str:
     """Return a fact as people read it: null is "none", long lists are cut, control characters are escaped."""
     if value is None:
         return "none"
+    if value is ABSENT:
+        return "absent"
     if isinstance(value, Unavailable):
-        return clean(value.reason)
+        return f"unknown ({clean(value.reason)})"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from envlock.runtime.capture import snapshot
-from envlock.runtime.compare import compare
+from envlock.runtime.compare import NAMES, compare
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import Policy, names
-from envlock.runtime.report import Report
+from envlock.runtime.report import SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Any, Dict, Optional, Tuple
 
     from envlock.runtime.capture import Snapshot
 
 
-def judge(lock: Dict[str, Any], live: Snapshot, policy: Optional[str] = None) -> Report:
+def judge(
+    lock: Dict[str, Any],
+    live: Snapshot,
+    policy: Optional[str] = None,
+    subject: str = SUBJECT,
+    sides: Tuple[str, str] = NAMES,
+) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
+
+    `sides` are what the two are called in messages.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = policy_of(lock, policy)
-    findings = compare((lock["facts"], lock["unavailable"]), (live.facts, live.unavailable), rules)
-    return Report(findings, rules.name)
+    findings = compare((lock["facts"], lock["unavailable"]), (live.facts, live.unavailable), rules, sides)
+    return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
 
 
 def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
@@ -40,7 +48,7 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
         UsageError: `name` does not exist.
     """
     if name is not None and name not in names():
-        raise UsageError(f"there is no policy `{name}`", hint=f"there are: {', '.join(names())}")
+        raise UsageError(f"there is no policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
         return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"])
     except ValueError as error:

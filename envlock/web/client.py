@@ -195,7 +195,7 @@ class Client:
         response = self._follow(url, headers, patience)
         try:
             if response.status_code in errors.AGAIN:
-                wait = errors.pause(response.headers.get("Retry-After"), time.time())
+                wait = errors.pause(response.headers.get("Retry-After"))
                 raise errors.refused(_url(response), response.status_code, wait)
             return read(response, patience)
         except BaseException:
@@ -217,10 +217,11 @@ class Client:
     def _redirects(
         self, url: str, headers: Mapping[str, str], login: tuple[str, str] | None, patience: Patience
     ) -> requests.Response:
-        first = _origin(url)
+        first = url
         for _ in range(self._limits.redirects + 1):
-            own = dict(headers) if _origin(url) == first else _harmless(headers)
-            if login is not None and _origin(url) == first and "authorization" not in map(str.lower, own):
+            elsewhere = self._session.should_strip_auth(first, url)  # type: ignore[no-untyped-call]
+            own = _harmless(headers) if elsewhere else dict(headers)
+            if login is not None and not elsewhere and "authorization" not in map(str.lower, own):
                 own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
             response = self._send(url, own, patience)
             target = response.headers.get("Location")
@@ -336,16 +337,11 @@ def _url(response: requests.Response) -> str:
     return response.url or ""
 
 
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or ""), parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
 def _without_credentials(url: str) -> tuple[str, tuple[str, str]]:
     """Return the URL without user and password, and these."""
     try:
         parts = urlsplit(url)
-        _origin(url)  # a port that is no number
+        _ = parts.port  # one that is no number raises
     except ValueError:
         raise errors.no_address(url) from None
     if (

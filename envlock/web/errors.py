@@ -6,11 +6,12 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import requests
 import urllib3
+from urllib3.exceptions import InvalidHeader
+from urllib3.util import Retry
 
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import OutsideError
@@ -156,13 +157,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         todo += [each for each in inner if isinstance(each, BaseException)]
 
 
-def pause(text: str | None, now: float) -> float | None:
+def pause(text: str | None) -> float | None:
     """Return the seconds that a Retry-After header asks for; None where it asks for nothing that can be read."""
-    if text is None:
-        return None
-    if text.strip().isascii() and text.strip().isdigit():
-        return float(text[:9])
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
+        return None if text is None else float(Retry().parse_retry_after(text[:40]))
+    except (InvalidHeader, OverflowError, TypeError, ValueError):
         return None

@@ -66,8 +66,11 @@ def test_a_lock_from_stdin(envlock: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--engine", "podman"], "error: there is no engine `podman`\nhint: there are: auto, buildx, docker\n"),
-        (["--network", "x"], "error: there is no network `x`\nhint: there are: none, host, default\n"),
+        (
+            ["--engine", "podman"],
+            "error: there is no container engine `podman`\nhint: choose from: auto, buildx, docker\n",
+        ),
+        (["--network", "x"], "error: there is no network `x`\nhint: choose from: none, host, default\n"),
         (
             ["--dry-run", "--base", "python"],
             "error: python names neither a tag nor a digest\nhint: write python:TAG\n",

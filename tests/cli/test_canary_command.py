@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import Command
 from tests.numerics.canaries import result, section
 
+COMPUTING = "computing the canary in TensorFlow (takes seconds)\n"
 OTHER = "TEST_OTHER_BITS"
 """Names of operations for which the stand-in of TensorFlow computes other bits, with blanks between them."""
 
@@ -61,7 +62,7 @@ def read(lock: Path) -> Any:
 def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
     done = envlock("canary", "--python", python)
     lines = done.stdout.splitlines()
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, COMPUTING)
     assert lines[:3] == [
         "TensorFlow 2.21.0, NumPy 2.4.6, battery 1",
         "numpy: cpu, library, 1 intra-op and 1 inter-op threads, op determinism environment",
@@ -69,24 +70,33 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
     ]
     assert len(lines) == 1 + 6 + 27
     told = json.loads(envlock("canary", "--python", python, "-f", "json").stdout)
-    assert told == {"report_version": 1, "numerics": section(), "seconds": 0.5, "cpu_seconds": 0.25}
+    assert told == {
+        "report_version": 2,
+        "command": "canary",
+        "match": True,
+        "headline": "computed; there is no canary to compare with",
+        "policy": None,
+        "findings": [],
+        "notes": [],
+        "attachments": {"numerics": section(), "seconds": 0.5, "cpu_seconds": 0.25},
+    }
 
 
 def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
     assert read(locked)["numerics"] == section()
     for options in ([], ["--check"]):
         done = envlock("canary", *options, "--python", python)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, COMPUTING)
         assert done.stdout == ("matches under policy strict\nnumerics: all 27 results have the bits of the lock\n")
 
 
 def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Command, python: str, locked: Path) -> None:
     threads = {OTHER: "conv_filter_gradient bias_gradient reduce batch_norm"}
     done = envlock("canary", "--python", python, environ=threads)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, COMPUTING)
     said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
     assert done.stdout == (
-        "does not match under policy strict: 4 results of the canary have other bits\n"
+        "does not match under policy strict: 4 canary results differ\n"
         f"  x numerics.cpu-eigen.bias_gradient: {said}\n"
         f"  x numerics.cpu-eigen.reduce: {said}\n"
         f"  x numerics.cpu-onednn.batch_norm: {said}\n"
@@ -103,12 +113,24 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
     done = envlock("canary", "--python", python, "-f", "json", environ={OTHER: "train_xla"})
     told = json.loads(done.stdout)
     assert done.returncode == 1
-    assert sorted(told) == [
-        *("causes", "cpu_seconds", "findings", "match", "notes", "numerics", "policy", "report_version", "seconds"),
-    ]
-    assert [(each["id"], each["likelihood"]) for each in told["causes"]] == [("xla", 0.97), ("determinism", 0.03)]
-    (finding,) = told["findings"]
-    assert (finding["path"], finding["rule"], finding["severity"]) == ("numerics.xla.train_xla", "bits", "error")
+    (finding,) = told.pop("findings")
+    causes = told["attachments"].pop("causes")
+    numerics = told["attachments"].pop("numerics")
+    assert told == {
+        "report_version": 2,
+        "command": "canary",
+        "match": False,
+        "headline": "does not match under policy strict: 1 canary result differs",
+        "policy": {"name": "strict", "overrides": 0},
+        "notes": ["numerics: 26 results have the bits of the lock"],
+        "attachments": {"seconds": 0.5, "cpu_seconds": 0.25},
+    }
+    assert [(each["id"], each["likelihood"]) for each in causes] == [("xla", 0.97), ("determinism", 0.03)]
+    assert numerics["groups"]["xla"]["operations"]["train_xla"]["sha256"] == "f" * 64
+    where = {"fact": "numerics.xla.train_xla"}
+    assert (finding["where"], finding["rule"], finding["severity"]) == (where, "bits", "error")
+    what = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
+    assert finding["message"] == f"numerics.xla.train_xla: {what}"
     assert finding["expected"] == {"result": section()["groups"]["xla"]["operations"]["train_xla"]["sha256"]}
     assert finding["actual"] == {
         "result": "f" * 64,
@@ -118,15 +140,22 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "median_ulp": 1.0,
         "normwise": 1.0,
         "kind": "order",
-        "what": "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives",
+        "what": what,
     }
+
+
+def test_a_finding_is_shown_at_the_lock_that_is_meant(envlock: Command, python: str, locked: Path) -> None:
+    other = locked.rename(locked.with_name("other.lock"))
+    done = envlock("canary", other.name, "--python", python, "-f", "github", environ={OTHER: "train_xla"})
+    assert (done.returncode, done.stderr) == (1, COMPUTING)
+    assert done.stdout.startswith("::error file=other.lock,title=numerics.xla.train_xla::numerics.xla.train_xla: 1 of ")
 
 
 def test_other_conditions_are_exit_4(envlock: Command, python: str, locked: Path) -> None:
     done = envlock("canary", "--python", python, "--threads", "8")
     assert done.returncode == 4
     assert done.stdout.splitlines()[:2] == [
-        "cannot tell under policy strict: 5 parts of the canary could not be compared",
+        "cannot decide under policy strict: 5 parts of the canary could not be compared",
         "  ? numerics.bf16: not comparable: 2 vs 8 threads",
     ]
     assert "      fix: Run with --threads 2." in done.stdout.splitlines()
@@ -147,9 +176,9 @@ def test_verify_with_numerics(envlock: Command, python: str, locked: Path) -> No
     other = {OTHER: "np_dot"}
     assert envlock("verify", "--python", python, environ=other).returncode == 0
     done = envlock("verify", "--numerics", "--python", python, environ=other)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, COMPUTING)
     assert done.stdout.splitlines()[:2] == [
-        "does not match under policy strict: 1 result of the canary has other bits",
+        "does not match under policy strict: 1 canary result differs",
         "  x numerics.numpy.np_dot: 1 of 1 values differ, median 1 ULP, 1 eps normwise: "
         "as another order of summation gives",
     ]
@@ -169,13 +198,17 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
 
 def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert envlock("capture", "-q", "--python", python).returncode == 0
-    message = "error: lockfile envlock.lock has no canary\nhint: `envlock canary --update` adds one\n"
+    message = "error: envlock.lock has no canary\nhint: `envlock canary --update` adds one\n"
     for args in (["verify", "--numerics"], ["canary", "--check"]):
         done = envlock(*args, "--python", python)
         assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
     assert envlock("canary", "--python", python).stdout.startswith("TensorFlow 2.21.0, NumPy")
     done = envlock("canary", "--update", "--python", python)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote envlock.lock: a canary of 27 results\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        f"{COMPUTING}wrote envlock.lock: a canary of 27 results\n",
+    )
     assert envlock("canary", "--check", "--python", python).returncode == 0
 
 
@@ -191,7 +224,9 @@ def test_update_refuses_another_environment(envlock: Command, python: str, locke
     locked.write_text(json.dumps(document), encoding="utf-8")
     done = envlock("canary", "--update", "--python", python)
     assert (done.returncode, read(locked)) == (1, document)
-    assert done.stderr.endswith("nothing was written: the lock is of other packages (`envlock capture` renews it)\n")
+    assert done.stderr.endswith(
+        "\nhint: the lock is of other packages, and nothing was written; `envlock capture` renews it\n"
+    )
 
 
 def test_capture_keeps_a_canary_as_long_as_no_fact_differs(envlock: Command, python: str, locked: Path) -> None:
@@ -220,7 +255,7 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     done = envlock("diff", "envlock.lock", "b.lock")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0] == "does not match under policy strict: 1 fact differs and 1 result of the canary has other bits"
+    assert lines[0] == "does not match under policy strict: 1 fact differs and 1 canary result differs"
     assert [line for line in lines if "numerics.numpy.np_dot: 1 of 1 values differ" in line]
     assert lines[-1] == "numerics: 26 results have the bits of the lock"
     assert envlock("diff", "envlock.lock", "envlock.lock").stdout == (
@@ -237,15 +272,15 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: there are: text, json\n"),
-        (["--update", "--check"], 2, "error: --update writes and --check compares\nhint: give one of them\n"),
-        (["--threads", "x"], 2, "error: --threads takes a number or `environment`, not `x`\nhint: --threads 2\n"),
-        (["--threads", "0"], 2, "error: --threads takes 1 to 4096, not 0\nhint: --threads 2\n"),
+        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: choose from: text, json, github, junit, sarif\n"),
+        (["--update", "--check"], 2, "error: --update writes and --check compares\nhint: use one of them\n"),
+        (["--threads", "x"], 2, "error: --threads takes 1 to 4096 or `environment`, not `x`\nhint: --threads 2\n"),
+        (["--threads", "0"], 2, "error: --threads takes 1 to 4096 or `environment`, not `0`\nhint: --threads 2\n"),
         (["--threads", "9" * 5000], 2, "error: --threads takes"),
         (
             ["--determinism", "yes"],
             2,
-            "error: there is no state of op determinism `yes`\nhint: there are: on, off, environment\n",
+            "error: there is no state of op determinism `yes`\nhint: choose from: on, off, environment\n",
         ),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--update"], 3, "error: no envlock.lock in "),
@@ -258,4 +293,4 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
 def test_wrong_use(args: list[str], code: int, message: str, envlock: Command) -> None:
     done = envlock("canary", *args)
     assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr.startswith(message)
+    assert done.stderr.removeprefix(COMPUTING).startswith(message)

@@ -48,7 +48,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
     assert done.stderr == (
         "x.lock would change:\n"
         "does not match under policy strict: 1 fact differs\n"
-        "  x packages.other is 2.0 live, x.lock does not have it\n"
+        "  x packages.other: locked absent, live 2.0\n"
         "      why: A package more or less may replace a kernel, a backend or a plug-in.\n"
         "      fix: Install what the lock has, and uninstall what it has not.\n"
     )
@@ -119,6 +119,6 @@ def test_show_for_people(envlock: Command, tmp_path: Path) -> None:
     assert "  TF_DETERMINISTIC_OPS=1" in lines
     assert "tensorflow: none" in lines
     assert lines[-2:] == [
-        "could not be told",
+        "could not be collected",
         "  packages.mine-two.origin: its direct_url.json is not what the packaging specification says",
     ]

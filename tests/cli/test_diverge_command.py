@@ -21,7 +21,10 @@ def test_without_a_script_there_is_help(envlock: Command) -> None:
     ("args", "message"),
     [
         (["none.py"], "error: the script none.py is not there\nhint: write SCRIPT.py, or SCRIPT.py:FUNCTION\n"),
-        (["a.py:f", "--format", "xml"], "error: there is no format `xml`\nhint: there are: text, json\n"),
+        (
+            ["a.py:f", "--format", "xml"],
+            "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n",
+        ),
         (["a.py:f", "--html", "no/b.html"], "error: there is no folder {folder}/no\nhint: make it first\n"),
         (
             ["a.py:f", "--python", "no/python"],
@@ -58,7 +61,7 @@ def test_the_order_of_a_set_shows_from_process_to_process(
     asked = ["diverge", f"{ZOO}:set_order", "--fresh", "--runs", "3", "--python", str(tensorflow_python)]
     done = envlock(*asked, "--format", "json", "--html", str(page), timeout=300)
     assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)["attachments"]
     assert found["because"] == ["with PYTHONHASHSEED=0 that difference is gone"]
     assert found["known"]["row"] == "python-hash-randomization"
     assert found["place"]["line"] in lines("set_order")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from envlock.divergence.trace import Record, Value
 from tests.conftest import Command
 from tests.divergence.traces import op, value, write
@@ -34,7 +36,25 @@ def test_json_for_programs(envlock: Command, tmp_path: Path) -> None:
     write(tmp_path / "c.trace", OTHER)
     done = envlock("diverge", "compare", "a.trace", "c.trace", "--format", "json")
     found = json.loads(done.stdout)
-    assert (done.returncode, found["match"], found["first"]["a"]["type"]) == (1, False, "MatMul")
+    assert (done.returncode, found["match"], found["command"]) == (1, False, "diverge compare")
+    assert found["attachments"]["first"]["a"]["type"] == "MatMul"
+    (finding,) = found["findings"]
+    assert finding["where"] == {"file": "train.py", "line": 4, "function": "step", "operation": "MatMul"}
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("github", "::error file=train.py,line=4,title="),
+        ("junit", '<?xml version="1.0" encoding="utf-8"?>\n<testsuites tests="1" failures="1"'),
+        ("sarif", '{\n  "$schema": "https://docs.oasis-open.org/sarif/'),
+    ],
+)
+def test_the_other_formats(form: str, start: str, envlock: Command, tmp_path: Path) -> None:
+    write(tmp_path / "a.trace", RUN)
+    write(tmp_path / "c.trace", OTHER)
+    done = envlock("diverge", "compare", "a.trace", "c.trace", "-f", form)
+    assert (done.returncode, done.stderr, done.stdout[: len(start)]) == (1, "", start)
 
 
 def test_a_trace_that_cannot_be_read_is_3(envlock: Command, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def site(tmp_path: Path) -> dict[str, str]:
 
 def test_of_a_sound_environment_nothing_is_said(envlock: Command, site: dict[str, str]) -> None:
     done = envlock("doctor", environ=site)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "sound: nothing was found\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no problems found\n")
     assert envlock("doctor", "--quiet", environ=site).stderr == ""
 
 
@@ -41,21 +41,43 @@ def test_an_error_is_exit_1(envlock: Command, site: dict[str, str]) -> None:
     )
 
 
+NOTHING = {
+    "report_version": 2,
+    "command": "doctor",
+    "match": True,
+    "headline": "no problems found",
+    "policy": None,
+    "notes": [],
+    "attachments": {},
+}
+
+
 def test_json_is_for_programs(envlock: Command, site: dict[str, str]) -> None:
     done = envlock("doctor", "-f", "json", environ={**site, "KERAS_MAX_EPOCHS": "2", "TF_CUDNN_DETERMINISM": "1"})
     report = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, report["report_version"], report["sound"]) == (1, "", 1, False)
-    assert [(each["rule"], each["subject"], each["unset"]) for each in report["findings"]] == [
-        ("variable-dangerous", "KERAS_MAX_EPOCHS", ["KERAS_MAX_EPOCHS"]),
-        ("variable-not-read", "TF_CUDNN_DETERMINISM", ["TF_CUDNN_DETERMINISM"]),
+    findings = report.pop("findings")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert report == {**NOTHING, "match": False, "headline": "not sound: 1 error, 1 warning"}
+    assert [(each["rule"], each["where"]["fact"], each["commands"]) for each in findings] == [
+        ("variable-dangerous", "environ.KERAS_MAX_EPOCHS", ["unset KERAS_MAX_EPOCHS"]),
+        ("variable-not-read", "environ.TF_CUDNN_DETERMINISM", ["unset TF_CUDNN_DETERMINISM"]),
     ]
-    words = ["evidence", "fix", "rule", "set", "severity", "source", "subject", "unset", "why"]
-    assert [sorted(each) for each in report["findings"]] == [words, words]
-    assert json.loads(envlock("doctor", "-f", "json", environ=site).stdout) == {
-        "findings": [],
-        "report_version": 1,
-        "sound": True,
-    }
+    words = ["commands", "fix", "message", "rule", "severity", "source", "where", "why"]
+    assert [sorted(each) for each in findings] == [words, words]
+    assert json.loads(envlock("doctor", "-f", "json", environ=site).stdout) == {**NOTHING, "findings": []}
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("github", "::error file=envlock.lock,title=variable-dangerous"),
+        ("junit", '<?xml version="1.0" encoding="utf-8"?>\n<testsuites tests="1" failures="1"'),
+        ("sarif", '{\n  "$schema": "https://docs.oasis-open.org/sarif/'),
+    ],
+)
+def test_the_other_formats(form: str, start: str, envlock: Command, site: dict[str, str]) -> None:
+    done = envlock("doctor", "-f", form, environ={**site, "KERAS_MAX_EPOCHS": "2"})
+    assert (done.returncode, done.stderr, done.stdout[: len(start)]) == (1, "", start)
 
 
 def test_fix_env_prints_lines_and_the_shell_that_takes_them_is_sound(envlock: Command, site: dict[str, str]) -> None:
@@ -85,8 +107,8 @@ def test_the_environment_of_another_interpreter_is_its_own(envlock: Command, sit
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: there are: text, json\n"),
-        (["--with", "x"], 2, "error: --with says what to run before the proof\nhint: add --prove\n"),
+        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: choose from: text, json, github, junit, sarif\n"),
+        (["--with", "x"], 2, "error: --with takes lines to run before the probe operations\nhint: add --prove\n"),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
     ],

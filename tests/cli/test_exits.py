@@ -17,7 +17,7 @@ import envlock as package
 from tests.conftest import Command
 from tests.locks import document, encode
 
-TIERS = "hint: there are: strict, same-arch, functional\n"
+TIERS = "hint: choose from: strict, same-arch, functional\n"
 RESTORE = "hint: restore it from version control, or make it again with `envlock capture`\n"
 
 
@@ -86,7 +86,7 @@ def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: C
         (
             ["verify", "--format", "xml"],
             2,
-            "error: there is no format `xml`\nhint: there are: text, json, github, junit, sarif\n",
+            "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n",
         ),
         (["diff", "live", "live", "-p", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
         (["capture", "--policy", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
@@ -193,7 +193,7 @@ def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False
     )
-    expected = "error: the current folder is gone\nhint: change into one that is there\n"
+    expected = "error: the current folder is gone\nhint: change into an existing one\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 

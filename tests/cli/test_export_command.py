@@ -18,7 +18,7 @@ else:
     import tomli as tomllib
 
 AA = "aa-1.0-py3-none-any.whl"
-LEFT_OUT = " 1 package is not exported:\n  mine 0.1: it is an editable install\n"
+LEFT_OUT = " 1 package not exported:\n  mine 0.1: it is an editable install\n"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
 @pytest.mark.parametrize(
     ("args", "code", "stderr"),
     [
-        (["--to", "conda"], 2, "error: there is no format `conda`\nhint: there are: pylock, requirements\n"),
+        (["--to", "conda"], 2, "error: there is no format `conda`\nhint: choose from: pylock, requirements\n"),
         (
             ["--to", "pylock", "-o", "lock.toml"],
             2,

@@ -110,8 +110,10 @@ def test_other_packages_than_the_locked_ones_are_refused(
     folder.rename(folder.with_name("thing-2.0.dist-info"))
     done = envlock("hash", "--python", str(python), environ=asking)
     assert done.returncode == 1
-    assert "  x packages.thing.version is 2.0 live, the lock has 1.0\n" in done.stderr
-    assert done.stderr.endswith("nothing was written: the lock is of other packages (`envlock capture` renews it)\n")
+    assert "  x packages.thing.version: locked 1.0, live 2.0\n" in done.stderr
+    assert done.stderr.endswith(
+        "\nhint: the lock is of other packages, and nothing was written; `envlock capture` renews it\n"
+    )
     assert (captured.read_bytes(), index.requests) == (before, [])
 
 

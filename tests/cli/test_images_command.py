@@ -150,14 +150,13 @@ def test_without_a_lock_as_json(envlock: Command) -> None:
     [
         (
             ["--resolve"],
-            "error: --resolve, --mirror and --platform are about the images for a lock\n"
-            "hint: name it: --for envlock.lock\n",
+            "error: --resolve, --mirror and --platform need a lockfile\nhint: name it: --for envlock.lock\n",
         ),
-        (["--for", "gpu.lock", "-f", "xml"], "error: there is no format `xml`\nhint: there are: text, json\n"),
+        (["--for", "gpu.lock", "-f", "xml"], "error: there is no format `xml`\nhint: choose from: text, json\n"),
         (
             ["--for", "gpu.lock", "--platform", "linux/386"],
             "error: there is no platform `linux/386` for TensorFlow images\n"
-            "hint: there are: linux/amd64, linux/arm64\n",
+            "hint: choose from: linux/amd64, linux/arm64\n",
         ),
         (
             ["--for", "gpu.lock", "--resolve", "--mirror", "nvcr.io"],

@@ -58,33 +58,43 @@ def test_nothing_found_is_exit_0(envlock: Command) -> None:
     done = envlock("lint", ".", "--tf", "2.15.1")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "nothing found in 1 file, for TensorFlow 2.15.1 (as asked)\n",
+        "no findings in 1 file, for TensorFlow 2.15.1 (as asked)\n",
         "",
     )
 
 
-def test_what_is_for_information_alone_is_exit_0(envlock: Command) -> None:
+def test_notes_alone_are_exit_0(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     done = envlock("lint", ".", "--tf", "2.15.1", "--ignore", "ENV202")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "1 for information in 1 file, for TensorFlow 2.15.1 (as asked)"
+    assert done.stdout.splitlines()[-1] == "1 note in 1 file, for TensorFlow 2.15.1 (as asked)"
 
 
 def test_json_is_for_programs(envlock: Command, project: Path) -> None:
     done = envlock("lint", ".", "--tf", "2.15.1", "-f", "json")
     report = json.loads(done.stdout)
     head = {key: value for key, value in report.items() if key != "findings"}
-    assert head == {"report_version": 1, "tensorflow": "2.15.1", "files": 1, "clean": False}
+    assert head == {
+        "report_version": 2,
+        "command": "lint",
+        "match": False,
+        "headline": "2 errors in 1 file, for TensorFlow 2.15.1 (as asked)",
+        "policy": None,
+        "notes": [],
+        "attachments": {"tensorflow": "2.15.1", "files": 1},
+    }
     assert report["findings"][1] == {
-        "path": "train.py",
-        "line": 4,
-        "column": 23,
-        "end_line": 4,
-        "end_column": 45,
+        "where": {
+            "file": "train.py",
+            "line": 4,
+            "column": 23,
+            "end_line": 4,
+            "end_column": 45,
+            "text": 'x = tf.constant("é"); tf.random.set_seed = 1',
+        },
         "rule": "ENV102",
         "severity": "error",
         "message": "this replaces the function tf.random.set_seed and sets nothing",
-        "text": 'x = tf.constant("é"); tf.random.set_seed = 1',
         "why": "The assignment replaces the function and sets nothing, without an error.",
         "fix": "Call it with the value.",
         "source": "https://www.tensorflow.org/api_docs/python/tf/random/set_seed",
@@ -117,10 +127,10 @@ def test_the_lock_says_which_tensorflow_and_whether_the_switch_is_on(envlock: Co
     (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4+nv22.1"))
     assert envlock("lint", ".").stdout.splitlines()[-1] == (
-        "1 for information in 1 file, for TensorFlow 2.7.4+nv22.1 (the lock's)"
+        "1 note in 1 file, for TensorFlow 2.7.4+nv22.1 (the lock's)"
     )
     (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4", "1"))
-    assert envlock("lint", ".").stdout == "nothing found in 1 file, for TensorFlow 2.7.4 (the lock's)\n"
+    assert envlock("lint", ".").stdout == "no findings in 1 file, for TensorFlow 2.7.4 (the lock's)\n"
     (envlock.folder / "other.lock").write_bytes(locked("2.9.3"))
     assert "2.9.3 (the lock's)" in envlock("lint", ".", "--lock", "other.lock").stdout
     (envlock.folder / "envlock.lock").write_bytes(b"{")
@@ -150,9 +160,9 @@ def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: C
         ),
         (
             [".", "--tf", "two"],
-            "error: `two` is no version of TensorFlow\nhint: write it as `pip list` shows it, for example 2.16.2\n",
+            "error: `two` is not a version of TensorFlow\nhint: write it as `pip list` shows it, for example 2.16.2\n",
         ),
-        ([".", "-f", "xml"], "error: there is no format `xml`\nhint: there are: text, json, github, junit, sarif\n"),
+        ([".", "-f", "xml"], "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n"),
     ],
 )
 def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) -> None:
@@ -163,7 +173,7 @@ def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) ->
 def test_a_rule_that_does_not_exist_is_exit_2(envlock: Command, project: Path) -> None:
     done = envlock("lint", ".", "--select", "ENV9")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: there is no rule `ENV9`\nhint: there are: ENV001, ENV002, ")
+    assert done.stderr.startswith("error: there is no rule `ENV9`\nhint: choose from: ENV001, ENV002, ")
 
 
 @pytest.mark.parametrize(

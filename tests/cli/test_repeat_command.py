@@ -131,19 +131,34 @@ def test_runs_that_differ_are_exit_1_and_the_first_step_and_quantity_are_named(r
 def test_json_for_programs(repeat: Repeat) -> None:
     done = repeat("mine.py:apart", "-n", "3", "-f", "json", "--step", "0", "--step", "2")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["match"], report["first"]) == (1, False, {"step": 1, "quantity": "weights"})
-    equal = [(each["step"], each["quantity"]) for each in report["equal"]]
+    shown = report["attachments"]
+    assert (done.returncode, report["match"], shown["first"]) == (1, False, {"step": 1, "quantity": "weights"})
+    equal = [(each["step"], each["quantity"]) for each in shown["equal"]]
     assert equal == [(0, "predictions"), (0, "weights"), (2, "predictions")]
-    (matrix,) = report["matrices"]
+    (matrix,) = shown["matrices"]
     assert (matrix["step"], matrix["sum"]) == (2, [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    assert report["environments"]["runs"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert [each["end"] for each in report["runs"]] == ["finished"] * 3
+    assert shown["environments"]["runs"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert [each["end"] for each in shown["runs"]] == ["finished"] * 3
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("github", "::error "),
+        ("junit", '<?xml version="1.0" encoding="utf-8"?>\n<testsuites tests="1" failures="1"'),
+        ("sarif", '{\n  "$schema": "https://docs.oasis-open.org/sarif/'),
+    ],
+)
+def test_the_other_formats(form: str, start: str, repeat: Repeat) -> None:
+    done = repeat("mine.py:apart", "-n", "2", "-f", form)
+    assert (done.returncode, done.stderr, done.stdout[: len(start)]) == (1, "", start)
+    assert "first at step 1 (of 3), in weights (weights/1)" in done.stdout
 
 
 def test_a_whole_script_records_with_its_own_arguments(repeat: Repeat) -> None:
     done = repeat("whole.py", "-n", "2", "-f", "json", "--", "0.5")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["match"], report["steps"]) == (0, True, [0, 1, 2, 3])
+    assert (done.returncode, report["match"], report["attachments"]["steps"]) == (0, True, [0, 1, 2, 3])
 
 
 def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Repeat) -> None:
@@ -175,14 +190,12 @@ def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Repeat) -> N
 
 def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Repeat) -> None:
     done = repeat("mine.py:dies", "-n", "3")
-    assert (done.returncode, done.stderr) == (
-        4,
-        "error: too few runs came to an end to be compared\nhint: --output shows what the script says\n",
-    )
+    hints = "hint: `--output` shows what the script prints.\nhint: Run it again.\n"
+    assert (done.returncode, done.stderr) == (4, hints)
     assert done.stdout == (
-        "nothing to compare: 1 run came to an end\n"
-        "  x run 1 failed: the process was ended by SIGABRT; its last words: F0000 the library said why\n"
-        "  ! 1 run not made: the process had died\n"
+        "nothing to compare: 1 run finished\n"
+        "  ? run 1 failed: the process was ended by SIGABRT; its last words: F0000 the library said why\n"
+        "  ? 1 run not made: the process had died\n"
     )
     assert repeat("mine.py:dies", "-n", "2", "--fresh").returncode == 0  # each counts for itself
 
@@ -190,9 +203,9 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "there is nothing to run or to compare"),
-        (["mine.py:same", "--compare", "a", "b"], "--compare runs nothing, and a script is named"),
-        (["--compare", "a", "b", "--save", "c"], "--save keeps runs, and --compare makes none"),
+        ([], "nothing to run or compare"),
+        (["mine.py:same", "--compare", "a", "b"], "--compare takes no script"),
+        (["--compare", "a", "b", "--save", "c"], "--compare makes no runs that --save could keep"),
         (["--compare", "a", "b"], "cannot read the results in a: No such file or directory"),
         (["mine.py:same", "-n", "1"], "one run has nothing to be compared with"),
         (["mine.py:same", "--save", "mine.py"], "mine.py is there already"),
@@ -225,7 +238,7 @@ def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
 def test_what_is_no_number_fails_the_run_with_its_name(repeat: Repeat) -> None:
     done = repeat("mine.py:objects", "-n", "2")
     assert done.returncode == 4
-    assert "  x run 0 failed: ValueError: `x` holds no numbers, but objects: set" in done.stdout
+    assert "  ? run 0 failed: ValueError: `x` holds no numbers, but objects: set" in done.stdout
 
 
 def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:

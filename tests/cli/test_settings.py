@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.cli.config import Config, load
 from envlock.runtime.errors import UsageError
+from envlock.workflows.settings import Config, load
 from tests.conftest import Command
 from tests.locks import document, encode
 

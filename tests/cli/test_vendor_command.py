@@ -24,7 +24,7 @@ SIZE = 400_000
 CONTENT = {f"{name}-1.0-py3-none-any.whl": os.urandom(SIZE) for name in ("aa", "bb")}
 AA, BB = CONTENT
 PATHS = {f"/files/{name}": content for name, content in CONTENT.items()}
-AGAIN = "hint: run it again: the others are kept, and a download that broke off goes on\n"
+AGAIN = "hint: run it again: finished files are kept, and partial downloads are resumed\n"
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def test_it_fetches_what_is_proven_and_says_what_is_not(
         second = envlock("vendor", environ=environ)
         other = envlock("vendor", "-o", "deep/other", environ=environ)
         silent = envlock("vendor", "-q", "--no-cache", "-o", "third", environ=environ)
-    left_out = "warning: 1 package is not vendored:\n  mine 0.1: it is an editable install\\u2028oops\n"
+    left_out = "warning: 1 package not vendored:\n  mine 0.1: it is an editable install\\u2028oops\n"
     assert (first.returncode, first.stdout) == (0, "")
-    lines = first.stderr.removeprefix(left_out).splitlines()
-    assert sorted(lines[:2]) == [f"fetched {AA}", f"fetched {BB}"]
-    assert lines[2:] == ["wheelhouse: 2 wheels (2 fetched)"]
-    assert (second.returncode, second.stderr) == (0, f"{left_out}wheelhouse: 2 wheels (2 there already)\n")
+    lines = first.stderr.splitlines(keepends=True)
+    assert sorted(lines[:2]) == [f"fetched {AA}\n", f"fetched {BB}\n"]
+    assert "".join(lines[2:]) == f"{left_out}wheelhouse: 2 wheels (2 fetched)\n"
+    assert (second.returncode, second.stderr) == (0, f"{left_out}wheelhouse: 2 wheels (2 already there)\n")
     assert (other.returncode, other.stderr) == (0, f"{left_out}deep/other: 2 wheels (2 from the cache)\n")
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
     assert _house(tmp_path) == CONTENT
@@ -73,7 +73,7 @@ def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Pat
         _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install"))
         done = envlock("vendor", "--require-all", "-q", environ=environ)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: 1 package is not vendored:\n  mine 0.1: it is an editable install\n"
+    assert done.stderr == "error: 1 package not vendored:\n  mine 0.1: it is an editable install\n"
     assert (server.requests, (tmp_path / "wheelhouse").exists()) == ([], False)
 
 
@@ -96,7 +96,7 @@ def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (5, "", 3)
     assert lines[0].startswith(f"  aa 1.0: {reason.format(url=url)}")
-    assert lines[1:] == ["error: of 2 wheels, 1 could not be had (listed above)", AGAIN.rstrip("\n")]
+    assert lines[1:] == ["error: 1 of 2 wheels could not be downloaded (listed above)", AGAIN.rstrip("\n")]
     assert _house(tmp_path) == {BB: CONTENT[BB]}
     assert [file.name for file in (tmp_path / "cache").rglob("*.whl")] == [BB]
 
@@ -125,7 +125,7 @@ def test_a_download_that_breaks_off_goes_on(envlock: Command, tmp_path: Path, en
         (tmp_path / "envlock.lock").write_text(text, encoding="utf-8")
         done = envlock("vendor", environ=environ)
     assert (done.returncode, _house(tmp_path)) == (0, CONTENT)
-    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 there already)\n"
+    assert done.stderr == f"fetched {AA}\nwheelhouse: 2 wheels (1 fetched, 1 already there)\n"
     assert len(ranges) == 1
 
 
@@ -159,7 +159,7 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
     assert done.returncode == 5
     assert done.stderr == (
         f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"
-        f"error: of 2 wheels, 2 could not be had (listed above)\n{AGAIN}"
+        f"error: 2 of 2 wheels could not be downloaded (listed above)\n{AGAIN}"
     )
 
 
@@ -185,9 +185,9 @@ def test_prune_removes_other_wheels_and_nothing_else(envlock: Command, tmp_path:
         _lock(tmp_path, server)
         kept = envlock("vendor", environ=environ)
         pruned = envlock("vendor", "--prune", environ=environ)
-    also = "wheelhouse also holds 1 wheel of other locks; --prune removes what is not this one's\n"
+    also = "wheelhouse also holds 1 wheel of other locks; --prune removes them\n"
     assert kept.stderr.endswith(also)
-    assert pruned.stderr == ("wheelhouse: 2 wheels (2 there already)\nremoving wheelhouse/zz-1.0-py3-none-any.whl\n")
+    assert pruned.stderr == ("wheelhouse: 2 wheels (2 already there)\nremoving wheelhouse/zz-1.0-py3-none-any.whl\n")
     assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt"]
 
 

@@ -44,7 +44,7 @@ def test_another_one_does_not_and_the_reason_is_on_stdout(envlock: Command, lock
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr, len(lines)) == (1, "", 4)
     assert lines[0] == "does not match under policy strict: 1 fact differs"
-    assert lines[1] == f"  x {ONEDNN} is 0 live, the lock has none"
+    assert lines[1] == f"  x {ONEDNN}: locked unset, live 0"
 
 
 def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
@@ -52,17 +52,27 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
     report = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
     assert {key: value for key, value in report.items() if key != "findings"} == {
-        "report_version": 1,
+        "report_version": 2,
+        "command": "verify",
         "match": True,
-        "policy": "functional",
+        "headline": "matches under policy functional",
+        "policy": {"name": "functional", "overrides": 0},
+        "notes": [],
+        "attachments": {},
     }
-    keys = ["actual", "expected", "fix", "path", "rule", "severity", "source", "why"]
-    assert [
-        (f["path"], f["rule"], f["expected"], f["actual"], f["severity"], sorted(f)) for f in report["findings"]
-    ] == [(ONEDNN, "ignore", None, "0", "info", keys)]
+    (finding,) = report["findings"]
+    assert all(finding.pop(word) for word in ("fix", "source", "why"))
+    assert finding == {
+        "rule": "ignore",
+        "severity": "info",
+        "where": {"fact": ONEDNN},
+        "message": f"{ONEDNN}: locked unset, live 0",
+        "expected": None,
+        "actual": "0",
+    }
 
 
-def test_what_cannot_be_told_is_exit_4(envlock: Command, tmp_path: Path) -> None:
+def test_what_cannot_be_collected_is_exit_4(envlock: Command, tmp_path: Path) -> None:
     site = tmp_path / "site"
     distribution(site, "mine", "1.0")
     environ = {"PYTHONPATH": str(site)}
@@ -71,9 +81,9 @@ def test_what_cannot_be_told_is_exit_4(envlock: Command, tmp_path: Path) -> None
     done = envlock("verify", environ=environ)
     assert (done.returncode, done.stderr) == (4, "")
     assert done.stdout.splitlines()[:2] == [
-        "cannot tell under policy strict: 1 fact could not be collected",
-        "  ? packages.mine.version could not be told live: "
-        "versions 1.0 and 2.0 are installed over each other; reinstall it (the lock has 1.0)",
+        "cannot decide under policy strict: 1 fact could not be collected",
+        "  ? packages.mine.version: locked 1.0, live unknown "
+        "(versions 1.0 and 2.0 are installed over each other; reinstall it)",
     ]
 
 
@@ -83,7 +93,7 @@ def test_what_cannot_be_told_is_exit_4(envlock: Command, tmp_path: Path) -> None
 def test_diff_of_a_lock_and_live(envlock: Command, lock: Path) -> None:
     done = envlock("diff", "-", "live", stdin=lock.read_bytes(), environ=OFF)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[1] == f"  x {ONEDNN} is 0 live, stdin has none"
+    assert done.stdout.splitlines()[1] == f"  x {ONEDNN}: stdin unset, live 0"
 
 
 def test_diff_of_two_locks(envlock: Command, lock: Path) -> None:
@@ -93,7 +103,8 @@ def test_diff_of_two_locks(envlock: Command, lock: Path) -> None:
     done = envlock("diff", "b.lock", "envlock.lock", "--format", "json")
     findings = json.loads(done.stdout)["findings"]
     assert (done.returncode, done.stderr) == (1, "")
-    assert [(f["path"], f["expected"], f["actual"]) for f in findings] == [(ONEDNN, "0", None)]
+    assert [(f["where"], f["expected"], f["actual"]) for f in findings] == [({"fact": ONEDNN}, "0", None)]
+    assert findings[0]["message"] == f"{ONEDNN}: b.lock 0, envlock.lock unset"
 
 
 def test_diff_of_stdin_with_itself(envlock: Command) -> None:
@@ -158,7 +169,7 @@ def test_run_fixes_threads_to_those_of_the_lock(envlock: Command, lock: Path) ->
     assert (done.returncode, done.stdout) == (0, "matches under policy strict\n")
     assert done.stderr == f"set PYTHONHASHSEED=0, TF_NUM_INTEROP_THREADS=1, TF_NUM_INTRAOP_THREADS={CPUS + 3}\n"
     changed = ["sh", "-c", "TF_NUM_INTRAOP_THREADS=1 exec python -m envlock verify"]
-    assert "x environ.TF_NUM_INTRAOP_THREADS is 1 live, the lock has none" in envlock("run", "--", *changed).stdout
+    assert "x environ.TF_NUM_INTRAOP_THREADS: locked unset, live 1" in envlock("run", "--", *changed).stdout
 
 
 def test_run_hands_on_arguments_stdin_and_the_exit_code(envlock: Command, lock: Path) -> None:
@@ -206,16 +217,16 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
     assert (done.returncode, done.stdout) == ((0, "ran\n") if unverified else (1, ""))
     assert lines[:2] == [
         "does not match under policy strict: 1 fact differs",
-        "  x packages.mine is 1.0 live, the lock does not have it",
+        "  x packages.mine: locked absent, live 1.0",
     ]
-    warning = "warning: going on although this is not the environment of envlock.lock"
+    warning = "warning: running anyway, although this is not the locked environment"
     assert lines[4:] == ([warning, f"set {OWN}"] if unverified else [])
 
 
 @pytest.mark.parametrize(
     ("args", "stderr"),
     [
-        ([], "error: no command to run\nhint: write it behind two dashes: envlock run -- python train.py\n"),
+        ([], "error: no command to run\nhint: write it after two dashes: envlock run -- python train.py\n"),
         (
             ["--", "no-such-command"],
             "error: there is no command `no-such-command`\nhint: check its spelling and PATH\n",

@@ -50,7 +50,7 @@ def test_a_changed_file_is_exit_1_and_only_deep_sees_it(envlock: Command, target
         "  x six.py  six 1.17.0  other content of the same size",
     ]
     report = json.loads(envlock("verify", "--deep", "-f", "json", "--python", str(target.python)).stdout)
-    assert (report["match"], [(found["rule"], found["path"]) for found in report["findings"]]) == (
+    assert (report["match"], [(found["rule"], found["where"]["fact"]) for found in report["findings"]]) == (
         False,
         [("file-modified", "six.py")],
     )

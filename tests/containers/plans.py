@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from envlock.containers.plan import Base, BuildPlan, plan
+from envlock.lock.document import validate
+from envlock.lock.models import Lockfile
 from envlock.runtime.capture import snapshot
 from tests.locks import document
 from tests.machines import complete
@@ -112,9 +114,14 @@ def without(held: dict[str, Any], *packages: str) -> dict[str, Any]:
     return {**held, "identity": {"packages": kept}}
 
 
+def model(held: dict[str, Any]) -> Lockfile:
+    """Return a lock as its model."""
+    return validate(held, "envlock.lock")
+
+
 def planned(route: str, held: dict[str, Any] | None = None, **options: Any) -> BuildPlan:
     """Return the plan of a lock on the base of a route, with every wheel at hand."""
-    return plan(without(lock(), "mine") if held is None else held, BASES[route], None, **options)
+    return plan(model(without(lock(), "mine") if held is None else held), BASES[route], None, **options)
 
 
 def wheelhouse(folder: Path) -> Path:

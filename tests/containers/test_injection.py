@@ -15,7 +15,7 @@ from envlock.containers.plan import Base, BuildPlan, plan
 from envlock.lock.document import validate
 from envlock.runtime.errors import EnvlockError, LockfileError
 from tests.conftest import Command
-from tests.containers.plans import BASES, lock, without
+from tests.containers.plans import BASES, lock, model, without
 from tests.locks import encode
 
 MARK = "HOSTILE"
@@ -76,7 +76,7 @@ PATHS = sorted(set(strings(WHOLE)), key=str)
 def attempt(held: dict[str, Any], base: Base) -> dict[str, str] | EnvlockError:
     """Return what would be written, or why nothing is."""
     try:
-        return outputs(plan(validate(held, "x.lock").to_document(), base, None))
+        return outputs(plan(validate(held, "x.lock"), base, None))
     except EnvlockError as error:
         return error
 
@@ -144,7 +144,7 @@ def test_the_command_line_refuses_them_by_their_path(
 def test_what_no_capture_records_is_not_set() -> None:
     held = put(WHOLE, ("facts", "environ", "LD_PRELOAD"), "/tmp/evil.so")
     with pytest.raises(LockfileError) as raised:
-        plan(held, BASES["ngc"], None)
+        plan(model(held), BASES["ngc"], None)
     assert raised.value.message == (
         "`facts.environ.LD_PRELOAD` cannot go into an image: no capture records such a value of LD_PRELOAD"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines import Finished
+from envlock.containers.engines.daemon import Finished
 from envlock.containers.verification import answer, differing, of_machine, sentence, verify
 from envlock.runtime.errors import OutsideError
 from tests.containers.plans import lock
@@ -36,7 +36,7 @@ def test_whose_a_fact_is(path: str, machine: bool) -> None:
 def test_the_locked_environment_on_the_locked_machine() -> None:
     verdict = verify(HELD, run(HELD["facts"]))
     assert (verdict.image.match, verdict.machine.match) == (True, True)
-    assert sentence(verdict, "x:1") == "x:1 was verified inside: it matches under policy strict"
+    assert sentence(verdict, "x:1") == "x:1 was verified inside: it matches under policy strict, with 1 override"
 
 
 def test_another_machine_is_said_and_is_no_fault_of_the_image() -> None:
@@ -50,10 +50,9 @@ def test_another_machine_is_said_and_is_no_fault_of_the_image() -> None:
 
 def test_another_package_is_a_fault_of_the_image() -> None:
     verdict = verify(HELD, run(put(HELD["facts"], "packages.numpy.version", "2.0")))
-    assert [finding.path for finding in verdict.image.findings] == ["packages.numpy.version"]
-    assert (
-        verdict.image.to_text().splitlines()[1] == "  x packages.numpy.version is 2.0 in the image, the lock has 1.26.4"
-    )
+    assert [finding.where.fact for finding in verdict.image.findings] == ["packages.numpy.version"]
+    said = verdict.image.to_text().splitlines()[1]
+    assert said == "  x packages.numpy.version: locked 1.26.4, in the image 2.0"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from envlock.data.lint import dataset_rules, lint_rules
 from envlock.determinism.doctor.rules import RULES, diagnose
 from envlock.determinism.lint.linter import Settings, lint
 from tests.determinism.advice import Claim, claims, texts
-from tests.determinism.patients import changed, clean
+from tests.determinism.environments import changed, clean
 
 LINTED = [claim for claim in claims() if claim.lint]
 EXAMINED = [claim for claim in claims() if claim.doctor]
@@ -36,12 +36,12 @@ def test_the_linter_finds_it_and_is_silent_on_what_is_right(claim: Claim, tmp_pa
 @pytest.mark.parametrize("claim", EXAMINED, ids=lambda claim: claim.id)
 def test_the_doctor_finds_it_and_nothing_before(claim: Claim) -> None:
     sound = clean(".".join(claim.tensorflow.split(".")[:2]))
-    assert diagnose(sound).findings == []
+    assert diagnose(sound) == []
     values = {name: None if value == "<unset>" else value for name, value in claim.environ.items()}
     packages = {**sound.facts["packages"], **{name: {"version": v} for name, v in claim.packages.items()}}
     if claim.doctor == "patch-missing":
         del packages["framework-reproducibility"]
-    found = diagnose(changed(sound, ("packages", packages), **values)).findings
+    found = diagnose(changed(sound, ("packages", packages), **values))
     assert [finding.rule for finding in found] == [claim.doctor]
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from envlock.determinism.doctor.examine import LEAST, missing_flags, of_live, of_lock
 from envlock.determinism.doctor.rules import diagnose
+from envlock.lock.document import validate
 from envlock.runtime.capture import snapshot
+from tests.locks import document
 from tests.machines import BUILD_INFO_CPU_2_21, complete, distribution, machine, write
 
 SOUND = {"PYTHONHASHSEED": "0"}
@@ -28,7 +30,7 @@ def test_a_clean_machine_of_files(tmp_path: Path) -> None:
     host = machine(tmp_path / "root", environ=SOUND, site=site)
     found = snapshot(host)
     found.facts["python"]["version"] = "3.11.7"
-    assert [finding.evidence for finding in diagnose(of_live(found, host.environ)).findings] == []
+    assert [finding.message for finding in diagnose(of_live(found, host.environ))] == []
 
 
 def test_a_broken_one(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ def test_a_broken_one(tmp_path: Path) -> None:
     host = machine(tmp_path / "root", environ={**SOUND, **wrong}, site=site)
     found = snapshot(host)
     found.facts["python"]["version"] = "3.11.7"
-    assert [finding.evidence for finding in diagnose(of_live(found, host.environ)).findings] == [
+    assert [finding.message for finding in diagnose(of_live(found, host.environ))] == [
         "numpy is 2.2.6, and TensorFlow 2.15.1 asks for <2.0.0,>=1.23.5",
         "TF_DETERMINISTIC_OPS is yes",
         "XLA_FLAGS does not start with -- and no file of that name is there",
@@ -52,17 +54,19 @@ def test_a_variable_changed_after_the_start_is_not_judged_but_told(
     host = complete(tmp_path, {**SOUND, "TF_DETERMINISTIC_OPS": "yes"})
     host._start = {**host.environ, "TF_DETERMINISTIC_OPS": "0"}
     monkeypatch.setattr(type(host), "imported", lambda self, name: name == "tensorflow")
-    found = diagnose(of_live(snapshot(host), host.environ)).findings
-    assert [each.rule for each in found if each.subject == "TF_DETERMINISTIC_OPS"] == ["variable-too-late"]
+    found = diagnose(of_live(snapshot(host), host.environ))
+    about = [each.rule for each in found if each.where.fact == "environ.TF_DETERMINISTIC_OPS"]
+    assert about == ["variable-too-late"]
 
 
 def test_of_a_lock_only_what_it_holds(tmp_path: Path) -> None:
     host = complete(tmp_path, {"TF_DETERMINSTIC_OPS": "1"})
     found = snapshot(host)
-    patient = of_lock({"facts": found.facts, "unavailable": found.unavailable})
-    assert patient.others is None
-    assert "PYTHONHASHSEED" not in patient.variables
-    assert patient.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    locked = of_lock(validate(document(facts=found.facts, unavailable=found.unavailable), "envlock.lock"))
+    assert locked.others is None
+    assert "PYTHONHASHSEED" not in locked.variables
+    assert locked.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    assert (locked.facts, locked.unavailable) == (found.facts, found.unavailable)
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_contradictions_are_told_as_far_as_both_sides_tell() -> None:
     }
     assert contradictions(cuda, agreeing) == []
     found = contradictions(cuda, {**agreeing, "cudnn": "9.28.0", "cufft": "11.2.3", "cublas": None})
-    assert [(one.path, one.expected, one.actual, one.severity) for one in found] == [
+    assert [(one.where.fact, one.expected, one.actual, one.severity) for one in found] == [
         ("cuda.cudnn.version", "9.3.0", "9.28.0", "error"),
         ("cuda.cublas.version", "12.5.3.2", None, "error"),
         ("cuda.cufft.version", None, "11.2.3", "error"),

@@ -78,7 +78,7 @@ def test_functions_that_call_functions_are_looked_into() -> None:
     graph = mapped(PARALLEL, Node("out", "PartitionedCall", ("x",), {}, {"f": "inner"}))
     functions = {**graph.functions, "inner": Body((UNIFORM, Node("self", "PartitionedCall", (), {}, {"f": "inner"})))}
     (found,) = findings(Graph(graph.main, functions), switched_on=False)
-    assert (found.rule, found.node, found.message) == (
+    assert (found.rule, found.where.operation, found.message) == (
         "ENV504",
         "last",
         f"RandomUniform runs in parallel in {PARALLEL}",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envlock.determinism import proof
+from envlock.lock.facts import Facts
 
 SEEN: dict[str, Any] = {
     "tensorflow": "2.21.0",
@@ -89,7 +90,8 @@ def test_what_is_asked_for() -> None:
     assert proof.wanted(None) == {"op determinism": "on"}
     environ = {"TF_DETERMINISTIC_OPS": None, "TF_ENABLE_ONEDNN_OPTS": "0", "TF_XLA_FLAGS": None}
     environ["NVIDIA_TF32_OVERRIDE"] = "0"
-    assert proof.wanted({"environ": environ, "cpu": {"intra_op_threads": 4, "inter_op_threads": 8}}) == {
+    threads = {"intra_op_threads": 4, "inter_op_threads": 8}
+    assert proof.wanted(Facts.model_validate({"environ": environ, "cpu": threads})) == {
         "op determinism": "on",
         "oneDNN": "off",
         "TF32": "off",
@@ -97,14 +99,14 @@ def test_what_is_asked_for() -> None:
         "intra-op threads": "4",
         "inter-op threads": "8",
     }
-    assert proof.wanted({"environ": {"TF_DETERMINISTIC_OPS": "0"}}) == {"op determinism": "off"}
+    assert proof.wanted(Facts.model_validate({"environ": {"TF_DETERMINISTIC_OPS": "0"}})) == {"op determinism": "off"}
 
 
 def test_what_is_not_as_asked_is_a_finding() -> None:
     shown = proof.states({**SEEN, "clock": "ran", "threads": [4, 2]})
     asked = {"op determinism": "on", "intra-op threads": "2", "inter-op threads": "2", "TF32": "off", "oneDNN": "on"}
     found = proof.missed(shown, asked, "2.21.0")
-    assert [(each.rule, each.severity, each.evidence, each.fix) for each in found] == [
+    assert [(each.rule, each.severity, each.message, each.fix) for each in found] == [
         (
             "proof",
             "error",
@@ -138,4 +140,4 @@ def test_the_fix_is_the_recipe_of_the_version(version: str, fix: str) -> None:
 def test_what_cannot_be_observed_is_a_warning() -> None:
     shown = [proof.Shown("op determinism", "unknown", "e"), proof.Shown("TF32", "unknown", "no GPU is visible")]
     found = proof.missed(shown, {"op determinism": "on", "TF32": "off"}, "2.4.0")
-    assert [(each.subject, each.severity) for each in found] == [("op determinism", "warning")]
+    assert [(each.where.fact, each.severity) for each in found] == [("op determinism", "warning")]

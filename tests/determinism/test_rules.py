@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
 from envlock.determinism.doctor.environment import Environment
-from envlock.determinism.doctor.finding import Diagnosis, Finding
 from envlock.determinism.doctor.rules import RULES, diagnose
 from envlock.determinism.doctor.values import exports
-from tests.determinism.patients import LINES, changed, clean
+from envlock.reports import render
+from envlock.runtime.report import Finding
+from envlock.workflows.doctor import report_of
+from tests.determinism.environments import LINES, changed, clean
 from tests.trees import quick
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.json"
@@ -148,7 +150,7 @@ CASES: dict[str, Environment] = {
 
 def found(name: str) -> list[dict[str, Any]]:
     """Return the findings of a case as JSON values."""
-    return [finding.to_json() for finding in diagnose(CASES[name]).findings]
+    return [finding.to_json() for finding in diagnose(CASES[name])]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -172,45 +174,45 @@ def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("line", LINES)
 def test_no_alarm_on_a_clean_environment(line: str, gpu: bool) -> None:
-    assert [finding.to_json() for finding in diagnose(clean(line, gpu=gpu)).findings] == []
+    assert [finding.to_json() for finding in diagnose(clean(line, gpu=gpu))] == []
 
 
 def test_a_cuda_build_on_a_machine_without_gpu_and_libraries_is_a_cpu_installation() -> None:
     nothing = {
         key: {"soname": key, "file": None, "resolved_by": "not found"} for key in ("cudart", "cudnn", "cusolver")
     }
-    assert diagnose(changed(GPU, ("gpu", None), ("cuda", nothing))).findings == []
+    assert diagnose(changed(GPU, ("gpu", None), ("cuda", nothing))) == []
 
 
 def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
     driver = {"soname": "libcuda.so.1", "file": None, "resolved_by": "not found"}
     problem = "libcuda.so.1, which it needs, is not found"
-    patient = changed(GPU, ("gpu", None), ("cuda.cuda_driver", driver), ("cuda.cudnn.problem", problem))
-    assert diagnose(patient).findings == []
+    environment = changed(GPU, ("gpu", None), ("cuda.cuda_driver", driver), ("cuda.cudnn.problem", problem))
+    assert diagnose(environment) == []
 
 
 def test_of_a_lock_nothing_is_said_about_variables_that_no_lock_holds() -> None:
     locked = {row.name: None for row in variables()}
-    assert diagnose(Environment(CPU.facts, {}, locked)).findings == []
+    assert diagnose(Environment(CPU.facts, {}, locked)) == []
 
 
 def test_errors_come_first_and_decide() -> None:
     many = changed(CPU, PYTHONHASHSEED=None, TF_DETERMINISTIC_OPS="yes", TF_CUDNN_USE_FRONTEND="1")
-    diagnosis = diagnose(many)
-    assert [finding.severity for finding in diagnosis.findings] == ["error", "warning", "info"]
-    assert (diagnosis.sound, diagnosis.exit_code) == (False, 1)
-    assert next(diagnosis.lines()) == ("title", "not sound: 1 error, 1 warning, 1 note")
-    assert diagnose(changed(CPU, PYTHONHASHSEED=None)).exit_code == 0
-    assert list(Diagnosis([]).lines()) == []
+    report = report_of(diagnose(many))
+    assert [finding.severity for finding in report.findings] == ["error", "warning", "info"]
+    assert (report.match, report.exit_code) == (False, 1)
+    assert next(report.lines()) == ("title", "not sound: 1 error, 1 warning, 1 note")
+    unseeded = report_of(diagnose(changed(CPU, PYTHONHASHSEED=None)))
+    assert (unseeded.exit_code, unseeded.headline) == (0, "sound: 1 warning")
+    assert list(report_of([]).lines()) == [("title", "no problems found")]
 
 
 def test_exports_mend_what_a_variable_can_mend() -> None:
     wrong = {"PYTHONHASHSEED": None, "KERAS_MAX_EPOCHS": "1", "TF_DETERMINISTIC_OPS": "yes"}
-    patient = changed(CPU, **wrong)
-    lines = exports(diagnose(patient))
+    lines = exports(diagnose(changed(CPU, **wrong)))
     assert lines == ["unset KERAS_MAX_EPOCHS", "export PYTHONHASHSEED=0", "export TF_DETERMINISTIC_OPS=1"]
     mended = changed(CPU, PYTHONHASHSEED="0", KERAS_MAX_EPOCHS=None, TF_DETERMINISTIC_OPS="1")
-    assert diagnose(mended).findings == []
+    assert diagnose(mended) == []
 
 
 VALUES = st.none() | st.sampled_from(["0", "1", "true", "yes", "", "jax", "BF16", "$(reboot)", "sha256:00", "a b\x1b["])
@@ -224,24 +226,35 @@ def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, val
     good = {need.value for row in rows.variable for need in row.needed} | {
         value for each in rows.combination for value in each.set.values()
     }
-    diagnosis = diagnose(changed(clean(line), **values))
-    for text in exports(diagnosis):
+    found = diagnose(changed(clean(line), **values))
+    for text in exports(found):
         word, _, rest = text.partition(" ")
         name, _, value = rest.partition("=")
         assert word in ("export", "unset")
         assert name in NAMES
         assert value in good if word == "export" else value == ""
-    told = "\n".join(line for _, line in diagnosis.lines())
+    told = "\n".join(line for _, line in report_of(found).lines())
     assert "reboot" not in told
     assert "\x1b" not in told
 
 
 def test_a_finding_in_text() -> None:
-    finding = Finding("rule", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
-    lines = [line for _, line in Diagnosis([finding]).lines()]
+    finding = Finding("flag-file", "error", "x", "A\x1b is wrong", "Because.", "mend it", "a source")
+    lines = [line for _, line in report_of([finding]).lines()]
     assert lines == [
         "not sound: 1 error",
-        "  x A\\x1b is wrong [rule]",
+        "  x A\\x1b is wrong [flag-file]",
         "      why: Because.",
         "      fix: mend it",
     ]
+
+
+def test_the_states_that_were_shown_stand_above_the_findings() -> None:
+    states = [{"what": "oneDNN", "state": "on", "evidence": "it ran as \x1b"}]
+    finding = Finding("proof", "error", "oneDNN", "oneDNN: on, wanted: off", "Because.", "mend it", "a source")
+    assert render(report_of([finding], states)).splitlines()[:3] == [
+        "oneDNN: on (it ran as \\x1b)",
+        "not sound: 1 error",
+        "  x oneDNN: on, wanted: off [proof]",
+    ]
+    assert render(report_of([], states)).splitlines()[1:] == ["everything is as it was asked for"]

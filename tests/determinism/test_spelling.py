@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
 from envlock.determinism.doctor.variables import SHORTEST, distance, misspelt, nearest
-from tests.determinism.patients import changed, clean
+from tests.determinism.environments import changed, clean
 from tests.trees import quick
 
 KNOWN = sorted({row.name for row in variables()} | {row.name for row in determinism.variable_table().variable})
@@ -59,8 +59,8 @@ def test_a_letter_left_out_is_noticed_unless_it_makes_another_known_name(name: s
 @quick
 @given(names=st.lists(st.text(min_size=1, max_size=30), max_size=5))
 def test_names_from_nowhere_are_no_crash(names: list[str]) -> None:
-    patient = changed(clean(), others=names)
-    assert {finding.rule for finding in misspelt(patient)} <= {"variable-misspelt"}
+    environment = changed(clean(), others=names)
+    assert {finding.rule for finding in misspelt(environment)} <= {"variable-misspelt"}
 
 
 def test_no_known_name_is_taken_for_another() -> None:

@@ -1,11 +1,16 @@
-"""A report as `envlock diverge` makes it, for the tests of what is shown of it; its words try to break out."""
+"""What `envlock diverge` saw, and its report, for the tests of what is shown; the words in it try to break out."""
 
 from __future__ import annotations
 
-from envlock.divergence.comparison import Line, Origin
+from dataclasses import replace
+from typing import Any
+
+from envlock.divergence.comparison import Difference, Line, Origin
 from envlock.divergence.knowledge import Known
 from envlock.divergence.trace import Operation, Place, Record, Value
-from envlock.divergence.verdict import Level, Report, Verdict
+from envlock.divergence.verdict import Evidence, Level, Verdict
+from envlock.divergence.verdict import report as report_on
+from envlock.runtime.report import Report
 
 PLACE = Place("train.py", 12, "step")
 MADE = Record(
@@ -18,6 +23,7 @@ CULPRIT = Record(
     (None, 2),
     (3,),
 )
+SUM = Record(1, 3, Operation("Sum", None, Place("train.py", 30, "step"), ("float32[8]",), ("float32[]",)), (4,), (5,))
 KNOWN = Known(
     "resource-scatter-add-cpu",
     "scatter updates on the CPU",
@@ -28,9 +34,14 @@ KNOWN = Known(
 )
 
 
-def report(verdict: Verdict = "operation") -> Report:
-    """Return a report on five runs with three results."""
-    return Report(
+def report(verdict: Verdict = "operation", **changes: Any) -> Report:
+    """Return the report on five runs with three results; fields of the evidence can be changed."""
+    return report_on(replace(evidence(verdict), **changes))
+
+
+def evidence(verdict: Verdict = "operation") -> Evidence:
+    """Return what five runs with three results showed."""
+    return Evidence(
         verdict=verdict,
         target="train.py:step",
         runs=5,
@@ -47,7 +58,7 @@ def report(verdict: Verdict = "operation") -> Report:
         source_from=11,
         origins=(Origin(0, "resource[]", None), Origin(1, "int32[8]", MADE)),
         known=KNOWN,
-        others=("Sum at train.py:30, step 1: 2 results",),
+        others=(Difference("operation", 90, (SUM, SUM), (0, 1)),),
         timeline=(
             Line(22, "same", MADE, 1),
             Line(23, "cause", CULPRIT, 3),

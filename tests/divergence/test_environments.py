@@ -9,6 +9,7 @@ import pytest
 
 from envlock.divergence.trace import Record, TraceError, Value
 from envlock.divergence.two_traces import report
+from envlock.reports import render
 from envlock.runtime.errors import UsageError
 from tests.divergence.traces import HEADER, op, value, write
 
@@ -27,7 +28,7 @@ def lines(folder: Path, a: list[Record | Value], b: list[Record | Value]) -> lis
         str(write(folder / "a.trace", a, {"threads.intra_op": 2})),
         str(write(folder / "b.trace", b, {"threads.intra_op": 4}, tensorflow="2.18.1", conditions=conditions)),
     )
-    return "\n".join(line for _, line in found.lines()).replace(str(folder) + "/", "").splitlines()
+    return render(found).replace(str(folder) + "/", "").splitlines()
 
 
 def test_the_first_operation_its_line_and_what_differs(tmp_path: Path) -> None:
@@ -56,31 +57,59 @@ def test_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("b", "headline"),
+    ("b", "answer", "rule", "message"),
     [
-        ([RUN[0], RUN[1]], "they are equal as far as both go"),
-        ([op("Exp", 30, [], [])], "they cannot be aligned: the two runs ran other operations, or at other lines"),
+        (
+            [op("Exp", 30, [], [])],
+            "not comparable",
+            "not-comparable",
+            "the traces cannot be aligned: the runs ran other operations, or at other lines",
+        ),
+        (
+            [RUN[0], *(op("Exp", 30, [], []) for _ in range(20))],  # what goes together is equal, and says nothing
+            "not comparable",
+            "not-comparable",
+            "the traces cannot be aligned: the runs ran other operations, or at other lines",
+        ),
         (
             [op("Relu", 3, [7], [8]), *RUN[1:]],
-            "Relu differs first, and what it read differs, too: that came from no operation seen",
+            "other bits",
+            "carried",
+            "Relu differs first, and so does what it read, which came from no operation seen",
         ),
-        ([*RUN, op("Relu", 3, [1], [2], step=1)], "they are equal as far as both go, and B has more steps"),
+        (
+            [*RUN, op("Relu", 3, [1], [2], step=1)],
+            "other bits",
+            "longer",
+            "they are equal as far as both go, and B has more steps",
+        ),
     ],
 )
-def test_other_verdicts(tmp_path: Path, b: list[Record | Value], headline: str) -> None:
+def test_other_verdicts(tmp_path: Path, b: list[Record | Value], answer: str, rule: str, message: str) -> None:
     found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", b)))
-    if headline == "they are equal as far as both go":  # what one has more, in the same step
-        assert (found.headline, found.across.alone) == ("every operation gave the same bits", [1, 0])
-        return
-    assert (found.headline, found.exit_code) == (headline, 1)
+    assert [(each.rule, each.severity, each.message) for each in found.findings] == [(rule, "error", message)]
+    assert (found.headline.partition(": ")[0], found.exit_code) == (answer, 1)
+
+
+def test_what_one_has_more_in_the_same_step_is_no_difference(tmp_path: Path) -> None:
+    found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", RUN[:2])))
+    assert (found.match, found.exit_code, found.attachments["alone"]) == (True, 0, [1, 0])
+    assert render(found).splitlines()[1:] == [
+        "  2 pairs of entries of 1 step compared; 1 of A and 0 of B have no counterpart",
+        "    every operation gave the same bits",
+    ]
 
 
 def test_json_has_it_all(tmp_path: Path) -> None:
     found = report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", OTHER))).to_json()
     assert json.loads(json.dumps(found)) == found
-    assert (found["match"], found["comparable"], found["compared"], found["alone"]) == (False, True, 3, [0, 0])
-    assert found["first"]["a"]["outputs"] == [{"spec": "float32[2]", "fingerprint": "0000000000000003"}]
-    assert (found["first"]["kind"], found["first"]["inputs_known"]) == ("operation", 1)
+    assert (found["command"], found["match"]) == ("diverge compare", False)
+    shown = found["attachments"]
+    assert (shown["comparable"], shown["compared"], shown["alone"]) == (True, 3, [0, 0])
+    assert shown["first"]["a"]["outputs"] == [{"spec": "float32[2]", "fingerprint": "0000000000000003"}]
+    assert (shown["first"]["kind"], shown["first"]["inputs_known"]) == ("operation", 1)
+    (difference,) = found["findings"]
+    assert difference["where"] == {"file": "train.py", "line": 4, "function": "step", "operation": "MatMul"}
 
 
 def test_a_graph_and_an_eager_run_are_not_compared(tmp_path: Path) -> None:
@@ -110,4 +139,4 @@ def test_what_a_trace_says_cannot_move_a_cursor(tmp_path: Path) -> None:
     found = report(
         str(write(tmp_path / "a", [*a])), str(write(tmp_path / "b", [*b], tensorflow=evil, conditions={evil: evil}))
     )
-    assert all(line.isprintable() for _, line in found.lines())
+    assert all(line.isprintable() for line in render(found).split("\n"))

@@ -1,17 +1,18 @@
-"""The story that a report tells, whole, and the same as JSON."""
+"""What a report says of what was seen, whole, and the same as JSON."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from envlock.divergence.knowledge import about
 from envlock.divergence.verdict import Level, Suspect, Verdict, headline
-from tests.divergence.reports import KNOWN, PLACE, report
+from envlock.reports import render
+from envlock.runtime.report import Finding, Where
+from tests.divergence.reports import KNOWN, PLACE, evidence, report
 
-STORY = """\
+TEXT = """\
 runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
   in the program's own mode: differs from step 0 on, first in variable table after step; results of the runs: 0 1 0 2 0
   operation by operation (eager): differs from step 0 on, first in ResourceScatterSub; results of the runs: 0 1 0 2 0
@@ -29,13 +30,29 @@ runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
   ! also, by itself: Sum at train.py:30, step 1: 2 results"""
 
 
-def test_the_story() -> None:
-    assert str(report()) == STORY
+def test_the_text() -> None:
+    assert render(report()) == TEXT
+
+
+def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
+    """As `print(envlock.diverge(...))` shows it in a notebook."""
+    assert str(report()).splitlines() == [
+        "runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)",
+        "  x train.py:12: ResourceScatterSub on <b>table</b>\\x1b[31m gave 3 different results in 5 runs, "
+        "although its inputs were equal [operation]",
+        "      why: Threads add in no order.",
+        "      fix: call tf.config.experimental.enable_op_determinism() at the start",
+        "      fix: set TF_NUM_INTRAOP_THREADS=1",
+        "  ! train.py:30: also, by itself: Sum at train.py:30, step 1: 2 results [operation]",
+        "      why: the tables on determinism have nothing on it; TensorFlow's op determinism may refuse or mend it",
+        "      fix: Call `tf.config.experimental.enable_op_determinism()` first: "
+        "TensorFlow then raises where it cannot help.",
+    ]
 
 
 def test_identical_runs_are_told_in_two_lines() -> None:
-    same = replace(report("identical"), levels=(Level("as it is", (0,) * 5, None, None, 74, 3),), record=None)
-    assert str(same) == (
+    same = report("identical", levels=(Level("as it is", (0,) * 5, None, None, 74, 3),), record=None)
+    assert render(same) == (
         "identical: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)\n"
         "  in the program's own mode: identical; 74 entries of 3 steps compared"
     )
@@ -57,23 +74,73 @@ def test_identical_runs_are_told_in_two_lines() -> None:
     ],
 )
 def test_every_verdict_has_its_sentence(verdict: Verdict, sentence: str) -> None:
-    assert headline(report(verdict)) == sentence
+    assert headline(evidence(verdict)) == sentence
 
 
 def test_in_graphs_the_likeliest_suspect_is_named_with_its_line() -> None:
-    found = replace(report("graph"), suspects=(Suspect("AddN", "AddN_1", PLACE, KNOWN),))
-    assert (found.culprit, found.place) == ("AddN", PLACE)
-    assert headline(found).endswith("; the likeliest cause is AddN")
+    found = report("graph", suspects=(Suspect("AddN", "AddN_1", PLACE, KNOWN),))
+    assert (found.attachments["culprit"], found.attachments["place"]) == ("AddN", PLACE._asdict())
+    assert found.findings[0].message.endswith("; the likeliest cause is AddN")
+    assert (found.findings[0].where.operation, str(found.findings[0].where)) == ("AddN", "train.py:12")
 
 
 def test_the_json_says_the_same() -> None:
     found = json.loads(json.dumps(report().to_json()))
-    assert found["report_version"] == 1
-    assert (found["match"], found["verdict"], found["culprit"]) == (False, "operation", "ResourceScatterSub")
-    assert found["place"] == {"file": "train.py", "line": 12, "function": "step"}
-    assert [each["state"] for each in found["timeline"]] == ["same", "cause", "carried"]
-    assert found["origins"][1]["made_by"]["type"] == "Reshape"
-    assert found["operation"]["outputs"] == [{"spec": "float32[4,2]", "fingerprint": "0000000000000003"}]
+    assert (found["report_version"], found["command"], found["match"]) == (2, "diverge", False)
+    shown = found["attachments"]
+    assert (shown["verdict"], shown["culprit"]) == ("operation", "ResourceScatterSub")
+    assert shown["place"] == {"file": "train.py", "line": 12, "function": "step"}
+    assert [each["state"] for each in shown["timeline"]] == ["same", "cause", "carried"]
+    assert shown["origins"][1]["made_by"]["type"] == "Reshape"
+    assert shown["operation"]["outputs"] == [{"spec": "float32[4,2]", "fingerprint": "0000000000000003"}]
+    assert [(each["rule"], each["where"]) for each in found["findings"]] == [
+        (
+            "operation",
+            {
+                "file": "train.py",
+                "line": 12,
+                "function": "step",
+                "operation": "ResourceScatterSub",
+                "text": "table.scatter_sub(g)  # <script>alert(1)</script>",
+            },
+        ),
+        ("operation", {"file": "train.py", "line": 30, "operation": "Sum"}),
+    ]
+
+
+def test_a_line_that_the_file_no_longer_has_is_named_without_its_text() -> None:
+    found = report(source=("g = tape.gradient(loss, table)",))
+    assert (str(found.findings[0].where), found.findings[0].where.text) == ("train.py:12", "")
+    assert report(source=()).findings[0].where.text == ""
+
+
+def test_what_the_linter_says_of_the_pipeline_that_was_read() -> None:
+    place = Where(operation="shuffle", file="train.py", line=8)
+    found = report(
+        "data", pipelines=(Finding("ENV501", "error", place, "it has no seed", "Why.", "Seed it.", ""),), others=()
+    )
+    assert render(found).splitlines()[-4:] == [
+        "      known as: resource-scatter-add-cpu",
+        "  x it has no seed [ENV501] (read at train.py:8)",
+        "      why: Why.",
+        "      fix: Seed it.",
+    ]
+    (found_first, pipeline) = found.to_json()["findings"]
+    assert (found_first["rule"], pipeline["where"]) == ("data", {"file": "train.py", "line": 8, "operation": "shuffle"})
+
+
+def test_what_no_operation_explains_is_about_what_differs_first() -> None:
+    found = report("quantity", record=None, others=())
+    assert found.to_json()["findings"][0]["where"] == {"operation": "variable table after step"}
+    assert report("graph", record=None, levels=(), others=()).to_json()["findings"][0]["where"] == {
+        "operation": "the runs"
+    }
+
+
+def test_what_limits_the_verdict_is_a_note() -> None:
+    found = report("identical", record=None, levels=(), notes=("it says \x1b[2J",))
+    assert found.to_json()["notes"] == ["it says \x1b[2J"]
+    assert render(found).splitlines()[1:] == ["  note: it says \\x1b[2J"]
 
 
 def test_what_is_known_of_an_operation_depends_on_where_it_stands_and_on_the_version() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.reports import render
 from tests.divergence.zookeeper import ANIMALS, KERAS_2, KERAS_3, ZOO, Animal, Keeper, keeper, lines
 
 RUNS = 3
@@ -28,8 +29,9 @@ def _named(keeping: Keeper, animal: Animal) -> bool:
         report = keeping.ask(animal.name, runs=RUNS)
         if animal.is_right(report):
             return True
-        assert report.verdict in ("identical", "graph"), f"{animal.name}\n{report}"
-        assert report.culprit is None or report.culprit in animal.types, f"{animal.name}\n{report}"
+        seen, told = report.attachments, f"{animal.name}\n{render(report)}"
+        assert seen["verdict"] in ("identical", "graph"), told
+        assert seen["culprit"] is None or seen["culprit"] in animal.types, told
     return False
 
 
@@ -37,7 +39,8 @@ def _named(keeping: Keeper, animal: Animal) -> bool:
 def test_the_zoo_is_named_and_clean_programs_are_identical(tensorflow_python: Path, tmp_path: Path) -> None:
     animals = [*ANIMALS, *KERAS_3]
     with keeper(tensorflow_python, tmp_path) as keeping:
-        clean = [keeping.ask("clean_fit" if number % 5 == 0 else "clean", runs=2).verdict for number in range(20)]
+        programs = ["clean_fit" if number % 5 == 0 else "clean" for number in range(20)]
+        clean = [keeping.ask(program, runs=2).attachments["verdict"] for program in programs]
         named = [animal.name for animal in animals if _named(keeping, animal)]
     assert clean == ["identical"] * 20
     assert len(named) >= len(animals) - 1, sorted({animal.name for animal in animals} - set(named))
@@ -48,7 +51,7 @@ def test_the_zoo_is_named_and_clean_programs_are_identical(tensorflow_python: Pa
 def test_the_same_with_keras_2(older_tensorflow: Callable[[str], Path], tmp_path: Path) -> None:
     animals = [animal for animal in (*ANIMALS, *KERAS_2) if animal.name in SOME]
     with keeper(older_tensorflow("2.15.1"), tmp_path) as keeping:
-        assert keeping.ask("clean_fit", runs=2).keras == "2.15.0"
+        assert keeping.ask("clean_fit", runs=2).attachments["keras"] == "2.15.0"
         assert [animal.name for animal in animals if not _named(keeping, animal)] == []
 
 
@@ -59,6 +62,6 @@ def test_other_versions_show_their_operations(
     version: str, older_tensorflow: Callable[[str], Path], tmp_path: Path
 ) -> None:
     with keeper(older_tensorflow(version), tmp_path) as keeping:
-        report = keeping.ask("scatter", runs=RUNS)
-        assert (report.tensorflow, report.culprit) == (version, "ResourceScatterSub")
-        assert keeping.ask("clean", runs=2).verdict == "identical"
+        seen = keeping.ask("scatter", runs=RUNS).attachments
+        assert (seen["tensorflow"], seen["culprit"]) == (version, "ResourceScatterSub")
+        assert keeping.ask("clean", runs=2).attachments["verdict"] == "identical"

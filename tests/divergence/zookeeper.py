@@ -15,9 +15,9 @@ from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
 from envlock.divergence.observe import Observed, Request, answers
 from envlock.divergence.trace import read
-from envlock.divergence.verdict import Report
 from envlock.guest.launch import BORROWED
 from envlock.numerics.target import target
+from envlock.runtime.report import Report
 
 ZOO = Path(__file__).with_name("zoo.py")
 LOOP = """
@@ -45,8 +45,9 @@ class Animal:
 
     def is_right(self, report: Report) -> bool:
         """Return whether a report names the cause and its line."""
-        named = report.verdict == self.verdict and (not self.types or report.culprit in self.types)
-        return named and report.place is not None and report.place.line in lines(self.name)
+        seen = report.attachments
+        named = seen["verdict"] == self.verdict and (not self.types or seen["culprit"] in self.types)
+        return named and seen["place"] is not None and seen["place"]["line"] in lines(self.name)
 
 
 _RANDOM = ("RandomUniform", "RandomStandardNormal")

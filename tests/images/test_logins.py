@@ -14,6 +14,8 @@ from envlock.images.logins import config_path, login
 from envlock.images.manifest import RegistryError
 
 PACKED = base64.b64encode(b"me:pass:word").decode()
+NO_COLON = base64.b64encode(b"no colon").decode()
+HUB = "https://index.docker.io/v1/"
 HELPER = """#!/bin/sh
 [ "$1" = get ] || exit 9
 read -r server
@@ -58,15 +60,15 @@ def test_where_docker_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"auths": {"nvcr.io": {"auth": PACKED}}}, "nvcr.io", ("me", "pass:word")),
         ({"auths": {"https://nvcr.io": {"auth": PACKED}}}, "nvcr.io", ("me", "pass:word")),
         ({"auths": {"https://index.docker.io/v1/": {"auth": PACKED}}}, "docker.io", ("me", "pass:word")),
-        ({"auths": {"nvcr.io": {"username": "me", "password": "p"}}}, "nvcr.io", ("me", "p")),
         ({"auths": {"harbor.example/nvcr": {"auth": PACKED}}}, "harbor.example", ("me", "pass:word")),
         ({"auths": {"nvcr.io": {"auth": PACKED}}}, "nvcr.io.evil.example", None),
         ({"auths": {"nvcr.io.evil.example": {"auth": PACKED}}}, "nvcr.io", None),
-        ({"auths": {"nvcr.io": {"auth": "not base64!"}}}, "nvcr.io", None),
-        ({"auths": {"nvcr.io": {"auth": base64.b64encode(b"no colon").decode()}}}, "nvcr.io", None),
         ({"auths": {"nvcr.io": {}}}, "nvcr.io", None),
-        ({"auths": {"nvcr.io": 1}}, "nvcr.io", None),
-        ({"auths": []}, "nvcr.io", None),
+        ({"auths": {"other.example": {"auth": "not base64!"}}}, "nvcr.io", None),
+        ({"auths": {"nvcr.io": {"auth": PACKED}}, "credHelpers": {"gcr.io": "absent"}}, "nvcr.io", ("me", "pass:word")),
+        ({"auths": {"nvcr.io": {"auth": PACKED}}, "credsStore": ""}, "nvcr.io", ("me", "pass:word")),
+        ({"credHelpers": {"gcr.io": "../../bin/mine"}}, "nvcr.io", None),
+        ({"auths": {}}, "nvcr.io", None),
         ({}, "nvcr.io", None),
     ],
 )
@@ -101,32 +103,43 @@ def test_a_file_that_is_none(config: str, why: str, tmp_path: Path) -> None:
     ("registry", "found"),
     [("nvcr.io", ("$oauthtoken", "key")), ("docker.io", ("hub", "s")), ("a.example", None), ("token.example", None)],
 )
-@pytest.mark.parametrize(
-    "config", [{"credsStore": "mine"}, {"credHelpers": dict.fromkeys(["nvcr.io", "docker.io"], "mine")}]
-)
+@pytest.mark.parametrize("config", [{"credsStore": "mine"}, {"credHelpers": dict.fromkeys(["nvcr.io", HUB], "mine")}])
 def test_a_login_of_a_credential_helper(registry: str, found: Any, config: Any, tmp_path: Path) -> None:
     assert login(registry, write(tmp_path, config)) == found
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"auth": "not base64!"}, {"auth": NO_COLON}, {"auth": "\xff"}, {"auth": 1}, 1],
+)
+def test_an_entry_that_docker_does_not_write(entry: Any, tmp_path: Path) -> None:
+    with pytest.raises(RegistryError) as caught:
+        login("nvcr.io", write(tmp_path, {"auths": {"nvcr.io": entry}}))
+    assert caught.value.message in (
+        "Docker's configuration gave no login: an entry is not what `docker login` writes",
+        "Docker's configuration gave no login: a credential helper is missing, or failed",
+    )
 
 
 @pytest.mark.usefixtures("helper")
 @pytest.mark.parametrize(
     ("name", "registry", "why"),
     [
-        ("mine", "bad.example", "it ended with 3"),
-        ("mine", "broken.example", "its answer cannot be read"),
-        ("mine", "slow.example", "it did not answer within 0.2 s"),
-        ("absent", "nvcr.io", "No such file or directory"),
-        ("../../bin/mine", "nvcr.io", "its name is none"),
+        ("mine", "bad.example", "a credential helper is missing, or failed"),
+        ("mine", "broken.example", "an entry is not what `docker login` writes"),
+        ("mine", "slow.example", "no answer within 0.5 s"),
+        ("absent", "nvcr.io", "a credential helper is missing, or failed"),
+        ("../../bin/mine", "nvcr.io", "the name of a credential helper is not valid"),
     ],
 )
 def test_a_credential_helper_that_fails(
     name: str, registry: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logins, "SECONDS", 0.2 if registry == "slow.example" else 15)
+    monkeypatch.setattr(logins, "SECONDS", 0.5 if registry == "slow.example" else 15)
     with pytest.raises(RegistryError) as caught:
         login(registry, write(tmp_path, {"credsStore": name}))
     assert str(caught.value) == (
-        f"the credential helper docker-credential-{name} gave no login: {why}\n"
-        "hint: repair it, or name a folder without it in DOCKER_CONFIG to go on without logins"
+        f"Docker's configuration gave no login: {why}\n"
+        "hint: correct it, or name a folder without it in DOCKER_CONFIG to go on without logins"
     )
     assert "secret" not in str(caught.value)

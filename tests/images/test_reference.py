@@ -166,5 +166,5 @@ def test_a_platform_that_tensorflow_has_no_images_for() -> None:
     with pytest.raises(UsageError) as caught:
         parse_platform("windows/amd64")
     assert str(caught.value) == (
-        "there is no platform `windows/amd64` for TensorFlow images\nhint: there are: linux/amd64, linux/arm64"
+        "there is no platform `windows/amd64` for TensorFlow images\nhint: choose from: linux/amd64, linux/arm64"
     )

@@ -430,7 +430,8 @@ def test_a_tag_that_has_moved_is_a_finding() -> None:
     locked = PinnedImage(name=NVIDIAS.name, tag=TAG, digest="sha256:" + "d" * 64, manifest=None)
     finding = moved(locked, Pinned(NVIDIAS.at(FOUND.digest), NVIDIAS, AMD64, None, None))
     assert finding is not None
-    assert (finding.path, finding.expected, finding.actual) == ("base_image.digest", locked.digest, FOUND.digest)
+    assert (finding.where.fact, finding.expected, finding.actual) == ("base_image.digest", locked.digest, FOUND.digest)
+    assert finding.message == f"base_image.digest: locked {locked.digest}, now {FOUND.digest}"
     assert finding.why == f"The tag {NVIDIAS} has moved: what is built on it now is built on another image."
     assert moved(locked, Pinned(NVIDIAS.at(locked.digest), NVIDIAS, AMD64, None, None)) is None
 

@@ -103,4 +103,6 @@ def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as silent:
         matrices(quantities, [tmp_path / "arrays"], python)
-    assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: it said nothing"
+    assert (
+        silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: it said nothing"
+    )

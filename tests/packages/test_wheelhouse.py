@@ -20,7 +20,7 @@ import pytest
 from envlock.lock.identity import WheelFile
 from envlock.packages import wheelhouse
 from envlock.packages.proven import Proven
-from envlock.packages.wheelhouse import Advance, Had, Missing, Moved, held, strangers, vendor, wheels_in
+from envlock.packages.wheelhouse import Advance, Had, Missing, Moved, held, unowned, vendor, wheels_in
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel
 
@@ -267,7 +267,7 @@ def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:
     for name in ("zz-1.0-py3-none-any.whl", "aa-2.0-py3-none-any.whl", "notes.txt"):
         (tmp_path / "house" / name).write_bytes(b"")
     (tmp_path / "house" / "folder.whl").mkdir()
-    assert [file.name for file in strangers(tmp_path / "house", PACKAGES)] == [
+    assert [file.name for file in unowned(tmp_path / "house", PACKAGES)] == [
         "aa-2.0-py3-none-any.whl",
         "zz-1.0-py3-none-any.whl",
     ]

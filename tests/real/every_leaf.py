@@ -58,7 +58,7 @@ def verify(lock: Path, policy: str) -> tuple[int, list[str], list[str]]:
     findings = json.loads(text)["findings"] if text else []
     by = {"error": [], "info": [], "unknown": []}  # type: dict[str, list[str]]
     for finding in findings:
-        by[finding["severity"]].append(finding["path"])
+        by[finding["severity"]].append(finding["where"]["fact"])
     return code, by["error"] + by["unknown"], by["info"]
 
 

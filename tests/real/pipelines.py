@@ -177,7 +177,7 @@ def judge(make: Callable[[], Any], how: str) -> list[Any]:
         reports.append(envlock.lint_dataset(dataset))
         results.add(result(dataset))
     errors = sorted({finding.rule for finding in reports[0].findings if finding.severity == "error"})
-    return [errors, len(results), sorted({report.digest for report in reports})]
+    return [errors, len(results), sorted({report.attachments["digest"] for report in reports})]
 
 
 def main() -> None:

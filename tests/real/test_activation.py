@@ -134,7 +134,7 @@ def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) ->
     for name, line in (("without", "pass"), ("with", "import envlock; envlock.activate(quiet=True)")):
         done = prove(*interpreter, "--with", line, environ=there, timeout=300)
         assert done.stderr == ""
-        states[name] = {each["what"]: each["state"] for each in json.loads(done.stdout)["shown"]}
+        states[name] = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
         assert done.returncode == (1 if name == "without" else 0), done.stdout
     assert states["without"]["op determinism"] == "off"
     assert states["with"]["op determinism"] == "on"
@@ -204,7 +204,7 @@ def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_pyt
     assert cli("capture", "-q").returncode == 0
     program = [str(tensorflow_python.parent / "envlock"), "doctor", "--prove", "-q", "-f", "json"]
     done = cli("run", "--deterministic", "--", *program, timeout=300)
-    states = {each["what"]: each["state"] for each in json.loads(done.stdout)["shown"]}
+    states = {each["what"]: each["state"] for each in json.loads(done.stdout)["attachments"]["states"]}
     assert (done.returncode, states["op determinism"]) == (0, "on")
     assert "TF_DETERMINISTIC_OPS=1" in done.stderr
     inside = [str(tensorflow_python.parent / "envlock"), "verify"]

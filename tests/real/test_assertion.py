@@ -28,7 +28,7 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"      # too late: TensorFlow has read i
 try:
     envlock.assert_locked()
 except envlock.EnvironmentMismatch as mismatch:
-    print([(finding.path, finding.severity) for finding in mismatch.report.findings])
+    print([(finding.where.fact, finding.severity) for finding in mismatch.report.findings])
 """
 
 CHILDREN = """
@@ -54,7 +54,7 @@ if __name__ == "__main__":
         try:
             pool.map(child, [1])
         except envlock.EnvironmentMismatch as mismatch:
-            print(type(mismatch).__name__, [finding.path for finding in mismatch.report.findings])
+            print(type(mismatch).__name__, [finding.where.fact for finding in mismatch.report.findings])
 """
 
 

@@ -106,7 +106,7 @@ def test_a_machine_with_the_same_versions_and_other_bits_is_refused(envlock: Com
     capped = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
     done = envlock("verify", "--numerics", "-f", "json", *python, environ=capped, timeout=300)
     report = json.loads(done.stdout)
-    bits = {each["path"]: each for each in report["findings"] if each["rule"] == "bits"}
+    bits = {each["where"]["fact"]: each for each in report["findings"] if each["rule"] == "bits"}
     assert (done.returncode, report["match"]) == (1, False)
     assert {"numerics.cpu-onednn.matmul", "numerics.cpu-onednn.conv_forward"} <= set(bits)
     assert "SSE4.1 on one side" in bits["numerics.cpu-onednn.matmul"]["why"].partition("; next")[0]

@@ -43,8 +43,8 @@ def test_a_changed_byte_of_each_large_library_comes_first(
     for name in ("libcublas.so.12", "libcudnn.so.9", "libcufft.so.11", "tensorflow/__init__.py"):
         damage.flip(damage.take(name))
     found = sorted(copy.wrong(), key=lambda finding: -finding.weight)
-    assert {finding.path for finding in found} == set(damage.named)
-    assert [finding.path.startswith("nvidia/") for finding in found] == [True, True, True, False]
+    assert {finding.where.fact for finding in found} == set(damage.named)
+    assert [finding.where.fact.startswith("nvidia/") for finding in found] == [True, True, True, False]
 
 
 @each_environment
@@ -60,7 +60,7 @@ def test_two_wheels_that_fight_for_a_cuda_library(python: Path, tmp_path: Path) 
     shutil.copymode(info / "RECORD", rival / "RECORD")
     (finding,) = copy.wrong()
     ours = f"nvidia-cublas-cu12 {info.name.split('-')[1].removesuffix('.dist')}"
-    assert (finding.rule, finding.path) == ("file-doubly-owned", path)
+    assert (finding.rule, finding.where.fact) == ("file-doubly-owned", path)
     assert finding.actual["what"] == f"the file of {ours} is there; that of nvidia-cublas 13.0.0 is overwritten"
     assert finding.weight == 95
     assert (copy.site / path).is_symlink()

@@ -62,7 +62,7 @@ def lock_of(envlock: Command) -> Any:
 def first_finding(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str, str]:
     """Return exit code, path, locked and live value of the first finding."""
     first = json.loads(done.stdout)["findings"][0]
-    return done.returncode, first["path"], first["expected"], first["actual"]
+    return done.returncode, first["where"]["fact"], first["expected"], first["actual"]
 
 
 @each_environment

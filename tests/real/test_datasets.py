@@ -52,7 +52,7 @@ tf.keras.utils.set_random_seed(1)
 [tf.constant(i) for i in range(int(sys.argv[1]))]
 extra = tf.data.Dataset.range(3).map(lambda x: x + 1)
 ds = tf.data.Dataset.from_tensor_slices([1, 2, int(sys.argv[2])]).map(lambda x: x * 2).shuffle(3, seed=4).batch(2)
-print(envlock.lint_dataset(ds).digest)
+print(envlock.lint_dataset(ds).attachments["digest"])
 """
     digests = [python("-c", code, *args, environ=QUIET).stdout for args in (("0", "3"), ("5", "3"), ("0", "4"))]
     assert digests[0] == digests[1] != digests[2]
@@ -65,6 +65,6 @@ def test_what_is_no_dataset_is_told(python: Command) -> None:
     )
     done = python("-c", code, environ=QUIET)
     assert done.stdout == (
-        "lint_dataset wants a tf.data.Dataset, not list\n"
+        "lint_dataset takes a tf.data.Dataset, not list\n"
         "hint: pass the dataset itself, before it is distributed or iterated over\n"
     )

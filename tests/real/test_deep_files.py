@@ -40,7 +40,7 @@ def corrupt_in_rounds(copy: Copy, random_: random.Random) -> int:
         damage = Damage(copy, random_)
         try:
             damage.do(EACH)
-            findings = {finding.path: finding for finding in copy.wrong()}
+            findings = {finding.where.fact: finding for finding in copy.wrong()}
             assert sorted(findings) == sorted(damage.named)
             misnamed = {path: kind for path, kind in damage.named.items() if not fits(kind, findings[path])}
             assert misnamed == {}
@@ -77,7 +77,7 @@ def test_a_changed_byte_of_bytecode_is_named_or_python_runs_the_same(
     random_.shuffle(damage._files)
     for _ in range(60):
         damage.flip(damage.take())
-    found = {finding.path for finding in copy.wrong()}
+    found = {finding.where.fact for finding in copy.wrong()}
     assert found <= set(damage.named)
     silent = [copy.site / path for path in damage.named if path not in found]
     assert len(silent) <= 20

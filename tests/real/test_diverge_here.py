@@ -38,9 +38,9 @@ numbers = np.random.RandomState(7)
 np.random.set_state(numbers.get_state())
 said = [envlock.diverge(each, runs=3) for each in (race, clean, drawn)]
 print("answer:" + json.dumps({
-    "verdicts": [each.verdict for each in said],
-    "culprit": said[0].culprit,
-    "function": said[0].place.function,
+    "verdicts": [each.attachments["verdict"] for each in said],
+    "culprit": said[0].attachments["culprit"],
+    "function": said[0].attachments["place"]["function"],
     "table": float(tf.reduce_sum(tf.abs(table))),
     "eager": tf.config.functions_run_eagerly(),
 }))

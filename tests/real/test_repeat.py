@@ -62,16 +62,17 @@ class Repeat:
         self.command = Command([*envlock.argv, "repeat", "-q", "--python", str(python)], envlock.folder)
 
     def __call__(self, what: str, *args: str, environ: dict[str, str] | None = None) -> dict[str, Any]:
-        """Return the report about a function of an example."""
+        """Return what a report about a function of an example holds; see `report`."""
         script = str(EXAMPLES / what) if (EXAMPLES / what.partition(":")[0]).exists() else what
         return self.report(script, *args, environ=environ)
 
     def report(self, *args: str, environ: dict[str, str] | None = None) -> dict[str, Any]:
+        """Return the attachments of the report, and whether all runs gave the same as `match`."""
         done = self.command(*args, "-f", "json", environ={**QUIET, **(environ or {})}, timeout=240)
         assert done.returncode in (0, 1), done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         assert found["match"] is (done.returncode == 0)
-        return found
+        return {"match": found["match"], **found["attachments"]}
 
     def saved(self, what: str, folder: str) -> Results:
         """Return the results of one run."""

@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from envlock.reports.divergence_page import render
+from envlock.reports.divergence_page import page
+from envlock.runtime.report import Finding, Where
 from tests.conftest import absent
 from tests.divergence.reports import report
 
@@ -34,26 +34,37 @@ class _Tags(HTMLParser):
 
 
 def test_nothing_of_the_program_becomes_markup_and_nothing_is_fetched() -> None:
-    page = render(report().to_json())
+    text = page(report())
     parsed = _Tags()
-    parsed.feed(page)
+    parsed.feed(text)
     assert parsed.tags & {"script", "b", "i", "img", "link", "iframe", "object"} == set()
     assert parsed.links == []
-    assert "url(" not in page
-    assert "\x1b" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert "default-src 'none'" in page
+    assert "url(" not in text
+    assert "\x1b" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "default-src 'none'" in text
 
 
 def test_the_timeline_marks_the_cause_and_what_follows() -> None:
-    rows = re.findall(r'<tr class="(\w+)"><td>(\d+)</td>', render(report().to_json()))
+    rows = re.findall(r'<tr class="(\w+)"><td>(\d+)</td>', page(report()))
     assert rows == [("same", "22"), ("cause", "23"), ("carried", "24")]
 
 
 def test_identical_runs_have_a_page_without_a_cause() -> None:
-    page = render(replace(report("identical"), record=None, timeline=()).to_json())
-    assert "<h2>Where</h2>" not in page
-    assert 'class="ok"' in page
+    text = page(report("identical", record=None, timeline=()))
+    assert "<h2>Where</h2>" not in text
+    assert 'class="ok"' in text
+
+
+def test_pipelines_and_what_else_differs_have_their_lists() -> None:
+    pipeline = Finding(
+        "ENV501", "error", Where(operation="it", file="train.py", line=8), "it has no seed", "", "Seed.", ""
+    )
+    text = page(report("data", pipelines=(pipeline,), notes=("<i>",)))
+    assert "<h2>The pipeline</h2>\n<ul><li>ENV501 it has no seed (read at train.py:8); Seed.</li></ul>" in text
+    other = "also, by itself: Sum at train.py:30, step 1: 2 results"
+    assert f"<h2>Also different by itself</h2>\n<ul><li>{other}</li></ul>" in text
+    assert "<h2>Notes</h2>\n<ul><li>&lt;i&gt;</li></ul>" in text
 
 
 @pytest.fixture
@@ -71,16 +82,16 @@ def chromium() -> str:
 
 @pytest.mark.slow
 def test_a_real_browser_shows_it(chromium: str, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(render(report().to_json()), encoding="utf-8")
+    file = tmp_path / "report.html"
+    file.write_text(page(report()), encoding="utf-8")
     command = [chromium, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1000"]
-    dump = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, timeout=120, check=False)
+    dump = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, timeout=120, check=False)
     dom = _Tags()
     dom.feed(dump.stdout.decode("utf-8"))
     assert {"h1", "table", "pre"} <= dom.tags
     assert "script" not in dom.tags
     assert 'id="timeline"' in dump.stdout.decode("utf-8")
     picture = tmp_path / "report.png"
-    subprocess.run([*command, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=120, check=True)
+    subprocess.run([*command, f"--screenshot={picture}", file.as_uri()], capture_output=True, timeout=120, check=True)
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert picture.stat().st_size > 20_000  # a blank page of this size has 5 kB

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.reports import FORMATS, github, junit, sarif
-from envlock.reports.problem import Problem, Rule
+from envlock.reports import render
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, WARNING, Finding, Report, Where, show
 from tests.trees import quick
 
 HERE = Path(__file__).parent
@@ -28,14 +27,15 @@ NASTY = st.text(st.characters(codec=None) | st.sampled_from(",:%\n\r\0\x1b\ud800
 
 def finding(path: str, severity: str = ERROR, actual: Any = "0", expected: Any = "1") -> Finding:
     return Finding(
+        "exact",
+        severity,
         path,
-        rule="exact",
+        f"{path}: locked {show(expected)}, live {show(actual)}",
+        "It changes bits: 100 % of them.",
+        "Set it, as the lock has it.",
+        "https://example.org/why",
         expected=expected,
         actual=actual,
-        severity=severity,
-        why="It changes bits: 100 % of them.",
-        fix="Set it, as the lock has it.",
-        source="https://example.org/why",
         weight=50,
     )
 
@@ -47,42 +47,53 @@ REPORT = Report(
         finding("gpu.driver", UNKNOWN, actual=Unavailable("the driver did not answer", "nvml-9"), expected="535.1"),
         finding("system.kernel", INFO, actual="6.1", expected="5.15"),
     ],
-    "strict",
+    policy="strict",
 )
-RULE = Rule("ENV203", "a shuffle, unseeded", "warning", "Why: it is 100 % random.", "Seed it.", "https://example.org/x")
-PROBLEM = Problem("ENV203", "warning", "no seed", "Seed it.", "src/a,b.py", 3, 5, 4, 9, "ds.shuffle(3)")
+MATCHING = Report([], policy="strict")
+PLACE = Where(file="src/a,b.py", line=3, column=5, end_line=4, end_column=9, text="ds.shuffle(3)")
+
+
+def in_code(severity: str, where: Where, message: str, why: str) -> Report:
+    """Return a report with one finding in code."""
+    found = Finding("ENV203", severity, where, message, why, "Seed it.", "https://example.org/x")
+    titles = {"ENV203": "a shuffle, unseeded"}
+    return Report([found], command="lint", headline="1 finding", titles=titles, breaking=(ERROR, WARNING))
+
+
+CODE = in_code(WARNING, PLACE, "no seed", "Why: it is 100 % random.")
 
 
 @pytest.mark.parametrize("name", ["github", "junit", "sarif"])
 def test_a_report_is_written_as_the_golden_file_has_it(name: str) -> None:
     golden = GOLDEN / f"report.{name}"
-    text = FORMATS[name](REPORT) + "\n"
+    text = render(REPORT, name) + "\n"
     if os.environ.get("ENVLOCK_TEST_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("report", [REPORT, Report([], "strict")])
+@pytest.mark.parametrize("report", [REPORT, MATCHING, CODE])
 def test_sarif_is_valid_by_its_own_schema(report: Report) -> None:
-    log = json.loads(sarif.render(report))
+    log = json.loads(render(report, "sarif"))
     assert list(VALIDATOR.iter_errors(log)) == []
     assert [result["level"] for result in log["runs"][0]["results"]] == [
-        {"error": "error", "unknown": "warning", "info": "note"}[each.severity] for each in report.findings
+        {"error": "error", "unknown": "warning", "warning": "warning", "info": "note"}[each.severity]
+        for each in report.findings
     ]
 
 
 def test_the_schema_would_find_a_wrong_log() -> None:
-    log = json.loads(sarif.log([RULE], [PROBLEM]))
+    log = json.loads(render(CODE, "sarif"))
     log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] = 0
     assert len(list(VALIDATOR.iter_errors(log))) == 1
 
 
-def test_a_problem_in_a_file_has_its_place_in_every_format() -> None:
-    assert github.commands([RULE], [PROBLEM]) == (
+def test_a_finding_in_a_file_has_its_place_in_every_format() -> None:
+    assert render(CODE, "github") == (
         "::warning file=src/a%2Cb.py,line=3,endLine=4,col=5,title=ENV203 a shuffle%2C unseeded"
         "::no seed%0Awhy: Why: it is 100 %25 random.%0Afix: Seed it."
     )
-    result = json.loads(sarif.log([RULE], [PROBLEM]))["runs"][0]["results"][0]
+    result = json.loads(render(CODE, "sarif"))["runs"][0]["results"][0]
     assert result["locations"] == [
         {
             "physicalLocation": {
@@ -97,25 +108,32 @@ def test_a_problem_in_a_file_has_its_place_in_every_format() -> None:
             }
         }
     ]
-    case = ET.fromstring(junit.suite("lint", [RULE], [PROBLEM])).find("testsuite/testcase")
+    case = ET.fromstring(render(CODE, "junit")).find("testsuite/testcase")
     assert case is not None
     assert (case.get("file"), case.get("line"), case.get("name")) == ("src/a,b.py", "3", "ENV203 src/a,b.py:3:5")
 
 
-def test_without_problems_a_suite_passes_and_there_are_no_annotations() -> None:
-    suite = ET.fromstring(junit.render(Report([], "strict")))
+def test_a_rule_with_findings_of_two_severities_says_each() -> None:
+    harder = Finding("ENV203", ERROR, PLACE, "no seed either", "Why.", "Seed it.", "here")
+    report = Report([*CODE.findings, harder], command="lint", headline="2 findings", breaking=(ERROR, WARNING))
+    suite = ET.fromstring(render(report, "junit"))
+    assert [failure.get("type") for failure in suite.findall(".//failure")] == ["warning", "error"]
+    assert [line.partition(" ")[0] for line in render(report, "github").splitlines()] == ["::warning", "::error"]
+
+
+def test_without_findings_a_suite_passes_and_there_are_no_annotations() -> None:
+    suite = ET.fromstring(render(MATCHING, "junit"))
     assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//failure"))) == ("1", "0", 0)
-    assert github.render(Report([], "strict")) == ""
+    assert render(MATCHING, "github") == ""
 
 
 @quick
 @given(NASTY, NASTY, NASTY)
 def test_no_text_breaks_out_of_a_format(file: str, message: str, why: str) -> None:
-    rule = Rule("ENV203", "title", "error", why, "fix", "source")
-    problem = Problem("ENV203", "error", message, "fix", file, 1, 1, text=message)
-    command = github.commands([rule], [problem])
+    report = in_code(ERROR, Where(file=file, line=1, column=1, text=message), message, why)
+    command = render(report, "github")
     assert command.startswith("::error file=")
     assert len(command.splitlines()) == 1
-    assert ET.fromstring(junit.suite("lint", [rule], [problem]).encode("utf-8")).get("failures") == "1"
-    log = json.loads(sarif.log([rule], [problem]))
+    assert ET.fromstring(render(report, "junit").encode("utf-8")).get("failures") == "1"
+    log = json.loads(render(report, "sarif"))
     assert list(VALIDATOR.iter_errors(log)) == []

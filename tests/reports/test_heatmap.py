@@ -9,11 +9,27 @@ from html.parser import HTMLParser
 
 import pytest
 
-from envlock.reports.heatmap import COLORS, Heatmap, need_png, page, png
+from envlock.numerics import outcome, results
+from envlock.numerics.matrices import MEASURES, Matrix
+from envlock.numerics.outcome import Outcome
+from envlock.reports import render
+from envlock.reports.heatmap import COLORS, need_png, page, png
 from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Report
+from tests.numerics.test_comparison import run
 
 CELLS: list[list[float | None]] = [[0.0, 1e-6, None], [1e-6, 0.0, 1e-3], [None, 1e-3, math.inf]]
-HEATMAP = Heatmap("step 0, weights", ["0", "1", "2"], CELLS, ["A note."])
+ZEROS: list[list[float | None]] = [[0.0, 0.0], [0.0, 0.0]]
+
+
+def report(
+    cells: list[list[float | None]], labels: str = "012", name: str = "weights", note: str = "A note.", steps: int = 1
+) -> Report:
+    """Return a report of `repeat` with a matrix at each step."""
+    runs = [run(label, *({name: number} for _ in range(steps))) for number, label in enumerate(labels)]
+    shown = [quantity for step in range(steps) for quantity in results.at(runs, step)]
+    matrices = [Matrix(quantity, dict.fromkeys(MEASURES, cells), (note,)) for quantity in shown]
+    return outcome.report(Outcome(runs, [], len(runs), shown[0] if shown else None, shown, matrices, {}))
 
 
 class Reader(HTMLParser):
@@ -44,7 +60,12 @@ class Reader(HTMLParser):
 
 
 def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
-    read = Reader(page("envlock repeat", "text", [HEATMAP]))
+    found = report(CELLS)
+    text = page(found, render(found))
+    read = Reader(text)
+    assert "<h2>step 0, weights: sum of the absolute differences</h2>" in text
+    assert "<p>A note.</p>" in text
+    assert "<h1>envlock repeat</h1>\n<pre>not the same: 3 runs gave 3 different results\n" in text
     assert read.open == []
     assert read.cells == [
         ("z", "0"),
@@ -76,24 +97,25 @@ def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
 
 
 def test_what_a_user_names_is_text() -> None:
-    evil = "<script>alert(1)</script>"
-    text = page(evil, evil, [Heatmap(evil, [evil] * 3, CELLS, [evil])])
+    evil = "<script>alert(1)"
+    text = page(report(CELLS, "<&>", evil, evil), evil)
     assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)") == 3
     assert Reader(text).open == []
 
 
 def test_a_page_without_matrices() -> None:
-    assert Reader(page("envlock repeat", "the same bits in 7 runs", [])).cells == []
+    same = report([], steps=0)
+    assert Reader(page(same, render(same))).cells == []
 
 
 def test_the_picture_is_a_png_of_all_matrices_and_always_the_same() -> None:
-    one, two = png([HEATMAP]), png([HEATMAP, HEATMAP])
+    one, two = png(report(CELLS)), png(report(CELLS, steps=2))
     assert one[:8] == b"\x89PNG\r\n\x1a\n"
     assert [struct.unpack(">II", picture[16:24]) for picture in (one, two)] == [(700, 600), (700, 1200)]
-    assert png([HEATMAP]) == one
-    zeros: list[list[float | None]] = [[0.0, 0.0], [0.0, 0.0]]
-    assert png([Heatmap("step 0, $w_1$ and <b>", ["0", "1"], zeros)])[:4] == b"\x89PNG"
-    assert png([])[:4] == b"\x89PNG"
+    assert png(report(CELLS)) == one
+    assert png(report(ZEROS, "01", "$w_1$ and <b>"))[:4] == b"\x89PNG"
+    assert png(report([], steps=0))[:4] == b"\x89PNG"
     assert len(COLORS) == 8
 
 

@@ -90,7 +90,7 @@ def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.partition("EnvironmentMismatch: ")[2] == (
         f"{tmp_path}/envlock.lock: does not match under policy strict: 1 fact differs\n"
-        "  x environ.TF_ENABLE_ONEDNN_OPTS is 0 live, the lock has none\n"
+        "  x environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0\n"
         "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution gradients, "
         "softmax and trained weights on an AVX-512 host.\n"
         "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as the lock has it, before the process starts "
@@ -104,7 +104,7 @@ try:
     envlock.assert_locked()
 except RuntimeError as error:
     assert isinstance(error, envlock.EnvironmentMismatch)
-    print([(f.path, f.expected, f.actual) for f in error.report.findings], error.exit_code)
+    print([(f.where.fact, f.expected, f.actual) for f in error.report.findings], error.exit_code)
 """
     assert printed(run(code, OMP_NUM_THREADS="3")) == "[('environ.OMP_NUM_THREADS', None, '3')] 1\n"
 
@@ -176,12 +176,12 @@ for policy in ("functional", None):
         (
             {"ENVLOCK_POLICY": "loose"},
             "",
-            "UsageError: there is no policy `loose`\nhint: there are: strict, same-arch, functional\n",
+            "UsageError: there is no policy `loose`\nhint: choose from: strict, same-arch, functional\n",
         ),
         (
             {},
             "policy='loose'",
-            "UsageError: there is no policy `loose`\nhint: there are: strict, same-arch, functional\n",
+            "UsageError: there is no policy `loose`\nhint: choose from: strict, same-arch, functional\n",
         ),
         (
             {},
@@ -209,7 +209,7 @@ def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
     assert lines[:2] == [
         f"envlock: ENVLOCK_MODE=warn: going on although {tmp_path}/envlock.lock: "
         "does not match under policy strict: 1 fact differs",
-        "  x environ.OMP_NUM_THREADS is 3 live, the lock has none",
+        "  x environ.OMP_NUM_THREADS: locked unset, live 3",
     ]
 
 
@@ -311,7 +311,7 @@ try:
     envlock.assert_locked()
 except envlock.EnvironmentMismatch as error:
     finding = error.report.findings[0]
-    print(finding.path, finding.severity, finding.actual.code, error.report.exit_code)
+    print(finding.where.fact, finding.severity, finding.actual.code, error.report.exit_code)
 """
     lock = json.loads((tmp_path / "envlock.lock").read_text())
     lock["facts"]["environ"]["TF_DETERMINISTIC_OPS"] = "1"
@@ -323,4 +323,4 @@ except envlock.EnvironmentMismatch as error:
 def test_a_package_installed_meanwhile_is_refused_in_a_new_process(run: Run, tmp_path: Path) -> None:
     distribution(tmp_path / "site", "mine", "1.0")
     code = f"sys.path.append({str(tmp_path / 'site')!r}); envlock.assert_locked()"
-    assert "x packages.mine is 1.0 live, the lock does not have it" in run(code).stderr
+    assert "x packages.mine: locked absent, live 1.0" in run(code).stderr

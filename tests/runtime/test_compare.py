@@ -23,7 +23,7 @@ REASON = {"reason": "no way", "code": "denied"}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], policy: Policy = STRICT) -> list[tuple[str, Any, Any]]:
-    return sorted((f.path, f.expected, f.actual) for f in compare((old, {}), (new, {}), policy))
+    return sorted((f.where.fact, f.expected, f.actual) for f in compare((old, {}), (new, {}), policy))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,39 @@ def differences(old: dict[str, Any], new: dict[str, Any], policy: Policy = STRIC
 )
 def test_differences(old: dict[str, Any], new: dict[str, Any], found: list[tuple[str, Any, Any]]) -> None:
     assert differences(old, new) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ({"cpu": {"flags": ["avx"]}}, {"cpu": {"flags": []}}, "cpu.flags: locked [avx], live []"),
+        ({"numpy": {"version": "2"}}, {"numpy": {}}, "numpy.version: locked 2, live absent"),
+        ({"numpy": None}, {"numpy": {"version": "2"}}, "numpy: locked none, live 2"),
+        ({"environ": {"A": None}}, {"environ": {"A": "0"}}, "environ.A: locked unset, live 0"),
+        ({"environ": {"A": ""}}, {"environ": {"A": None}}, 'environ.A: locked "", live unset'),
+        ({"environ": {"A": None}}, {"environ": {}}, "environ.A: locked unset, live absent"),
+    ],
+)
+def test_what_is_said_of_a_difference(old: dict[str, Any], new: dict[str, Any], said: str) -> None:
+    (found,) = compare((old, {}), (new, {}), STRICT)
+    assert found.message == said
+
+
+def test_what_is_said_of_what_could_not_be_collected() -> None:
+    (found,) = compare(({"keras": None}, {}), ({}, {"keras": REASON}), STRICT)
+    assert found.message == "keras: locked none, live unknown (no way)"
+
+
+def test_the_sides_have_the_names_they_were_given() -> None:
+    (found,) = compare(({"cpu": {"flags": "a"}}, {}), ({"cpu": {"flags": "b"}}, {}), STRICT, ("a.lock", "b\x1b.lock"))
+    assert found.message == "cpu.flags: a.lock a, b\\x1b.lock b"
+
+
+@quick
+@given(TREES, TREES)
+def test_findings_are_sorted_by_path(left: dict[str, Any], right: dict[str, Any]) -> None:
+    paths = [found.where.fact for found in compare((left, {}), (right, {}), STRICT)]
+    assert paths == sorted(paths)
 
 
 @quick
@@ -82,7 +115,7 @@ def test_changing_one_leaf_yields_exactly_that_path(tree: dict[str, Any], value:
 def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any]) -> None:
     findings = compare((left, {}), (right, {}), Policy("strict", {"**": "ignore"}))
     assert {f.severity for f in findings} <= {INFO}
-    assert sorted(f.path for f in findings) == [path for path, _, _ in differences(left, right)]
+    assert sorted(f.where.fact for f in findings) == [path for path, _, _ in differences(left, right)]
 
 
 REASON_TOLD = Unavailable("no way", "denied")
@@ -114,7 +147,7 @@ def test_unavailable_never_reads_as_different(old: Any, new: Any, rule: str, fou
         sides.append(({"cpu": told}, {"cpu.flags": value} if isinstance(value, dict) else {}))
     policy = Policy("strict", {"cpu.flags": rule})
     findings = compare(sides[0], sides[1], policy)
-    assert [f.path for f in findings] == ([] if found is None else ["cpu.flags"])
+    assert [f.where.fact for f in findings] == ([] if found is None else ["cpu.flags"])
     if found is not None:
         severity, expected, actual, fix = found
         other = Unavailable("no way", "other")
@@ -133,7 +166,7 @@ def test_a_section_that_is_gone_never_matches(section: str, policy: str, gone: s
     live = (facts, {**found.unavailable, section: REASON} if gone == "unavailable" else found.unavailable)
     findings = compare((found.facts, found.unavailable), live, Policy(policy))
     severity = UNKNOWN if gone == "unavailable" else ERROR
-    assert [(f.path, f.severity) for f in findings] == [(section, severity)]
+    assert [(f.where.fact, f.severity) for f in findings] == [(section, severity)]
 
 
 def _changed(value: Any) -> list[Any]:
@@ -171,7 +204,7 @@ def test_under_strict_any_change_of_any_leaf_of_a_lock_is_refused_by_name(tmp_pa
         for other in _changed(value):
             code, findings = _judge(put(live.facts, path, other), live)
             quiet = path in LET_THROUGH or path.endswith(".installer")
-            assert (code, [f.path for f in findings]) == (0 if quiet else 1, [path]), other
+            assert (code, [f.where.fact for f in findings]) == (0 if quiet else 1, [path]), other
 
 
 def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path) -> None:
@@ -182,4 +215,4 @@ def test_under_strict_any_leaf_added_to_a_lock_is_refused_by_name(tmp_path: Path
         added: list[Any] = ["x", None, {}, ["x"]]
         for value in added:
             code, findings = _judge(put(live.facts, folder + ".new", value), live)
-            assert (code, [f.path for f in findings]) == (1, [folder + ".new"])
+            assert (code, [f.where.fact for f in findings]) == (1, [folder + ".new"])

@@ -1,34 +1,65 @@
-"""Reports: their order, their two shapes, and that no value can play tricks on a terminal."""
+"""Findings and reports: their order, their two shapes, and that no value can play tricks on a terminal."""
 
 from __future__ import annotations
 
 import json
+from html import escape
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.reports import FORMATS
+from envlock import data
+from envlock.reports import render
+from envlock.runtime.compare import compare
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.report import ABSENT, BITS, ERROR, INFO, UNKNOWN, Finding, Report, show
+from envlock.runtime.policy import Policy
+from envlock.runtime.report import (
+    ABSENT,
+    BITS,
+    ERROR,
+    INFO,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    Report,
+    Where,
+    ranked,
+    show,
+    tally,
+)
 from tests.trees import quick
 
 
-def finding(path: str = "cpu.flags", severity: str = ERROR, weight: int = 50, **fields: Any) -> Finding:
-    values = {"rule": "exact", "expected": "a", "actual": "b", "why": "It may.", "fix": "Do it.", "source": "design"}
-    return Finding(path, severity=severity, weight=weight, **{**values, **fields})
+def finding(
+    path: str = "cpu.flags",
+    severity: str = ERROR,
+    weight: int = 50,
+    *,
+    rule: str = "exact",
+    message: str | None = None,
+    expected: Any = "a",
+    actual: Any = "b",
+) -> Finding:
+    said = f"{path}: locked {show(expected)}, live {show(actual)}" if message is None else message
+    told = ("It may.", "Do it.", "design")
+    return Finding(rule, severity, path, said, *told, expected=expected, actual=actual, weight=weight)
 
 
-def test_findings_are_ordered_by_severity_then_weight_then_path() -> None:
+def test_findings_are_ranked_by_severity_then_weight_and_else_stay_in_their_order() -> None:
     findings = [
         finding("z", INFO, 99),
-        finding("b", ERROR, 10),
         finding("a", ERROR, 10),
+        finding("b", ERROR, 10),
+        finding("e", WARNING, 100),
         finding("c", ERROR, 90),
         finding("d", UNKNOWN, 100),
     ]
-    assert [f.path for f in Report(findings, "strict").findings] == ["c", "a", "b", "d", "z"]
+    assert [f.where.fact for f in ranked(findings)] == ["c", "a", "b", "d", "e", "z"]
+    assert Report(findings, policy="strict").findings == findings
 
 
 @pytest.mark.parametrize(
@@ -38,8 +69,8 @@ def test_findings_are_ordered_by_severity_then_weight_then_path() -> None:
         ([INFO], True, 0, "matches under policy strict"),
         ([ERROR], False, 1, "does not match under policy strict: 1 fact differs"),
         ([ERROR, ERROR, INFO], False, 1, "does not match under policy strict: 2 facts differ"),
-        ([UNKNOWN], False, 4, "cannot tell under policy strict: 1 fact could not be collected"),
-        ([UNKNOWN, UNKNOWN], False, 4, "cannot tell under policy strict: 2 facts could not be collected"),
+        ([UNKNOWN], False, 4, "cannot decide under policy strict: 1 fact could not be collected"),
+        ([UNKNOWN, UNKNOWN], False, 4, "cannot decide under policy strict: 2 facts could not be collected"),
         (
             [ERROR, UNKNOWN],
             False,
@@ -55,7 +86,8 @@ def test_findings_are_ordered_by_severity_then_weight_then_path() -> None:
     ],
 )
 def test_the_verdict(severities: list[str], match: bool, code: int, title: str) -> None:
-    report = Report([finding(severity=severity) for severity in severities], "strict")
+    report = Report([finding(severity=severity) for severity in severities], policy="strict")
+    assert report.headline == title
     assert (report.match, report.exit_code, report.to_text().splitlines()[0]) == (match, code, title)
 
 
@@ -66,29 +98,70 @@ REPORT = Report(
         finding("keras", UNKNOWN, expected=None, actual=Unavailable("it cannot be read", "unreadable")),
         finding("cpu.quota", INFO, rule="ignore", expected=ABSENT, actual=1.5),
     ],
-    "strict",
+    policy="strict",
 )
 
 
-def bits(path: str, severity: str = ERROR, **fields: Any) -> Finding:
-    values = {"rule": BITS, "expected": {"result": "a"}, "actual": {"result": "b", "what": "it differs"}}
-    return finding(path, severity, 2, **{**values, **fields})
+@pytest.mark.parametrize(
+    ("policy", "overrides", "title"),
+    [
+        ("strict", 1, "matches under policy strict, with 1 override"),
+        ("functional", 1200, "matches under policy functional, with 1,200 overrides"),
+        (None, 0, "matches"),
+    ],
+)
+def test_the_headline_says_what_judged(policy: str | None, overrides: int, title: str) -> None:
+    assert Report([], policy=policy, overrides=overrides).headline == title
+
+
+def test_another_command_says_what_breaks() -> None:
+    report = Report([finding(severity=WARNING)], command="lint", breaking=(ERROR, WARNING), headline="1 warning")
+    assert (report.match, report.exit_code, report.headline) == (False, 1, "1 warning")
+    assert (Report(report.findings).match, Report(report.findings).exit_code) == (True, 0)
+    unknown = Report([finding(severity=UNKNOWN)], command="doctor", breaking=(ERROR,))
+    assert (unknown.match, unknown.exit_code) == (True, 0)
+
+
+def test_findings_are_counted_by_their_severity() -> None:
+    severities = [INFO, ERROR, WARNING, ERROR, UNKNOWN, WARNING]
+    assert tally([finding(severity=each) for each in severities]) == "2 errors, 1 unknown fact, 2 warnings, 1 note"
+    assert tally([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (Where("cpu.flags"), "cpu.flags"),
+        (Where(operation="XlaLaunch"), "XlaLaunch"),
+        (Where(file="train.py"), "train.py"),
+        (Where(file="train.py", line=3), "train.py:3"),
+        (Where("cpu.flags", file="train.py", line=3, column=5, end_line=4, function="f", text="x = 1"), "train.py:3:5"),
+        (Where(), ""),
+    ],
+)
+def test_a_place_in_words(where: Where, shown: str) -> None:
+    assert str(where) == shown
+
+
+def bits(path: str, severity: str = ERROR, what: str = "it differs", actual: Any = ABSENT) -> Finding:
+    result = {"result": "b", "what": what} if actual is ABSENT else actual
+    return finding(path, severity, 2, rule=BITS, message=f"{path}: {what}", expected={"result": "a"}, actual=result)
 
 
 def test_results_of_the_canary_are_counted_by_themselves() -> None:
     untold = Unavailable("not comparable: 2 vs 8 threads", "other-conditions")
     found = [
         finding("cpu.flags"),
-        bits("numerics.xla.train"),
         bits("numerics.bf16"),
-        bits("numerics.xla", UNKNOWN, actual=untold),
+        bits("numerics.xla.train"),
+        bits("numerics.xla", UNKNOWN, "not comparable: 2 vs 8 threads", untold),
     ]
-    report = Report(found, "strict", notes=["numerics: 3 results have the bits of the lock"])
+    report = Report(found, policy="strict", notes=["numerics: 3 results have the bits of the lock"])
     assert (report.match, report.exit_code) == (False, 1)
     assert report.to_text() == (
-        "does not match under policy strict: 1 fact differs and 2 results of the canary have other bits; "
+        "does not match under policy strict: 1 fact differs and 2 canary results differ; "
         "1 part of the canary could not be compared\n"
-        "  x cpu.flags is b live, the lock has a\n"
+        "  x cpu.flags: locked a, live b\n"
         "  x numerics.bf16: it differs\n"
         "  x numerics.xla.train: it differs\n"
         "      why: It may.\n"
@@ -102,62 +175,142 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
 
 
 def test_the_json_shape() -> None:
-    told = {"why": "It may.", "fix": "Do it.", "source": "design"}
-    unreadable = {"unavailable": "it cannot be read", "code": "unreadable"}
     assert REPORT.to_json() == {
-        "report_version": 1,
+        "report_version": 2,
+        "command": "verify",
         "match": False,
-        "policy": "strict",
+        "headline": "does not match under policy strict: 2 facts differ; 1 more fact could not be collected",
+        "policy": {"name": "strict", "overrides": 0},
         "findings": [
-            {"path": "cpu.flags", "rule": "exact", "expected": ["avx"], "actual": [], "severity": "error", **told},
-            {"path": "numpy.version", "rule": "exact", "expected": "1.26.4", "severity": "error", **told},
-            {"path": "keras", "rule": "exact", "expected": None, "actual": unreadable, "severity": "unknown", **told},
-            {"path": "cpu.quota", "rule": "ignore", "actual": 1.5, "severity": "info", **told},
+            as_json("cpu.flags", "exact", "error", "locked [avx], live []", expected=["avx"], actual=[]),
+            as_json("numpy.version", "exact", "error", "locked 1.26.4, live absent", expected="1.26.4"),
+            as_json(
+                "keras",
+                "exact",
+                "unknown",
+                "locked none, live unknown (it cannot be read)",
+                expected=None,
+                actual={"unavailable": "it cannot be read", "code": "unreadable"},
+            ),
+            as_json("cpu.quota", "ignore", "info", "locked absent, live 1.5", actual=1.5),
         ],
+        "notes": [],
+        "attachments": {},
     }
-    assert json.loads(FORMATS["json"](REPORT)) == REPORT.to_json()
+    assert json.loads(render(REPORT, "json")) == REPORT.to_json()
+
+
+def as_json(path: str, rule: str, severity: str, sides: str, **compared: Any) -> dict[str, Any]:
+    told = {"why": "It may.", "fix": "Do it.", "source": "design"}
+    return {
+        "where": {"fact": path},
+        "rule": rule,
+        "severity": severity,
+        "message": f"{path}: {sides}",
+        **told,
+        **compared,
+    }
+
+
+def test_the_json_of_all_that_a_finding_can_have() -> None:
+    where = Where(file="train.py", line=3, column=5, end_line=4, end_column=2, function="f", text="x = 1")
+    told = Finding("ENV203", WARNING, where, "m", "w", "f", "s", commands=["unset A", "export B=1"])
+    report = Report([told], command="lint", headline="1 warning", notes=["a note"], attachments={"files": 1})
+    assert report.to_json() == {
+        "report_version": 2,
+        "command": "lint",
+        "match": True,
+        "headline": "1 warning",
+        "policy": None,
+        "findings": [
+            {
+                "rule": "ENV203",
+                "severity": "warning",
+                "where": {
+                    "file": "train.py",
+                    "line": 3,
+                    "column": 5,
+                    "end_line": 4,
+                    "end_column": 2,
+                    "function": "f",
+                    "text": "x = 1",
+                },
+                "message": "m",
+                "why": "w",
+                "fix": "f",
+                "source": "s",
+                "commands": ["unset A", "export B=1"],
+            }
+        ],
+        "notes": ["a note"],
+        "attachments": {"files": 1},
+    }
+
+
+def test_the_json_is_in_the_published_shape() -> None:
+    schema = json.loads(Path(data.__file__).with_name("report.schema.json").read_bytes())
+    jsonschema.validate(REPORT.to_json(), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**REPORT.to_json(), "report_version": 1}, schema)
 
 
 def test_the_text() -> None:
     expected = """\
 does not match under policy strict: 2 facts differ; 1 more fact could not be collected
-  x cpu.flags is [] live, the lock has [avx]
-  x numpy.version is absent live, the lock has 1.26.4
+  x cpu.flags: locked [avx], live []
+  x numpy.version: locked 1.26.4, live absent
       why: It may.
       fix: Do it.
-  ? keras could not be told live: it cannot be read (the lock has none)
+  ? keras: locked none, live unknown (it cannot be read)
       why: It may.
       fix: Do it.
-1 difference that policy strict lets through
-  i cpu.quota is 1.5 live, the lock does not have it
+1 difference that policy strict allows
+  i cpu.quota: locked absent, live 1.5
       why: It may."""
-    assert REPORT.to_text() == expected
-    assert FORMATS["text"](REPORT) == expected
+    assert REPORT.to_text() == str(REPORT) == expected
+    assert render(REPORT) == expected
+
+
+def test_a_notebook_shows_the_text_and_obeys_nothing_in_it() -> None:
+    report = Report([finding("<b>", expected="<script>")], policy="strict")
+    assert "  x &lt;b&gt;: locked &lt;script&gt;, live b\n" in report._repr_html_()
+    assert report._repr_html_() == f"<pre>{escape(report.to_text())}</pre>"
+
+
+def test_the_text_of_a_command_that_no_policy_judges() -> None:
+    told = Finding("ENV203", WARNING, "environ.A", "A is set", "It may.", "unset A\nexport A=1", "s")
+    worth = finding("cpu.quota", INFO, rule="quota")
+    report = Report([told, worth], command="doctor", headline="1 warning", titles={"ENV203": "variables"}, notes=["n"])
+    assert report.to_text() == (
+        "1 warning\n"
+        "  ! A is set [ENV203]\n"
+        "      why: It may.\n"
+        "      fix: unset A\n"
+        "      fix: export A=1\n"
+        "  i cpu.quota: locked a, live b\n"
+        "      why: It may.\n"
+        "      fix: Do it.\n"
+        "n"
+    )
 
 
 def test_many_of_a_kind_that_are_let_through_are_folded_and_none_that_breaks_the_policy() -> None:
     names = [f"packages.p{number}.installer" for number in range(1, 8)]
     report = Report(
-        [finding(name, severity, expected="pip", actual="uv") for name in names for severity in (ERROR, INFO)], "strict"
+        [finding(name, severity, expected="pip", actual="uv") for severity in (ERROR, INFO) for name in names],
+        policy="strict",
     )
     text = report.to_text().splitlines()
-    assert [line for line in text if line.startswith("  x")] == [
-        f"  x {name} is uv live, the lock has pip" for name in names
-    ]
+    assert [line for line in text if line.startswith("  x")] == [f"  x {name}: locked pip, live uv" for name in names]
     assert [line for line in text if line.startswith("  i")] == [
-        *(f"  i {name} is uv live, the lock has pip" for name in names[:4]),
+        *(f"  i {name}: locked pip, live uv" for name in names[:4]),
         "  i and 3 more of the kind (`--format json` has all)",
     ]
     assert len(report.to_json()["findings"]) == 14
 
 
-def test_the_sides_have_the_names_they_were_given() -> None:
-    report = Report([finding()], "strict", "a.lock", "b.lock")
-    assert report.to_text().splitlines()[1] == "  x cpu.flags is b in b.lock, a.lock has a"
-
-
 def test_colour_adds_colour_and_changes_no_word() -> None:
-    painted = FORMATS["text"](REPORT, color=True)
+    painted = render(REPORT, color=True)
     assert "\x1b[31m" in painted
     plain = painted
     for code in ("0", "1", "2", "31", "33", "36"):
@@ -181,7 +334,7 @@ def test_colour_adds_colour_and_changes_no_word() -> None:
         ({"b": 1, "a": 2}, "{a, b}"),
         ({}, "{}"),
         (ABSENT, "absent"),
-        (Unavailable("no\x1bway", "x"), "no\\x1bway"),
+        (Unavailable("no\x1bway", "x"), "unknown (no\\x1bway)"),
     ],
 )
 def test_how_a_value_is_shown(value: Any, shown: str) -> None:
@@ -195,22 +348,23 @@ VALUES = TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, TEXTS, max
 @quick
 @given(path=TEXTS, expected=VALUES, actual=VALUES, name=TEXTS)
 def test_no_control_character_of_a_value_reaches_the_output(path: str, expected: Any, actual: Any, name: str) -> None:
-    report = Report([finding(path, expected=expected, actual=actual), finding(path, INFO)], "strict", name, name)
-    for line in FORMATS["text"](report).split("\n"):
+    raw = [finding(path, severity, message=path, expected=expected, actual=actual) for severity in (ERROR, INFO)]
+    compared = compare(({"a": {path: expected}}, {}), ({"a": {path: actual}}, {}), Policy("strict"), (name, name))
+    for line in render(Report([*raw, *compared], policy="strict")).split("\n"):
         assert line.isprintable()
 
 
 @quick
 @given(path=TEXTS, expected=VALUES)
 def test_json_escapes_what_a_terminal_would_obey(path: str, expected: Any) -> None:
-    text = FORMATS["json"](Report([finding(path, expected=expected)], "strict"))
+    text = render(Report([finding(path, message=path, expected=expected)], policy="strict"), "json")
     assert all(line.isprintable() for line in text.split("\n"))
     assert json.loads(text)["findings"][0]["expected"] == expected
 
 
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[/]", "[link=https://example.org]x[/link]", "\\[bold]", ":smile:"])
 def test_markup_in_a_value_is_shown_as_it_is(markup: str) -> None:
-    report = Report([finding(markup, expected=markup, actual=markup)], "strict")
-    line = f"{markup} is {markup} live, the lock has {markup}"
-    assert line in FORMATS["text"](report, color=True)
-    assert line in FORMATS["text"](report)
+    report = Report([finding(markup, expected=markup, actual=markup)], policy="strict")
+    line = f"{markup}: locked {markup}, live {markup}"
+    assert line in render(report, color=True)
+    assert line in render(report)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from envlock.reports import FORMATS
+from envlock.reports import render
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
 
 
 def file(path: str, kind: str, what: str, package: str | None, severity: str = ERROR, weight: int = 50) -> Finding:
     return Finding(
+        f"file-{kind}",
+        severity,
         path,
-        rule=f"file-{kind}",
+        f"{path}: {what}",
+        f"Why {kind}.",
+        f"Mend {kind}.",
+        "here",
         expected=ABSENT if package is None else {"packages": [package]},
         actual={"what": what},
-        severity=severity,
-        why=f"Why {kind}.",
-        fix=f"Mend {kind}.",
-        source="here",
         weight=weight,
     )
 
@@ -49,21 +48,23 @@ startup: 1 file (for information)
 
 
 def test_the_table() -> None:
-    assert FORMATS["text"](Report(FOUND, "strict")) == TEXT
+    assert render(Report(FOUND, policy="strict")) == TEXT
 
 
 def test_json_has_what_the_table_has() -> None:
-    report = Report(FOUND, "strict").to_json()
+    report = Report(FOUND, policy="strict").to_json()
     assert report["match"] is False
-    assert [finding["path"] for finding in report["findings"]] == [each.path for each in FOUND]
+    assert [(each["where"]["fact"], each["message"]) for each in report["findings"]] == [
+        (each.where.fact, each.message) for each in FOUND
+    ]
 
 
 def test_facts_come_first_and_both_are_counted() -> None:
-    fact: dict[str, Any] = {"rule": "exact", "severity": ERROR, "why": "It may.", "fix": "Do it.", "source": "x"}
-    both = [Finding("cpu.flags", expected="a", actual="b", weight=1, **fact), FOUND[1]]
-    lines = FORMATS["text"](Report(both, "strict")).splitlines()
+    fact = Finding("exact", ERROR, "cpu.flags", "cpu.flags: locked a, live b", "It may.", "Do it.", "x", weight=1)
+    both = [FOUND[1], fact]
+    lines = render(Report(both, policy="strict")).splitlines()
     assert lines[0] == "does not match under policy strict: 1 fact differs and 1 file is not as recorded"
-    assert lines[1] == "  x cpu.flags is b live, the lock has a"
+    assert lines[1] == "  x cpu.flags: locked a, live b"
     assert lines[4] == "modified: 1 file"
 
 
@@ -76,16 +77,16 @@ def test_facts_come_first_and_both_are_counted() -> None:
 )
 def test_a_long_list_is_shortened(severity: str, shown: int, more: str) -> None:
     findings = [file(f"f{number:04}", "missing", "is not there", None, severity) for number in range(2000)]
-    lines = FORMATS["text"](Report(findings, "strict")).splitlines()
+    lines = render(Report(findings, policy="strict")).splitlines()
     assert [line for line in lines if line.startswith(f"  {'x' if severity == ERROR else 'i'} ")][-1] == (
         f"  {'x' if severity == ERROR else 'i'} f{shown - 1:04}  is not there"
     )
     assert more in lines
-    assert len(Report(findings, "strict").to_json()["findings"]) == 2000
+    assert len(Report(findings, policy="strict").to_json()["findings"]) == 2000
 
 
-def test_information_alone_is_a_match_and_a_file_that_could_not_be_looked_at_is_not() -> None:
-    assert Report([FOUND[3]], "strict").exit_code == 0
-    unread = Report([file("a.pyc", "bytecode", "cannot be read", None, UNKNOWN)], "strict")
+def test_information_alone_is_a_match_and_a_file_that_could_not_be_read_is_not() -> None:
+    assert Report([FOUND[3]], policy="strict").exit_code == 0
+    unread = Report([file("a.pyc", "bytecode", "cannot be read", None, UNKNOWN)], policy="strict")
     assert unread.exit_code == 4
-    assert next(unread.lines())[1] == "cannot tell under policy strict: 1 file could not be looked at"
+    assert next(unread.lines())[1] == "cannot decide under policy strict: 1 file could not be read"

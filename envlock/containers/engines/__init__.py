@@ -1,50 +1,14 @@
-"""Container engines: the builders there are, and the choice among them."""
+"""Container engines: the builders there are. Adding one is a module with a `build`, and a line here."""
 
 from __future__ import annotations
 
-from envlock.containers.engines import buildx, classic
-from envlock.containers.engines.builder import Builder
-from envlock.containers.engines.daemon import Daemon, Finished
-from envlock.containers.engines.engine import Built, Engine
-from envlock.containers.engines.failures import EngineError
-from envlock.runtime.errors import UsageError
+from collections.abc import Mapping
 
-__all__ = ["ENGINES", "Built", "Engine", "EngineError", "Finished", "find"]
-
-ENGINES: dict[str, Builder] = {"buildx": buildx.build, "docker": classic.build}
-"""The builders by their names on the command line; the first is preferred."""
-
-
-def find(name: str = "auto") -> Engine:
-    """Return the engine of this name on the daemon that the `docker` command would take.
-
-    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there, else the classic
-    builder; `reason` says which and why.
-
-    Raises:
-        UsageError: there is no engine of this name.
-        EngineError: there is no daemon, it does not let us, or buildx was asked for and is not there.
-    """
-    if name not in ("auto", *ENGINES):
-        raise UsageError(f"no container engine is called {name!r}", hint=f"choose from auto, {', '.join(ENGINES)}")
-    daemon = Daemon.connect()
-    if name == "auto":
-        name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
-    else:
-        reason = f"{name}, as asked for"
-    if name == "buildx":
-        buildx.require()
-    return Engine(name, daemon, ENGINES[name], reason)
-
-
-def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]:
-    """Return the engine to take on a daemon of this version, and why."""
-    if podman:
-        return "docker", "docker (the daemon is podman, which has no BuildKit)"
-    if plugin is None:
-        return "docker", "docker (`docker buildx` is not there); its images repeat in their layers, not in their ID"
-    if buildx.numbers(plugin) < buildx.OLDEST:
-        return "docker", f"docker (buildx {plugin} is too old); its images repeat in their layers, not in their ID"
-    if buildx.numbers(version) < buildx.OLDEST_DAEMON:
-        return "docker", f"docker (the BuildKit of Docker {version} puts the time of the build into its images)"
-    return "buildx", f"buildx {plugin} on Docker {version}"
+AUTO = "auto"
+ENGINES: Mapping[str, str] = {
+    "buildx": "envlock.containers.engines.buildx",
+    "docker": "envlock.containers.engines.classic",
+}
+"""The modules of the builders by their names on the command line; the first is preferred."""
+NETWORKS = ("none", "host", "default")
+"""What a build may reach."""

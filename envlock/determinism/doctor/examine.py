@@ -7,21 +7,21 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from envlock.data import determinism, variables
 from envlock.determinism.doctor.environment import Environment
 from envlock.determinism.doctor.flags import flags
 from envlock.lock.live import ask
+from envlock.lock.models import Lockfile
 from envlock.runtime.capture import Snapshot
 
 LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
 
 
-def of_lock(document: Mapping[str, Any]) -> Environment:
+def of_lock(lock: Lockfile) -> Environment:
     """Return the environment of a lock; of variables that no lock holds nothing is known."""
-    environ = document["facts"].get("environ") or {}
-    return Environment(document["facts"], document["unavailable"], dict(environ))
+    document = lock.to_document()
+    return Environment(document["facts"], document["unavailable"], dict(lock.facts.environ or {}))
 
 
 def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = None) -> Environment:
@@ -36,28 +36,33 @@ def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = N
     late = {path.rpartition(".")[2] for path in found.unavailable if path.startswith("environ.")}
     now = {name: environ.get(name) for name in known - late}
     file = now.get("XLA_FLAGS") or ""
-    patient = Environment(
+    environment = Environment(
         found.facts,
         found.unavailable,
         now,
         others=sorted(name for name in environ if name not in known),
         missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
     )
-    unlisted = _unlisted(patient)
-    if not unlisted or patient.tensorflow is None:
-        return patient
+    unlisted = _unlisted(environment)
+    if not unlisted or environment.tensorflow is None:
+        return environment
     strange = missing_flags(_folder(python), unlisted)
     return Environment(
-        patient.facts, patient.unavailable, now, patient.others, strange, missing_flag_file=patient.missing_flag_file
+        environment.facts,
+        environment.unavailable,
+        now,
+        environment.others,
+        strange,
+        missing_flag_file=environment.missing_flag_file,
     )
 
 
-def _unlisted(patient: Environment) -> list[str]:
+def _unlisted(environment: Environment) -> list[str]:
     """Return the flags that the table says nothing about for this TensorFlow."""
     rows = determinism.variable_table().flag
-    listed = {(row.variable, row.name) for row in rows if patient.stock and patient.holds(row.tensorflow)}
-    gone = {(row.variable, row.name) for row in rows if patient.stock and not patient.holds(row.tensorflow)}
-    return sorted({name for variable, name, _ in flags(patient) if (variable, name) not in listed | gone})
+    listed = {(row.variable, row.name) for row in rows if environment.stock and environment.holds(row.tensorflow)}
+    gone = {(row.variable, row.name) for row in rows if environment.stock and not environment.holds(row.tensorflow)}
+    return sorted({name for variable, name, _ in flags(environment) if (variable, name) not in listed | gone})
 
 
 def _folder(python: Path | None) -> Path | None:

@@ -8,11 +8,11 @@ from envlock.data.compatibility import ptx_cuda
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment
-from envlock.determinism.doctor.finding import Finding, Severity
 from envlock.images.drivers import driver_floor, oldest_driver
 from envlock.images.versions import numbers
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
+from envlock.runtime.report import Finding
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
 """Where one of these cannot be told, TensorFlow hardly gets a GPU either."""
@@ -20,10 +20,10 @@ _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices"
 _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 
 
-def driver(patient: Environment) -> Iterator[Finding]:
+def driver(environment: Environment) -> Iterator[Finding]:
     """Yield that the driver is too old for the CUDA runtime, or serves it by minor version compatibility only."""
-    runtime, has = patient.get("cuda.cudart.version"), patient.get("gpu.driver_version")
-    if not isinstance(runtime, str) or not isinstance(has, str) or patient.get("cuda.cuda_driver.compat_cuda"):
+    runtime, has = environment.get("cuda.cudart.version"), environment.get("gpu.driver_version")
+    if not isinstance(runtime, str) or not isinstance(has, str) or environment.get("cuda.cuda_driver.compat_cuda"):
         return
     table = image_tables().cuda
     own, oldest = driver_floor(runtime, table), oldest_driver(runtime, table)
@@ -40,14 +40,14 @@ def driver(patient: Environment) -> Iterator[Finding]:
         yield Finding("driver-minor", "info", "gpu.driver_version", evidence, why, fix, source)
 
 
-def forward_compatibility(patient: Environment) -> Iterator[Finding]:
+def forward_compatibility(environment: Environment) -> Iterator[Finding]:
     """Yield that a forward-compatible libcuda is used where it does not work."""
-    cuda, branches = patient.get("cuda.cuda_driver.compat_cuda"), patient.get("cuda.cuda_driver.compat_drivers")
-    has = patient.get("gpu.driver_version")
+    cuda, branches = environment.get("cuda.cuda_driver.compat_cuda"), environment.get("cuda.cuda_driver.compat_drivers")
+    has = environment.get("gpu.driver_version")
     if not cuda or not isinstance(has, str):
         return
     branch = numbers(has)[0]
-    cards = sorted({str(gpu.get("name")) for gpu in patient.gpus.values() if "GeForce" in str(gpu.get("name"))})
+    cards = sorted({str(gpu.get("name")) for gpu in environment.gpus.values() if "GeForce" in str(gpu.get("name"))})
     told = f"the loader takes a forward-compatible libcuda of CUDA {cuda}"
     fix = "take the compat folder out of LD_LIBRARY_PATH, or install a driver of that CUDA"
     if branches and branch not in branches:
@@ -60,22 +60,22 @@ def forward_compatibility(patient: Environment) -> Iterator[Finding]:
         yield Finding("forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY)
 
 
-def gpu_code(patient: Environment) -> Iterator[Finding]:
+def gpu_code(environment: Environment) -> Iterator[Finding]:
     """Yield visible GPUs for which TensorFlow has no machine code."""
-    targets = patient.get("tensorflow.compute_capabilities")
-    if not targets or not patient.get("tensorflow.cuda_build"):
+    targets = environment.get("tensorflow.compute_capabilities")
+    if not targets or not environment.get("tensorflow.cuda_build"):
         return
-    known = ptx_cuda(patient.tensorflow) if patient.tensorflow is not None and patient.stock else None
-    for index, gpu in patient.gpus.items():
+    known = ptx_cuda(environment.tensorflow) if environment.tensorflow is not None and environment.stock else None
+    for index, gpu in environment.gpus.items():
         capability = gpu.get("compute_capability")
         if not isinstance(capability, str):
             continue
-        toolkit = known or patient.get("tensorflow.built_with_cuda")
-        verdict = judge(targets, capability, toolkit, patient.get("gpu.cuda_driver_version"))
+        toolkit = known or environment.get("tensorflow.built_with_cuda")
+        verdict = judge(targets, capability, toolkit, environment.get("gpu.cuda_driver_version"))
         if verdict.kind == NATIVE:
             continue
         failing = verdict.kind == NONE or verdict.runs is False
-        severity: Severity = "error" if failing else "warning"
+        severity = "error" if failing else "warning"
         why = "The driver's compiler is then part of the numerics: another driver can give other bits."
         if failing:
             why = "No operation of TensorFlow's own runs on that GPU."
@@ -87,21 +87,21 @@ def gpu_code(patient: Environment) -> Iterator[Finding]:
         yield Finding("gpu-code", severity, f"gpu.devices.{index}", evidence, why, fix, source)
 
 
-def mixed(patient: Environment) -> Iterator[Finding]:
+def mixed(environment: Environment) -> Iterator[Finding]:
     """Yield that GPUs of several models are visible."""
-    models = sorted({str(gpu.get("name")) for gpu in patient.gpus.values()})
+    models = sorted({str(gpu.get("name")) for gpu in environment.gpus.values()})
     if len(models) > 1:
-        evidence = f"{len(patient.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
+        evidence = f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
         why = "Another architecture or number of multiprocessors gives other bits: which GPU an operation gets decides."
         fix = "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
         source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
         yield Finding("gpus-mixed", "warning", "gpu.devices", evidence, why, fix, source)
 
 
-def untold(patient: Environment) -> Iterator[Finding]:
+def untold(environment: Environment) -> Iterator[Finding]:
     """Yield what could not be told, with the collectors' own sentence."""
     reasons: dict[str, list[str]] = {}
-    for path, entry in patient.unavailable.items():
+    for path, entry in environment.unavailable.items():
         if entry.get("code") not in (*STEADY, "changed-after-start") and path not in (
             "tensorflow",
             "tensorflow.version",
@@ -110,7 +110,7 @@ def untold(patient: Environment) -> Iterator[Finding]:
     for reason, paths in reasons.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         sentence, _, remedy = reason.partition("; ")
-        severity: Severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
+        severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
         yield Finding(
             "fact-untold",
             severity,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envlock.determinism.doctor.environment import Environment
-from envlock.determinism.doctor.finding import Finding, Severity
+from envlock.runtime.report import Finding
 
 NOT_FOUND = "not found"
 _DRIVER = "cuda_driver"
@@ -23,27 +23,33 @@ _SKIPPED = (
 _SKIPPED_SOURCE = "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
 
 
-def found(patient: Environment) -> Mapping[str, Mapping[str, Any]]:
+def found(environment: Environment) -> Mapping[str, Mapping[str, Any]]:
     """Return the libraries that TensorFlow opens at run time, with what the loader answers."""
-    cuda = patient.get("cuda") or {}
+    cuda = environment.get("cuda") or {}
     return {key: each for key, each in cuda.items() if isinstance(each, Mapping) and each.get("soname")}
 
 
-def missing(patient: Environment) -> Iterator[Finding]:
+def missing(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that are not found, where others are or where there is a GPU to use.
 
     A CUDA build without any NVIDIA library, on a machine without GPU, is a CPU installation and no problem.
     """
-    libraries = found(patient)
+    libraries = found(environment)
     lost = [key for key, each in libraries.items() if each.get("resolved_by") == NOT_FOUND and key != _DRIVER]
     some = any(each.get("file") for key, each in libraries.items() if key != _DRIVER)
-    if not (some or patient.gpus):
+    if not (some or environment.gpus):
         return
     for keys in _by_wheel(key for key in lost if key not in _OPTIONAL):
-        severity: Severity = "error" if patient.gpus else "warning"
+        severity = "error" if environment.gpus else "warning"
         evidence = f"{_named(keys, libraries, 'is', 'are')} not found by TensorFlow's loader"
         yield Finding(
-            "library-missing", severity, f"cuda.{keys[0]}", evidence, _SKIPPED, _fix(keys[0], patient), _SKIPPED_SOURCE
+            "library-missing",
+            severity,
+            f"cuda.{keys[0]}",
+            evidence,
+            _SKIPPED,
+            _fix(keys[0], environment),
+            _SKIPPED_SOURCE,
         )
 
 
@@ -60,13 +66,13 @@ def _named(keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str
     return f"{first} {one}" if not more else f"{first} and {more} more {several}"
 
 
-def _fix(key: str, patient: Environment) -> str:
+def _fix(key: str, environment: Environment) -> str:
     """Return what makes the library found: its wheel, or the wheel's folder where TensorFlow does not look there."""
     folder = _folder(key)
-    if patient.installed(_wheel(key)):
+    if environment.installed(_wheel(key)):
         folder = f"$(python -c 'import nvidia.{folder} as m; print(m.__path__[0])')/lib"
         return f'export LD_LIBRARY_PATH="{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-    return f"pip install 'tensorflow[and-cuda]=={patient.tensorflow}'"
+    return f"pip install 'tensorflow[and-cuda]=={environment.tensorflow}'"
 
 
 def _folder(key: str) -> str:
@@ -78,12 +84,12 @@ def _wheel(key: str) -> str:
     return f"nvidia-{_folder(key).replace('_', '-')}-cu12"
 
 
-def unloadable(patient: Environment) -> Iterator[Finding]:
+def unloadable(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that are found and cannot be loaded."""
-    driverless = found(patient).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not patient.gpus
-    for key, each in found(patient).items():
+    driverless = found(environment).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not environment.gpus
+    for key, each in found(environment).items():
         problem = each.get("problem")
-        if problem is None or (driverless and "libcuda.so" in problem) or (key == _DRIVER and not patient.gpus):
+        if problem is None or (driverless and "libcuda.so" in problem) or (key == _DRIVER and not environment.gpus):
             continue
         evidence = f"{each['soname']} cannot be loaded: {problem}"
         why = "The first operation that needs it fails, or TensorFlow skips every GPU."
@@ -91,33 +97,35 @@ def unloadable(patient: Environment) -> Iterator[Finding]:
         yield Finding("library-broken", "error", f"cuda.{key}", evidence, why, fix, "the loader's own rules (ld.so(8))")
 
 
-def cudnn(patient: Environment) -> Iterator[Finding]:
+def cudnn(environment: Environment) -> Iterator[Finding]:
     """Yield that the cuDNN that is loaded is older than the one that TensorFlow was compiled against."""
-    built, runs = patient.get("tensorflow.compiled_against_cudnn"), patient.get("cuda.cudnn.version")
+    built, runs = environment.get("tensorflow.compiled_against_cudnn"), environment.get("cuda.cudnn.version")
     if not isinstance(built, str) or not isinstance(runs, str):
         return
     wants, has = _numbers(built), _numbers(runs)
     if wants[0] == has[0] and has[:2] >= wants[:2]:
         return
-    evidence = f"cuDNN {runs} is loaded ({_place(patient)}), and TensorFlow was compiled against {built}"
+    evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
     why = "TensorFlow refuses a cuDNN of another major version or of a lower minor one: the first convolution fails."
-    name = "nvidia-cudnn-cu12" if patient.installed("nvidia-cudnn-cu12") else f"nvidia-cudnn-cu{_cuda(patient)}"
+    name = "nvidia-cudnn-cu12" if environment.installed("nvidia-cudnn-cu12") else f"nvidia-cudnn-cu{_cuda(environment)}"
     fix = f"pip install '{name}>={wants[0]}.{wants[1]},<{wants[0] + 1}'"
-    if patient.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fix = f"take that cuDNN out of {patient.get('cuda.cudnn.resolved_by')}"
+    if environment.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fix = f"take that cuDNN out of {environment.get('cuda.cudnn.resolved_by')}"
     source = "TensorFlow's stream_executor/cuda/cuda_dnn.cc: `CuDNN library needs to have matching major version`"
     yield Finding("cudnn-version", "error", "cuda.cudnn.version", evidence, why, fix, source)
 
 
-def shadowed(patient: Environment) -> Iterator[Finding]:
+def shadowed(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that a variable puts in front of the installed wheel's."""
-    libraries = found(patient)
-    told = {finding.subject.split(".")[1] for finding in cudnn(patient)}  # that is the greater trouble of the two
+    libraries = found(environment)
+    told = {
+        finding.where.fact.split(".")[1] for finding in cudnn(environment)
+    }  # that is the greater trouble of the two
     for by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         hit = [
             key for key, each in libraries.items() if each.get("resolved_by") == by and not each.get("wheel_version")
         ]
-        for keys in _by_wheel(key for key in hit if patient.installed(_wheel(key))):
+        for keys in _by_wheel(key for key in hit if environment.installed(_wheel(key))):
             if told & {*keys}:
                 continue
             evidence = f"{_named(keys, libraries, 'comes', 'come')} from {by}, not from the installed {_wheel(keys[0])}"
@@ -127,13 +135,13 @@ def shadowed(patient: Environment) -> Iterator[Finding]:
             yield Finding("library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source)
 
 
-def _place(patient: Environment) -> str:
-    by = patient.get("cuda.cudnn.resolved_by")
+def _place(environment: Environment) -> str:
+    by = environment.get("cuda.cudnn.resolved_by")
     return f"by {by}" if isinstance(by, str) else "from somewhere"
 
 
-def _cuda(patient: Environment) -> str:
-    return str(patient.get("tensorflow.built_with_cuda") or "12").partition(".")[0]
+def _cuda(environment: Environment) -> str:
+    return str(environment.get("tensorflow.built_with_cuda") or "12").partition(".")[0]
 
 
 def _numbers(version: str) -> list[int]:

@@ -10,25 +10,25 @@ from envlock.data.compatibility import compatibility_table
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment, fits
-from envlock.determinism.doctor.finding import Finding, Severity
 from envlock.runtime.gpu.failures import of_binding
+from envlock.runtime.report import Finding
 
 _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes for yes
 
 
-def no_tensorflow(patient: Environment) -> Iterator[Finding]:
+def no_tensorflow(environment: Environment) -> Iterator[Finding]:
     """Yield that there is none, or that its version cannot be told, so that most rules have nothing to say."""
-    if patient.tensorflow is None:
-        entry = patient.unavailable.get("tensorflow") or patient.unavailable.get("tensorflow.version")
+    if environment.tensorflow is None:
+        entry = environment.unavailable.get("tensorflow") or environment.unavailable.get("tensorflow.version")
         evidence = "TensorFlow is not installed" if entry is None else f"which TensorFlow this is: {entry['reason']}"
         why = "Without its version nothing can be said about what goes with it."
         fix = "name the environment's interpreter: envlock doctor --python .venv/bin/python"
         yield Finding("tensorflow-missing", "warning", "tensorflow.version", evidence, why, fix, "the facts")
 
 
-def several_tensorflows(patient: Environment) -> Iterator[Finding]:
+def several_tensorflows(environment: Environment) -> Iterator[Finding]:
     """Yield that several distributions lie over each other."""
-    names = patient.get("tensorflow.distributions") or []
+    names = environment.get("tensorflow.distributions") or []
     if len(names) > 1:
         evidence = f"{' and '.join(names)} are installed over each other"
         why = "All of them hold the folder `tensorflow`: which files are whose depends on the order of installation."
@@ -37,40 +37,42 @@ def several_tensorflows(patient: Environment) -> Iterator[Finding]:
         yield Finding("tensorflow-twice", "error", "tensorflow.distributions", evidence, why, fix, source)
 
 
-def python(patient: Environment) -> Iterator[Finding]:
+def python(environment: Environment) -> Iterator[Finding]:
     """Yield that there are no wheels of this TensorFlow for this Python."""
-    version = patient.get("python.version")
-    if patient.tensorflow is None or not patient.stock or not isinstance(version, str):
+    version = environment.get("python.version")
+    if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
     build = next(
-        (row for row in image_tables().builds.build if _minor(row.tensorflow) == _minor(patient.tensorflow)), None
+        (row for row in image_tables().builds.build if _minor(row.tensorflow) == _minor(environment.tensorflow)), None
     )
     if build is not None and _minor(version) not in build.python:
-        evidence = f"Python is {version}, and TensorFlow {patient.tensorflow} has wheels for {', '.join(build.python)}"
+        evidence = (
+            f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {', '.join(build.python)}"
+        )
         why = "Its extension modules are compiled for one version of Python each."
         fix = f"make the environment with Python {build.python[-1]}"
         source = cited(build.source, image_tables().builds.evidence)
         yield Finding("python-version", "error", "python.version", evidence, why, fix, source)
 
 
-def companions(patient: Environment) -> Iterator[Finding]:
+def companions(environment: Environment) -> Iterator[Finding]:
     """Yield NumPy, protobuf or Keras of a version that this TensorFlow does not take."""
     table = compatibility_table()
-    if patient.tensorflow is None or not patient.stock:
+    if environment.tensorflow is None or not environment.stock:
         return
     for row in table.needs:
-        version = patient.package(row.package)
-        if row.tensorflow != _minor(patient.tensorflow) or version is None or fits(version, row.takes):
+        version = environment.package(row.package)
+        if row.tensorflow != _minor(environment.tensorflow) or version is None or fits(version, row.takes):
             continue
         broken = next(
             (
                 each
                 for each in table.breaks
-                if each.package == row.package and patient.holds(each.tensorflow) and fits(version, each.versions)
+                if each.package == row.package and environment.holds(each.tensorflow) and fits(version, each.versions)
             ),
             None,
         )
-        evidence = f"{row.package} is {version}, and TensorFlow {patient.tensorflow} asks for {row.takes}"
+        evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} asks for {row.takes}"
         why = broken.what if broken else "TensorFlow was not tested with it: it may fail at import, or later."
         source = cited((broken or row).source, table.evidence)
         yield Finding(
@@ -84,14 +86,14 @@ def companions(patient: Environment) -> Iterator[Finding]:
         )
 
 
-def two_cudas(patient: Environment) -> Iterator[Finding]:
+def two_cudas(environment: Environment) -> Iterator[Finding]:
     """Yield NVIDIA's wheels for two majors of CUDA side by side."""
-    names = [name for name in patient.get("packages") or {} if name.startswith("nvidia-")]
+    names = [name for name in environment.get("packages") or {} if name.startswith("nvidia-")]
     twelve = {name[:-5]: name for name in names if name.endswith("-cu12")}
     thirteen = {name.removesuffix("-cu13"): name for name in names if not name.endswith(("-cu11", "-cu12"))}
     for part in sorted(twelve.keys() & thirteen.keys()):
         pair = (twelve[part], thirteen[part])
-        shared = _claimed(patient, pair)
+        shared = _claimed(environment, pair)
         evidence = f"{pair[0]} and {pair[1]} are both installed"
         if shared:
             evidence = f"{evidence}, and both hold the file of cuda.{shared}"
@@ -99,13 +101,13 @@ def two_cudas(patient: Environment) -> Iterator[Finding]:
             "A wheel for CUDA 13 may overwrite the files of the one for CUDA 12, and TensorFlow loads what lies there."
         )
         fix = f"pip uninstall -y {' '.join(pair)} && pip install --force-reinstall --no-deps {pair[0]}"
-        severity: Severity = "error" if shared else "warning"
+        severity = "error" if shared else "warning"
         yield Finding("cuda-majors", severity, f"packages.{pair[1]}", evidence, why, fix, "the wheels' RECORD files")
 
 
-def _claimed(patient: Environment, pair: tuple[str, str]) -> str | None:
+def _claimed(environment: Environment, pair: tuple[str, str]) -> str | None:
     """Return the library whose file both wheels claim."""
-    cuda = patient.get("cuda") or {}
+    cuda = environment.get("cuda") or {}
     for key, library in cuda.items():
         claims = {claim.split()[0] for claim in library.get("claimed_by") or []} if isinstance(library, dict) else set()
         if set(pair) <= claims:
@@ -113,13 +115,13 @@ def _claimed(patient: Environment, pair: tuple[str, str]) -> str | None:
     return None
 
 
-def nvml_binding(patient: Environment) -> Iterator[Finding]:
+def nvml_binding(environment: Environment) -> Iterator[Finding]:
     """Yield that something stands in for NVIDIA's own binding of NVML."""
-    binding = patient.get("gpu.binding") or {}
+    binding = environment.get("gpu.binding") or {}
     problem, version = binding.get("problem"), binding.get("version")
-    if problem is None and patient.installed("pynvml") and patient.installed("nvidia-ml-py"):
-        module = Version(patient.package("pynvml") or "0")
-        problem, version = ("shadowed" if module < Version("11.5") else "deprecated"), patient.package("pynvml")
+    if problem is None and environment.installed("pynvml") and environment.installed("nvidia-ml-py"):
+        module = Version(environment.package("pynvml") or "0")
+        problem, version = ("shadowed" if module < Version("11.5") else "deprecated"), environment.package("pynvml")
     if problem is None:
         return
     sentence = of_binding(problem, version).reason
@@ -130,14 +132,19 @@ def nvml_binding(patient: Environment) -> Iterator[Finding]:
     yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix, "the two distributions' file lists")
 
 
-def keras_xla(patient: Environment) -> Iterator[Finding]:
+def keras_xla(environment: Environment) -> Iterator[Finding]:
     """Yield that this Keras compiles with XLA on a GPU even under op determinism."""
-    if patient.gpus and patient.holds([">=2.16"]) and patient.has_keras(">=3,<3.7") and not _legacy(patient):
+    if (
+        environment.gpus
+        and environment.holds([">=2.16"])
+        and environment.has_keras(">=3,<3.7")
+        and not _legacy(environment)
+    ):
         yield Finding(
             "keras-xla",
             "warning",
             "keras.version",
-            f"Keras is {patient.keras}, and a GPU is visible",
+            f"Keras is {environment.keras}, and a GPU is visible",
             "Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op determinism too: "
             "operations without a deterministic form in XLA then fail. 3.7 and later switch it off.",
             "pip install 'keras>=3.7', or pass jit_compile=False to compile()",
@@ -145,9 +152,9 @@ def keras_xla(patient: Environment) -> Iterator[Finding]:
         )
 
 
-def keras_config(patient: Environment) -> Iterator[Finding]:
+def keras_config(environment: Environment) -> Iterator[Finding]:
     """Yield what keras.json sets that changes every model without a word."""
-    floatx, backend = patient.get("keras.config.floatx"), patient.get("keras.config.backend")
+    floatx, backend = environment.get("keras.config.floatx"), environment.get("keras.config.backend")
     source = "measured: a keras.json with floatx float16, TensorFlow 2.15 and 2.21"
     fix = "take it out of ~/.keras/keras.json (or the one in KERAS_HOME)"
     if floatx not in (None, "float32"):
@@ -156,27 +163,27 @@ def keras_config(patient: Environment) -> Iterator[Finding]:
         yield Finding("keras-config", "warning", "keras.config.floatx", evidence, why, fix, source)
     if (
         backend not in (None, "tensorflow")
-        and patient.variables.get("KERAS_BACKEND") is None
-        and patient.has_keras(">=3")
+        and environment.variables.get("KERAS_BACKEND") is None
+        and environment.has_keras(">=3")
     ):
         why = "Another engine computes everything, and TensorFlow's op determinism does not reach it."
         evidence = f"keras.json sets the backend to {backend}"
         yield Finding("keras-config", "error", "keras.config.backend", evidence, why, fix, source)
 
 
-def _legacy(patient: Environment) -> bool:
-    return patient.variables.get("TF_USE_LEGACY_KERAS") in _LEGACY
+def _legacy(environment: Environment) -> bool:
+    return environment.variables.get("TF_USE_LEGACY_KERAS") in _LEGACY
 
 
-def patch_missing(patient: Environment) -> Iterator[Finding]:
+def patch_missing(environment: Environment) -> Iterator[Finding]:
     """Yield that TensorFlow 1.14 to 2.0 has not NVIDIA's patch."""
-    if not patient.stock or not patient.holds([">=1.14,<2.1"]):
+    if not environment.stock or not environment.holds([">=1.14,<2.1"]):
         return
-    if not any(patient.installed(name) for name in ("framework-reproducibility", "tensorflow-determinism")):
+    if not any(environment.installed(name) for name in ("framework-reproducibility", "tensorflow-determinism")):
         why = (
             "On a GPU the gradient of bias_add is summed with atomics in these versions, and no variable changes that."
         )
-        evidence = f"TensorFlow is {patient.tensorflow} without NVIDIA's patch"
+        evidence = f"TensorFlow is {environment.tensorflow} without NVIDIA's patch"
         fix = "pip install framework-reproducibility, and call fwr13y.d9m.tensorflow.enable_determinism()"
         source = "https://github.com/NVIDIA/framework-reproducibility"
         yield Finding("patch-missing", "warning", "packages.framework-reproducibility", evidence, why, fix, source)

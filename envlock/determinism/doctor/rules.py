@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from envlock.determinism.doctor import flags, gpus, libraries, packages, variables
 from envlock.determinism.doctor.environment import Environment
-from envlock.determinism.doctor.finding import Diagnosis, Finding
+from envlock.runtime.report import Finding, ranked
 
 Rule = Callable[[Environment], Iterator[Finding]]
 
@@ -46,9 +46,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
 """Name -> (function, what it looks for). A function may stand under several names: it yields what it finds for each."""
 
 
-def diagnose(patient: Environment) -> Diagnosis:
-    """Return everything that the rules find."""
-    found: list[Finding] = []
-    for check in dict.fromkeys(check for check, _ in RULES.values()):
-        found += check(patient)
-    return Diagnosis(found)
+TITLES = {rule: title for rule, (_, title) in RULES.items()}
+
+
+def diagnose(environment: Environment) -> list[Finding]:
+    """Return everything that the rules find, the worst first."""
+    checks = dict.fromkeys(check for check, _ in RULES.values())
+    return ranked(finding for check in checks for finding in check(environment))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Mapping
 
 from envlock.data.determinism import VariableRules
-from envlock.determinism.doctor.finding import Diagnosis
 from envlock.runtime.collectors.environ import record
+from envlock.runtime.report import Finding
 from envlock.runtime.tables import table
 
 _TRUTH = {"true": "1", "false": "0"}
@@ -50,15 +51,14 @@ def export(name: str, value: str) -> str:
     return f"export {name}={shlex.quote(value)}"
 
 
-def unset(*names: str) -> str:
-    """Return the line for a shell that unsets variables."""
-    return f"unset {' '.join(names)}"
+def unset(name: str) -> str:
+    """Return the line for a shell that unsets a variable."""
+    return f"unset {name}"
 
 
-def lines(set_: dict[str, str], names: list[str]) -> str:
-    """Return one line for a shell that does both."""
-    parts = [unset(*names)] if names else []
-    return "; ".join([*parts, *(export(name, value) for name, value in sorted(set_.items()))])
+def commands(set_: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return the lines for a shell that unset some variables and set others."""
+    return [*map(unset, names), *(export(name, value) for name, value in sorted(set_.items()))]
 
 
 def without(variable: str, flag: str, instead: str = "") -> str:
@@ -73,13 +73,8 @@ def without(variable: str, flag: str, instead: str = "") -> str:
     return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'
 
 
-def exports(diagnosis: Diagnosis) -> list[str]:
-    """Return `export NAME=value` and `unset NAME` lines for everything that a variable can mend, sorted by name."""
-    set_: dict[str, str] = {}
-    unsets: set[str] = set()
-    for finding in diagnosis.findings:
-        unsets |= set(finding.unset)
-        set_.update(finding.set)
-    lines = {name: unset(name) for name in unsets}
-    lines.update({name: export(name, value) for name, value in set_.items()})
-    return [line for _, line in sorted(lines.items())]
+def exports(findings: Iterable[Finding]) -> list[str]:
+    """Return the lines for a shell that put all variables right, one a variable, sorted by name."""
+    lines = [line for finding in findings for line in finding.commands if line.startswith(("unset ", "export "))]
+    by_name = {line.split()[1].partition("=")[0]: line for line in sorted(lines, reverse=True)}  # to set it wins
+    return [line for _, line in sorted(by_name.items())]

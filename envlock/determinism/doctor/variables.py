@@ -9,9 +9,9 @@ from envlock.data import determinism as tables
 from envlock.data.determinism import cited
 from envlock.determinism.doctor import values
 from envlock.determinism.doctor.environment import Environment
-from envlock.determinism.doctor.finding import Finding, Severity
+from envlock.runtime.report import Finding
 
-_OTHERWISE: dict[str, tuple[Severity, str]] = {
+_OTHERWISE: dict[str, tuple[str, str]] = {
     "abort": ("error", "The process aborts when this variable is first read with a value that is not {takes}."),
     "raise": ("error", "A value that is not {takes} is an error at import."),
     "ignored": ("warning", "A value that is not {takes} is passed over, and the default counts."),
@@ -21,11 +21,11 @@ _OTHERWISE: dict[str, tuple[Severity, str]] = {
 _TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
 
 
-def aborts(patient: Environment) -> Iterator[Finding]:
+def aborts(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that their reader does not understand."""
     for row in tables.variable_table().variable:
-        value = patient.variables.get(row.name)
-        if value is None or row.otherwise is None or not patient.reads(row) or values.is_understood(value, row):
+        value = environment.variables.get(row.name)
+        if value is None or row.otherwise is None or not environment.reads(row) or values.is_understood(value, row):
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
@@ -41,16 +41,21 @@ def aborts(patient: Environment) -> Iterator[Finding]:
         )
 
 
-def dangerous(patient: Environment) -> Iterator[Finding]:
+def dangerous(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that is wrong where determinism is wanted."""
     for row in tables.variable_table().variable:
-        value = patient.variables.get(row.name)
-        if value is None or not patient.reads(row):
+        value = environment.variables.get(row.name)
+        if value is None or not environment.reads(row):
             continue
         for each in row.dangerous:
             hit = each.set or values.canonical(value, row) in each.values
-            if hit and patient.holds(each.tensorflow) and patient.has_keras(each.keras) and patient.is_such(each.when):
-                need = next((n for n in row.needed if _is_needed(n, patient)), None)
+            if (
+                hit
+                and environment.holds(each.tensorflow)
+                and environment.has_keras(each.keras)
+                and environment.is_such(each.when)
+            ):
+                need = next((n for n in row.needed if _is_needed(n, environment)), None)
                 yield _about(
                     row,
                     "variable-dangerous",
@@ -63,26 +68,26 @@ def dangerous(patient: Environment) -> Iterator[Finding]:
                 break
 
 
-def needed(patient: Environment) -> Iterator[Finding]:
+def needed(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are unset although this TensorFlow needs them."""
     for row in tables.variable_table().variable:
-        if row.name not in patient.variables or patient.variables[row.name] is not None:
+        if row.name not in environment.variables or environment.variables[row.name] is not None:
             continue
         for need in row.needed:
-            if _is_needed(need, patient):
+            if _is_needed(need, environment):
                 evidence = f"{row.name} is not set"
                 yield _about(row, "variable-needed", need.severity, evidence, need.why, {row.name: need.value}, ())
                 break
 
 
-def _is_needed(need: tables.Needed, patient: Environment) -> bool:
-    return patient.holds(need.tensorflow) and patient.is_build(need.build) and patient.is_such(need.when)
+def _is_needed(need: tables.Needed, environment: Environment) -> bool:
+    return environment.holds(need.tensorflow) and environment.is_build(need.build) and environment.is_such(need.when)
 
 
-def not_read(patient: Environment) -> Iterator[Finding]:
+def not_read(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set and that nobody here reads."""
     for row in tables.variable_table().variable:
-        if patient.variables.get(row.name) is None or patient.tensorflow is None or patient.reads(row):
+        if environment.variables.get(row.name) is None or environment.tensorflow is None or environment.reads(row):
             continue
         if row.read_by == "nobody":
             meant = f"; {row.meant} is meant" if row.meant else ""
@@ -90,25 +95,25 @@ def not_read(patient: Environment) -> Iterator[Finding]:
         elif row.read_by == "ngc":
             why = "Only NVIDIA's builds of TensorFlow read this name: here the setting has no effect."
         else:
-            why = f"TensorFlow {patient.tensorflow} does not read this name: the setting has no effect."
-        severity: Severity = "warning" if row.read_by == "nobody" else "info"
+            why = f"TensorFlow {environment.tensorflow} does not read this name: the setting has no effect."
+        severity = "warning" if row.read_by == "nobody" else "info"
         yield _about(row, "variable-not-read", severity, f"{row.name} is set", why, {}, (row.name,))
 
 
-def combined(patient: Environment) -> Iterator[Finding]:
+def combined(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are wrong together."""
     table = tables.variable_table()
     rows = {row.name: row for row in table.variable}
     for each in table.combination:
-        if not patient.holds(each.tensorflow) or not all(name in patient.variables for name in each.values):
+        if not environment.holds(each.tensorflow) or not all(name in environment.variables for name in each.values):
             continue
-        now = {name: patient.variables[name] for name in each.values}
+        now = {name: environment.variables[name] for name in each.values}
         if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
             told = " and ".join(f"{name} is {_told(name, value, rows)}" for name, value in now.items())
-            fix = values.lines(each.set, each.unset)
+            lines = values.commands(each.set, each.unset)
             source = cited(each.sources[0], table.evidence)
             yield Finding(
-                "variables-contradict", each.severity, each.id, told, each.why, fix, source, each.set, each.unset
+                "variables-contradict", each.severity, each.id, told, each.why, "; ".join(lines), source, commands=lines
             )
 
 
@@ -129,9 +134,9 @@ def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -
     return values.shown(value, rows[name]) if name in rows else "set"
 
 
-def too_late(patient: Environment) -> Iterator[Finding]:
+def too_late(environment: Environment) -> Iterator[Finding]:
     """Yield variables that were changed after the process had started, with TensorFlow imported."""
-    for path, entry in patient.unavailable.items():
+    for path, entry in environment.unavailable.items():
         if entry.get("code") != "changed-after-start":
             continue
         name = path.rpartition(".")[2]
@@ -140,7 +145,7 @@ def too_late(patient: Environment) -> Iterator[Finding]:
         yield Finding(
             "variable-too-late",
             "error",
-            name,
+            f"environ.{name}",
             f"{name} was changed after TensorFlow was imported",
             "TensorFlow reads its variables when it first needs them and keeps what it read: a change after that has "
             "no effect, and nothing says so.",
@@ -152,44 +157,45 @@ def too_late(patient: Environment) -> Iterator[Finding]:
 def _about(
     row: tables.VariableRules,
     rule: str,
-    severity: Severity,
+    severity: str,
     evidence: str,
     why: str,
     set_: dict[str, str],
     names: tuple[str, ...],
 ) -> Finding:
     source = cited(row.sources[0], tables.variable_table().evidence)
-    return Finding(rule, severity, row.name, evidence, why, values.lines(set_, list(names)), source, set_, names)
+    lines = values.commands(set_, names)
+    return Finding(rule, severity, f"environ.{row.name}", evidence, why, "; ".join(lines), source, commands=lines)
 
 
 SHORTEST = 9  # letters of a known name: below, two changes make another word of it
 
 
-def misspelt(patient: Environment) -> Iterator[Finding]:
+def misspelt(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set under a name that is nearly a known one."""
     table = determinism.variable_table()
     known = {row.name for row in variables()} | {row.name for row in table.variable if row.read_by != "nobody"}
-    for name in sorted(patient.others or ()):
+    for name in sorted(environment.others or ()):
         meant = None if name in table.real else nearest(name, known)
         if meant is not None:
             yield Finding(
                 "variable-misspelt",
                 "warning",
-                meant,
+                f"environ.{meant}",
                 f"{name!r} is set, a name that nobody reads",
                 f"{meant} is one that is read: a name one or two letters off, in other case or with a blank has "
                 "no effect, and nothing says so.",
-                _fix(name, meant, patient),
+                _fix(name, meant, environment),
                 "comparison with the names of the tables",
             )
 
 
-def _fix(name: str, meant: str, patient: Environment) -> str:
+def _fix(name: str, meant: str, environment: Environment) -> str:
     """Return a line that gives the value to the name that was meant, unless that has one; words for an odd name."""
     if not (name.isascii() and name.isidentifier()):
         return f"unset the misspelt name, and set {meant} if it was meant"
     unset = values.unset(name)
-    return unset if patient.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
+    return unset if environment.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
 
 
 def nearest(name: str, known: set[str]) -> str | None:

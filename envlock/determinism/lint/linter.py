@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
-from envlock.data.lint import LintRule, lint_rules
+from envlock.data.lint import LintRule, lint_rules, reference
 from envlock.determinism.lint.files import Unreadable, read
-from envlock.determinism.lint.finding import Finding, Hit
 from envlock.determinism.lint.ignores import Ignore, ignores
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
 from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Finding, Where
 
 TEXT_LIMIT = 200  # characters of a line that a report shows
 
@@ -58,7 +58,12 @@ def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = la
     outside = frozenset({SWITCHED} if settings.switched_on else ())
     for each, does in zip(looked, programs([each.summary for each in looked]), strict=True):
         found.extend(judge(each, does | outside, active))
-    return sorted(found)
+    return sorted(found, key=_place)
+
+
+def _place(finding: Finding) -> tuple[str, int, int, str, str]:
+    where = finding.where
+    return where.file, where.line, where.column, finding.rule, finding.message
 
 
 @contextmanager
@@ -96,7 +101,7 @@ def _active(settings: Settings) -> tuple[str, ...]:
     rules = lint_rules()
     for name in (*settings.select, *settings.ignore):
         if not any(rule.startswith(name) for rule in rules) or not name:
-            hint = f"there are: {', '.join(rules)}, or the start of one, such as ENV2"
+            hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
             raise UsageError(f"there is no rule `{name}`", hint=hint)
     chosen = [rule for rule in rules if not settings.select or rule.startswith(settings.select)]
     kept = [rule for rule in chosen if not (settings.ignore and rule.startswith(settings.ignore))]
@@ -106,7 +111,7 @@ def _active(settings: Settings) -> tuple[str, ...]:
 def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
     ignored = False
     for comment in comments:
-        inside = any(finding.line <= line <= finding.end_line for line in comment.covers)
+        inside = any(finding.where.line <= line <= finding.where.end_line for line in comment.covers)
         if comment.problem is None and finding.rule in comment.rules and inside:
             comment.used.add(finding.rule)
             ignored = True
@@ -115,21 +120,17 @@ def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
 
 def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
     line = getattr(hit.node, "lineno", 1)
-    source = hit.source or rule.source
+    source = reference(hit.source or rule.source)
     end = getattr(hit.node, "end_lineno", None) or line
-    return Finding(
-        path=module.path,
+    where = Where(
+        file=module.path,
         line=line,
         column=_column(module, line, getattr(hit.node, "col_offset", 0)),
-        rule=rule.id,
-        severity=hit.severity or rule.severity,
-        message=hit.message,
-        fix=hit.fix or rule.fix,
-        source=source,
-        text=module.line(line).strip()[:TEXT_LIMIT],
         end_line=end,
         end_column=_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
+        text=module.line(line).strip()[:TEXT_LIMIT],
     )
+    return Finding(rule.id, hit.severity or rule.severity, where, hit.message, rule.why, hit.fix or rule.fix, source)
 
 
 def _column(module: Module, line: int, offset: int) -> int:
@@ -157,4 +158,5 @@ def _unreadable(file: str, error: Unreadable) -> Iterator[Finding]:
 
 def _of_file(path: str, rule: str, message: str, line: int, column: int) -> Finding:
     row = lint_rules()[rule]
-    return Finding(path, line, column, rule, row.severity, message, row.fix, row.source, "", line, column)
+    where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
+    return Finding(rule, row.severity, where, message, row.why, row.fix, reference(row.source))

@@ -10,6 +10,7 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -252,3 +253,20 @@ def constant(node: ast.AST | None) -> object:
         number = node.operand.value
         return -number if isinstance(number, int | float) else ...
     return ...
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What a rule found at a node; severity, fix and source are the rule's own where they are None.
+
+    It counts where the programs that the file is part of do all of `needs` and nothing of `unless` (words of
+    `program.py`, such as `switch`): only when every file was read is that known.
+    """
+
+    node: ast.AST
+    message: str
+    severity: str | None = None
+    fix: str | None = None
+    source: str | None = None
+    needs: frozenset[str] = frozenset()
+    unless: frozenset[str] = frozenset()

@@ -219,14 +219,15 @@ def _different(found: Comparison, policy: Policy) -> Iterator[Finding]:
             cause = found.suspects[0].cause
             why, fix, source = sentence(found.suspects, found.unexplained), cause.fix, ", ".join(cause.sources)
         yield Finding(
+            BITS,
+            INFO if row["rule"] == "ignore" else ERROR,
             each.path,
-            rule=BITS,
+            f"{each.path}: {each.what}",
+            why,
+            fix,
+            source,
             expected={"result": each.locked},
             actual=_actual(each),
-            severity=INFO if row["rule"] == "ignore" else ERROR,
-            why=why,
-            fix=fix,
-            source=source,
             weight=row["weight"],
         )
 
@@ -240,14 +241,15 @@ def _untold(found: Comparison, policy: Policy) -> Iterator[Finding]:
     for each in found.untold:
         row = policy.row(each.path)
         yield Finding(
+            BITS,
+            INFO if row["rule"] == "ignore" else UNKNOWN,
             each.path,
-            rule=BITS,
+            f"{each.path}: {each.reason}",
+            INCOMPARABLE,
+            each.fix,
+            row["source"],
             expected=None,
             actual=Unavailable(each.reason, each.code),
-            severity=INFO if row["rule"] == "ignore" else UNKNOWN,
-            why=INCOMPARABLE,
-            fix=each.fix,
-            source=row["source"],
             weight=row["weight"],
         )
 

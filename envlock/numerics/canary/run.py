@@ -10,6 +10,7 @@ from typing import Any
 
 from envlock.guest import launch
 from envlock.lock.numerics import Conditions, Numerics, answered
+from envlock.numerics.canary import ENVIRONMENT
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
@@ -18,7 +19,6 @@ THREADS = 2
 """What the canary pins, so that machines with other numbers of processors compare."""
 MOST_CHILDREN = 20  # a device has five groups, each of which can end one
 CPU = "cpu"
-ENVIRONMENT = "environment"
 LIBRARY = "library"
 
 

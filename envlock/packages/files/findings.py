@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from envlock import data
-from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding
+from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding, clean
 
 
 class Fault(NamedTuple):
@@ -36,7 +36,8 @@ class Fault(NamedTuple):
 
 def findings(faults: Iterable[Fault], sites: list[str]) -> list[Finding]:
     """Return the findings; a path in the first `site-packages` is shown relative to it."""
-    return [_finding(fault, relative(fault.path, sites)) for fault in faults]
+    found = [_finding(fault, relative(fault.path, sites)) for fault in faults]
+    return sorted(found, key=lambda finding: str(finding.where))
 
 
 def relative(path: str, sites: list[str]) -> str:
@@ -56,14 +57,15 @@ def _finding(fault: Fault, path: str) -> Finding:
     owners = {"packages": list(fault.packages)} if fault.packages else {}
     expected = {**owners, **(fault.expected or {})}
     return Finding(
+        FILE_RULE + fault.kind,
+        fault.severity,
         path,
-        rule=FILE_RULE + fault.kind,
+        f"{clean(path)}: {fault.what}",
+        fault.why or row.why,
+        row.fix,
+        row.source,
         expected=expected or ABSENT,
         actual={"what": fault.what, **(fault.actual or {})},
-        severity=fault.severity,
-        why=fault.why or row.why,
-        fix=row.fix,
-        source=row.source,
         weight=min(100, row.weight + _first(path)),
     )
 

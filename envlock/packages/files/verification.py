@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Protocol
 
 from envlock import data
 from envlock.lock.identity import PackageIdentity
@@ -21,7 +22,15 @@ from envlock.packages.record import content, digest
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding
 
 Advance = Callable[[int], None]
-Watch = Callable[[str, int, bool], AbstractContextManager[Advance]]
+
+
+class Watch(Protocol):
+    """Shows how far something is while it is open."""
+
+    def __call__(self, title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+        """Return what takes by how much the work got further; the unit is bytes, or files."""
+        ...
+
 
 WORDS = {
     "unchecked": ("is run whatever the source says (an unchecked hash in its header); today the two agree", INFO),
@@ -34,7 +43,7 @@ WORDS = {
 SCRIPTS = ("bin", "Scripts")
 
 
-def _unwatched(title: str, total: int, in_bytes: bool) -> AbstractContextManager[Advance]:
+def _unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
     return nullcontext(lambda _: None)
 
 
@@ -129,14 +138,14 @@ def verify_files(
         survey: what there is to look at.
         python: the environment's interpreter.
         locked: what a lock knows of the packages.
-        watch: takes a title, how much there is to do, and whether that is bytes; to show how far it is.
+        watch: shows how far it is.
     """
-    with watch("reading files", survey.size, True) as advance:
+    with watch("reading files", survey.size, in_bytes=True) as advance:
         found, faults = look(survey, advance)
     elsewhere, compiled = stale_or_foreign(survey)
     faults += [*survey.faults, *elsewhere, *permissions(survey, found), *without_hash(survey, found)]
     faults += not_locked(survey, locked)
-    with watch("comparing bytecode", len(compiled), False) as advance:
+    with watch("comparing bytecode", len(compiled)) as advance:
         faults += compare_bytecode(python, compiled, faults, advance)
     managed = _managed(survey)
     return findings([_of_the_system(fault, managed) for fault in faults], survey.sites)

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from envlock.containers.engines import ENGINES, EngineError, find, prefer
+from envlock.containers.engines import ENGINES
+from envlock.containers.engines.failures import EngineError
+from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
 from tests.containers.bed import engine as daemons
 from tests.containers.bed.fixtures import StartEngine, starting, use

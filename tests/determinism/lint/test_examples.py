@@ -31,7 +31,7 @@ def expected(file: Path) -> list[tuple[int, str]]:
 def test_an_example_gives_what_it_says_and_nothing_else(file: Path) -> None:
     version = re.match(r"# tf: (\S+)", file.read_text(encoding="utf-8"))
     found = lint([str(file)], Settings(version[1] if version else "2.21.0"))
-    assert sorted((finding.line, finding.rule) for finding in found) == expected(file)
+    assert sorted((finding.where.line, finding.rule) for finding in found) == expected(file)
 
 
 def test_every_rule_has_examples_of_both_kinds_and_they_say_what_they_are() -> None:

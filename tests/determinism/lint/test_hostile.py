@@ -33,7 +33,7 @@ def test_what_cannot_be_read_is_a_finding(name: str, tmp_path: Path) -> None:
     data, message = MESSAGES[name]
     (tmp_path / name).write_bytes(data)
     (finding,) = lint([str(tmp_path / name)], LATEST)
-    assert (finding.rule, finding.severity, finding.path) == ("ENV001", "error", str(tmp_path / name))
+    assert (finding.rule, finding.severity, finding.where.file) == ("ENV001", "error", str(tmp_path / name))
     assert any(part in finding.message for part in message.split("|")), finding.message
 
 
@@ -128,7 +128,7 @@ def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
             return
         for version in ("1.15.5", "2.6.5", "2.21.0"):
             looked = look(module, version, list(RULES))
-            assert all(finding.line >= 1 and finding.column >= 1 for _, finding in looked.found)
+            assert all(finding.where.line >= 1 and finding.where.column >= 1 for _, finding in looked.found)
 
 
 STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))

@@ -19,7 +19,7 @@ def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) 
     monkeypatch.chdir(folder)
     found: dict[str, list[str]] = {}
     for finding in lint(list(files), Settings("2.21.0")):
-        found.setdefault(finding.path, []).append(finding.rule)
+        found.setdefault(finding.where.file, []).append(finding.rule)
     return found
 
 

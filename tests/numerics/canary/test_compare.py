@@ -234,13 +234,13 @@ def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processo
 
 
 def report(found: Comparison, policy: Policy) -> Report:
-    return Report(findings(found, policy), policy.name, notes=notes(found))
+    return Report(findings(found, policy), command="canary", policy=policy.name, notes=notes(found))
 
 
 def test_the_report() -> None:
     found = compare(numerics(), live(("train_xla",), value=1.5))
     assert report(found, Policy()).to_text() == (
-        "does not match under policy strict: 1 result of the canary has other bits\n"
+        "does not match under policy strict: 1 canary result differs\n"
         "  x numerics.xla.train_xla: 1 of 1 values differ, median 4,194,304 ULP, 4,194,304 eps normwise: "
         "as lower precision or another algorithm gives\n"
         "      why: Likeliest of the known causes: XLA compiles for other instructions or with other flags (97 %); "
@@ -259,5 +259,5 @@ def test_the_policy_decides_what_is_an_error() -> None:
     untold = compare(numerics(), live((), battery=2))
     assert report(untold, Policy()).exit_code == 4
     assert report(untold, Policy()).to_text().splitlines()[0] == (
-        "cannot tell under policy strict: 1 part of the canary could not be compared"
+        "cannot decide under policy strict: 1 part of the canary could not be compared"
     )

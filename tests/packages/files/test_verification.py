@@ -36,7 +36,7 @@ def verify(place: Installation, locked: dict[str, PackageIdentity] | None = None
 def told(prefix: Prefix) -> list[tuple[str, str, str, str]]:
     """Return (kind, severity, path, what) of every finding, sorted."""
     found = verify(prefix.place)
-    return sorted((each.rule[5:], each.severity, each.path, each.actual["what"]) for each in found)
+    return sorted((each.rule[5:], each.severity, each.where.fact, each.actual["what"]) for each in found)
 
 
 def hexed(data: bytes) -> str:
@@ -59,7 +59,8 @@ def test_a_modified_file_as_a_whole_finding(prefix: Prefix) -> None:
     (kind,) = [row for row in data.file_table().kind if row.name == "modified"]
     (found,) = verify(prefix.place)
     assert found.to_json() == {
-        "path": INIT,
+        "where": {"fact": INIT},
+        "message": f"{INIT}: truncated: 1 of {len(before)} bytes",
         "rule": "file-modified",
         "expected": {"packages": ["numpy 1.26.4"], "hash": hexed(before), "size": len(before)},
         "actual": {"what": f"truncated: 1 of {len(before)} bytes", "size": 1, "mode": "0644", "hash": hexed(b"x")},
@@ -271,7 +272,7 @@ def test_a_cuda_library_that_two_wheels_fight_for(prefix: Prefix) -> None:
     prefix.install("nvidia_cublas", "13.1.0", {"nvidia/__init__.py": "", CUBLAS: theirs})
     (found,) = verify(prefix.place)
     assert found.rule == "file-doubly-owned"
-    assert found.path == CUBLAS
+    assert found.where.fact == CUBLAS
     assert found.weight == 95
     assert found.expected == {
         "packages": ["nvidia-cublas 13.1.0", "nvidia-cublas-cu12 12.9.3"],
@@ -318,7 +319,7 @@ def test_the_record_is_not_the_locked_one(prefix: Prefix) -> None:
     assert verify(prefix.place, locked) == []
     locked["six"] = PackageIdentity(content="0" * 64, **fields)
     (found,) = verify(prefix.place, locked)
-    assert (found.rule, found.path, found.severity) == ("file-not-locked", "six-1.17.0.dist-info", "error")
+    assert (found.rule, found.where.fact, found.severity) == ("file-not-locked", "six-1.17.0.dist-info", "error")
     assert found.expected == {"packages": ["six 1.17.0"], "content": "0" * 64}
     assert found.actual == {"what": "its RECORD lists other files or hashes than the locked one", "content": own}
 
@@ -468,7 +469,7 @@ def test_any_single_corruption_is_named_and_nothing_else(
     try:
         named = corrupt(site, kind, victim, number, byte)
         found = verify(Installation(root, (site,)))
-        assert sorted(each.path for each in found) == sorted(named)
+        assert sorted(each.where.fact for each in found) == sorted(named)
         assert all(each.severity == "error" for each in found)
     finally:
         shutil.rmtree(root)

@@ -76,7 +76,11 @@ def test_facts_fit_the_format_and_a_machine_matches_itself(name: str, take: Take
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_driver_that_fails_leaves_the_answer_open(name: str, take: Take) -> None:
     report = judged(take(H100), take(name))
-    assert {finding.path for finding in report.of("unknown")} >= {"gpu.driver_version", "gpu.devices", "gpu.visible"}
+    assert {finding.where.fact for finding in report.of("unknown")} >= {
+        "gpu.driver_version",
+        "gpu.devices",
+        "gpu.visible",
+    }
 
 
 @pytest.mark.parametrize("faults", ["crash:nvmlDeviceGetName", "hang:nvmlInitWithFlags=60", "ret:nvmlInitWithFlags=18"])
@@ -135,7 +139,7 @@ def test_a_lost_gpu_leaves_the_answer_open(take: Take) -> None:
     whole = profile("h100-80gb-hbm3__535__lost-1-of-2")
     del whole["devices"][1]["errors"]
     report = judged(take(whole), take("h100-80gb-hbm3__535__lost-1-of-2"))
-    assert [finding.path for finding in report.findings] == ["gpu.devices.1"]
+    assert [finding.where.fact for finding in report.findings] == ["gpu.devices.1"]
     assert report.exit_code == CANNOT_TELL
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.rules import draws, operations, orders, pipelines, seeds, switches, variables
 
 Check = Callable[[Module, str], Iterator[Hit]]

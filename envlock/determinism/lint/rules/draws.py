@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from envlock.determinism.lint.datasets import is_chained
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module, argument, constant, has_star
+from envlock.determinism.lint.module import Hit, Module, argument, constant, has_star
 from envlock.determinism.lint.names import NEED_OP_SEED, OWN_ENTROPY, RANDOM_OPS
 from envlock.determinism.lint.program import TF
 from envlock.determinism.lint.rules.seeds import and_more

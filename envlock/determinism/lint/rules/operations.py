@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module, argument, canonical, constant, has_star
+from envlock.determinism.lint.module import Hit, Module, argument, canonical, constant, has_star
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.scopes import Function

@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module, argument
+from envlock.determinism.lint.module import Hit, Module, argument
 from envlock.determinism.lint.names import LISTING_METHODS, LISTINGS, NUMPY_OWN, SEEDS
 from envlock.determinism.lint.scopes import Function
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from envlock.data.determinism import holds
 from envlock.determinism.lint.datasets import is_dataset
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module, argument, constant
+from envlock.determinism.lint.module import Hit, Module, argument, constant
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.stateful import Draw, draws, random_layer
 

@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module, argument, constant, has_star
+from envlock.determinism.lint.module import Hit, Module, argument, constant, has_star
 from envlock.determinism.lint.names import (
     CLOCKS,
     NUMPY_NOT_DRAWN,

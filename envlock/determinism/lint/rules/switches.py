@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from envlock.data.determinism import holds, recipe_for, recipe_table
 from envlock.determinism.lint.environ import assignments
-from envlock.determinism.lint.finding import Hit
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.stateful import hands_on, is_tape

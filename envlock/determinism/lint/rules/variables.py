@@ -9,8 +9,7 @@ from functools import cache
 from envlock.data import variables
 from envlock.data.determinism import VariableRules, holds, variable_table
 from envlock.determinism.lint.environ import Setting, assignments
-from envlock.determinism.lint.finding import Hit, Severity
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.scopes import Function
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -85,7 +84,7 @@ def value(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(setting.node, *problem)
 
 
-def _problem(row: VariableRules, found: object) -> tuple[str, Severity | None, str] | None:
+def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] | None:
     """Return message, severity and fix for a literal value that is not understood."""
     if not isinstance(found, str):
         return (
@@ -107,7 +106,7 @@ def _problem(row: VariableRules, found: object) -> tuple[str, Severity | None, s
         "ignored": "it is ignored, and the default counts",
         "off": "it counts as off",
     }.get(row.otherwise or "", "what it does was never measured")
-    severity: Severity | None = None if row.otherwise in ("abort", "raise") else "warning"
+    severity: str | None = None if row.otherwise in ("abort", "raise") else "warning"
     return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
 
 

@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.document import load as load_lock
-from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.policy import DEFAULT, Policy, names
+from envlock.runtime import lockfile
+from envlock.runtime.errors import UsageError
+from envlock.runtime.policy import DEFAULT, Policy
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
 
 LINT_KEYS = ("select", "ignore", "exclude")
 SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
@@ -53,21 +57,22 @@ def load(folder: Path) -> Config:
     return Config()
 
 
-def policy(name: str | None, config: Config, old: Path | None) -> tuple[str, dict[str, str]]:
-    """Return name and overrides of the policy to write: as asked for, else the project's, else as `old` has them.
-
-    Raises:
-        UsageError: the name does not exist.
-    """
-    if name is not None and name not in names():
-        raise UsageError(f"there is no policy `{name}`", hint=f"there are: {', '.join(names())}")
-    if name is None and config.policy is None and not config.overrides and old is not None:
-        try:
-            kept = load_lock(old).policy
-        except LockfileError:  # there is none, or nothing in it can be trusted: it is replaced
-            return DEFAULT, {}
-        return kept.name, dict(kept.overrides)
+def policy(name: str | None, config: Config, earlier: Lockfile | None) -> tuple[str, dict[str, str]]:
+    """Return name and overrides of the policy to write: as asked for, else the project's, else those of `earlier`."""
+    if name is None and config.policy is None and not config.overrides and earlier is not None:
+        return earlier.policy.name, dict(earlier.policy.overrides)
     return name or config.policy or DEFAULT, config.overrides
+
+
+def target(output: Path | None, config: Config) -> Path:
+    """Return where `capture` writes: the file named, the project's, the nearest one of the project, or a new one here.
+
+    A lock above the folder of the project's settings belongs to another project.
+    """
+    near = lockfile.find(str(Path.cwd()))
+    if near is not None and config.folder is not None and not Path(near).is_relative_to(config.folder):
+        near = None
+    return output or config.lock or Path(near or lockfile.NAME)
 
 
 def _table(file: Path) -> Any:

@@ -68,18 +68,18 @@ def with_gpu(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "tensorflow": tensorflow, "cuda": cuda, "gpu": gpu, "packages": packages}
 
 
-def changed(patient: Environment, *facts: tuple[str, Any], **changes: Any) -> Environment:
-    """Return a patient with facts put at their paths, and variables or other attributes changed."""
-    tree = dict(patient.facts)
+def changed(environment: Environment, *facts: tuple[str, Any], **changes: Any) -> Environment:
+    """Return an environment with facts put at their paths, and variables or other attributes changed."""
+    tree = dict(environment.facts)
     for path, value in facts:
         tree = put(tree, path, value)
     fields = {name: changes.pop(name) for name in list(changes) if name in Environment.__dataclass_fields__}
-    values = {**patient.variables, **changes}
+    values = {**environment.variables, **changes}
     kept = {
-        "unavailable": patient.unavailable,
-        "others": patient.others,
-        "strange_flags": patient.strange_flags,
-        "missing_flag_file": patient.missing_flag_file,
+        "unavailable": environment.unavailable,
+        "others": environment.others,
+        "strange_flags": environment.strange_flags,
+        "missing_flag_file": environment.missing_flag_file,
     }
     return Environment(tree, variables=values, **{**kept, **fields})
 

@@ -1,1 +1,0 @@
-"""`envlock diverge record` and `envlock diverge compare`: one run in each of two environments."""

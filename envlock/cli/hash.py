@@ -1,0 +1,68 @@
+"""`envlock hash`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, source
+from envlock.cli.output import Terminal, emit, talk
+from envlock.cli.parser import Command, new_app
+
+app = new_app()
+
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no index; record only what is known locally.")]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust-index", help="Trust the index for the SHA-256 of wheels whose RECORD matches; reads less."),
+]
+CacheOption = Annotated[bool, typer.Option(help="Keep the wheels that were read, for `envlock vendor`.")]
+
+
+@app.command(cls=Command)
+def hash(  # noqa: A001 (the command's name)
+    lock: LockArgument = None,
+    python: PythonOption = None,
+    index_url: IndexOption = None,
+    offline: OfflineOption = False,
+    trust_index: TrustOption = False,
+    cache: CacheOption = True,
+    quiet: QuietOption = False,
+) -> None:
+    """Find the wheel of every installed package and record its SHA-256.
+
+    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes; its SHA-256 is
+    computed from all its bytes. A package without a proven wheel (a checkout, a local build, a package on no index) is
+    recorded with the reason.
+
+    Exit 1: the environment is not the locked one. Exit 5: an index failed, and nothing was written.
+
+    \b
+    Examples:
+      envlock hash                        the nearest lockfile, and the indexes of pip's and uv's settings
+      envlock hash --trust-index          without downloading wheels
+      envlock hash -i https://my.org/pip  another index
+      envlock hash --offline              local facts only
+    """
+    from envlock.lock.document import dump
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.hash import hash_packages, summary
+
+    meant = source(lock)
+    new = hash_packages(
+        meant,
+        python=python,
+        indexes=index_url or (),
+        offline=offline,
+        trust_index=trust_index,
+        keep=cache,
+        progress=Terminal(quiet),
+    )
+    if isinstance(meant, bytes):
+        emit(dump(new))
+    else:
+        write_atomically(Path(meant), dump(new))
+    for line in summary(new):
+        talk(line, quiet=quiet)

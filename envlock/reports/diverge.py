@@ -1,0 +1,93 @@
+"""What makes runs differ, for people: the levels that were tried, the cause with its line, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from envlock.runtime.report import MARKS, Finding, Report, clean, count
+
+MODES = {
+    "as it is": "in the program's own mode",
+    "eager": "operation by operation (eager)",
+    "in graphs": "inside its graphs",
+}
+SHOWN = 6  # inputs, and suspects
+Line = tuple[str, str]
+
+
+def lines(report: Report) -> Iterator[Line]:
+    """Yield (style, line)."""
+    seen = report.attachments
+    yield "title", report.headline
+    for level in seen["levels"]:
+        yield "plain", f"  {_level(level)}"
+    for finding in report.findings:
+        yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}{_rule(report, finding)}"
+        if finding is report.findings[0]:
+            yield from _where(seen)
+            yield from _inputs(seen)
+            yield from (("note", f"      tried: {clean(each)}") for each in seen["because"])
+            yield from (("warning", f"      or: {_suspect(each)}") for each in seen["suspects"][1:SHOWN])
+        if finding is not report.findings[0] and finding.rule == "operation":  # the message says all
+            continue
+        yield "note", f"      why: {clean(finding.why)}"
+        yield from (("note", f"      fix: {clean(fix)}") for fix in finding.fix.split("\n"))
+        if finding is report.findings[0] and seen["known"] is not None:
+            yield "note", f"      known as: {seen['known']['row']}"
+    yield from (("note", f"  note: {clean(note)}") for note in report.notes)
+
+
+def _rule(report: Report, finding: Finding) -> str:
+    """Return the rule of the dataset linter and where that pipeline was read; nothing for the other findings."""
+    if finding.rule in ("operation", report.findings[0].rule):
+        return ""
+    return f" [{finding.rule}]{read_at(finding)}"
+
+
+def read_at(finding: Finding) -> str:
+    """Return where the pipeline of a finding was read; nothing where that is not known."""
+    return f" (read at {clean(str(finding.where))})" if finding.where.file else ""
+
+
+def _level(level: Mapping[str, Any]) -> str:
+    mode = MODES[level["mode"]]
+    if level["name"] is None:
+        return f"{mode}: identical; {level['entries']} entries of {count(level['steps'], 'step')} compared"
+    results = " ".join(str(each) for each in level["groups"])
+    first = f"first in {clean(level['name'])}; results of the runs: {results}"
+    return f"{mode}: differs from step {level['step']} on, {first}"
+
+
+def _where(seen: Mapping[str, Any]) -> Iterator[Line]:
+    place, operation = seen["place"], seen["operation"]
+    inside = operation is None or seen["verdict"] == "graph"
+    step = "" if inside else f", step {operation['step']}, entry {seen['index']}"
+    if place is None:
+        yield "plain", f"      where: in no line of the program itself{step}"
+        return
+    yield "plain", f"      where: {clean(place['file'])}:{place['line']} in {clean(place['function'])}{step}"
+    for number, line in enumerate(seen["source"], seen["source_from"]):
+        mark = ">" if number == place["line"] else " "
+        yield "plain", f"        {mark} {number:>4} | {clean(line)}"
+
+
+def _inputs(seen: Mapping[str, Any]) -> Iterator[Line]:
+    for each in seen["origins"][:SHOWN]:
+        differs = "differs, " if each["input"] in seen["differing"] else ""
+        yield "note", f"      reads: {clean(each['spec'])}, {differs}{_origin(each)}"
+
+
+def _origin(origin: Mapping[str, Any]) -> str:
+    made, resource = origin["made_by"], origin["spec"] == "resource[]"
+    if made is None:
+        return "not written in this run before" if resource else "made outside of operations (a constant, or Python)"
+    return f"{'last written by' if resource else 'made by'} {clean(made['type'])}{_at(made['place'])}"
+
+
+def _suspect(suspect: Mapping[str, Any]) -> str:
+    return f"{clean(suspect['type'])} {clean(suspect['name'])}{_at(suspect['place'])}"
+
+
+def _at(place: Mapping[str, Any] | None) -> str:
+    return f" at {clean(place['file'])}:{place['line']}" if place else ""

@@ -1,0 +1,65 @@
+"""A lockfile for people: a heading a section, a line a fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from envlock.runtime.facts import leaves
+from envlock.runtime.report import clean, show
+
+
+def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for the document of a lockfile."""
+    policy, facts = document["policy"], document["facts"]
+    exceptions = "".join(f", {clean(path)}: {clean(rule)}" for path, rule in policy["overrides"].items())
+    writer = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
+    yield "plain", f"{writer}, policy {policy['name']}{exceptions}"
+    for name in facts:
+        if name == "cuda":
+            yield from _cuda(facts[name])
+        elif name not in ("packages", "environ"):
+            yield from _section(name, facts[name])
+    if "environ" in facts:
+        yield from _variables(facts["environ"] or {})
+    if "packages" in facts:
+        yield from _packages(facts["packages"] or {})
+    if document["unavailable"]:
+        yield "title", "could not be collected"
+    for path, entry in document["unavailable"].items():
+        yield "unknown", f"  {clean(path)}: {clean(entry['reason'])}"
+
+
+def _section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+    yield "title", name if section is not None else f"{name}: none"
+    for path, value in leaves(dict(sorted((section or {}).items()))):
+        yield "plain", f"  {clean(path):<26} {show(value)}"
+
+
+def _cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+    """One line a library: its version, the rule that found its file, and the file."""
+    yield "title", "cuda" if section is not None else "cuda: none"
+    for key, library in (section or {}).items():
+        if not isinstance(library, dict):
+            yield "plain", f"  {clean(key):<26} {show(library)}"
+        elif library.get("linkage") not in ("absent", None):
+            found = "linked statically" if library["linkage"] == "static" else show(library.get("resolved_by"))
+            file = f", {show(library['file'])}" if library.get("file") else ""
+            yield "plain", f"  {clean(key):<26} {show(library.get('version'))} ({found}{file})"
+
+
+def _variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:
+    present = {name: value for name, value in sorted(variables.items()) if value is not None}
+    yield "title", f"environ: {len(present)} set, {len(variables) - len(present)} unset"
+    for name, value in present.items():
+        yield "plain", f"  {clean(name)}={show(value)}"
+
+
+def _packages(packages: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    yield "title", f"packages: {len(packages)}"
+    for name, package in sorted(packages.items()):
+        origin = package.get("origin") or {}
+        place = f" from {show(origin.get('url'))}" if origin else ""
+        commit = f" at {origin['commit'][:12]}" if origin.get("commit") else ""
+        editable = " (editable)" if origin.get("editable") else ""
+        yield "plain", f"  {clean(name)} {show(package.get('version'))}{place}{commit}{editable}"

@@ -1,0 +1,89 @@
+"""Repeated runs, for people: the verdict, then a matrix of distances for each quantity that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from envlock.runtime.report import MARKS, Report, clean
+
+COLUMNS = 10
+"""As many runs fit on a line of a terminal; of more the first are shown."""
+UNITS = {
+    "sum": "sum of the absolute differences",
+    "max": "largest difference",
+    "norm": "epsilons of the largest magnitude",
+}
+Line = tuple[str, str]
+
+
+def lines(report: Report) -> Iterator[Line]:
+    """Yield (style, line)."""
+    shown = report.attachments
+    yield from (("plain", clean(line)) for line in shown["about"])
+    yield ("plain" if report.match else "title"), report.headline
+    for finding in report.findings:
+        yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"
+        if finding.rule == "runs-differ":
+            yield from _alike(shown["groups"], shown["runs"])
+    for step in dict.fromkeys(each["step"] for each in sorted((*shown["equal"], *shown["matrices"]), key=_step)):
+        yield "title", f"step {step}"
+        equal = [clean(each["quantity"]) for each in shown["equal"] if each["step"] == step]
+        if equal:
+            yield "plain", f"  all zero: {', '.join(equal)}"
+        for matrix in shown["matrices"]:
+            if matrix["step"] == step:
+                yield from _matrix(matrix)
+
+
+def _step(each: Mapping[str, Any]) -> int:
+    step: int = each["step"]
+    return step
+
+
+def _alike(groups: Sequence[Sequence[str]], runs: Sequence[object]) -> Iterator[Line]:
+    several = [_labels(group) for group in groups if len(group) > 1]
+    if several:
+        yield "note", f"      alike: {'; '.join(several)}"
+
+
+def _labels(group: Sequence[str]) -> str:
+    shown = " ".join(group[:COLUMNS])
+    return shown if len(group) <= COLUMNS else f"{shown} ... ({len(group)})"
+
+
+def _matrix(matrix: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield one matrix, and in one line the other measures of it."""
+    labels, results = matrix["runs"], matrix["results"]
+    shown = labels[:COLUMNS]
+    number = f"{len(set(results))} different of {len(labels)}"
+    arrays = len(matrix["members"])
+    members = f", {len(matrix['differing'])} of {arrays} arrays" if arrays > 1 else ""
+    yield "plain", f"  {clean(matrix['quantity'])}: {UNITS['sum']} ({number}{members})"
+    width = max(8, *(len(label) + 1 for label in shown))
+    yield "note", " " * (4 + width) + "".join(f"{label:>{width}}" for label in shown)
+    for a, label in enumerate(shown):
+        cells = (_number(matrix["sum"][a][b], same=results[a] == results[b]) for b in range(len(shown)))
+        yield "plain", f"    {label:>{width}}{''.join(f'{cell:>{width}}' for cell in cells)}"
+    if len(labels) > len(shown):
+        yield "note", f"    {len(labels) - len(shown)} more runs are in --format json and --html"
+    most, norm = largest(matrix["max"]), largest(matrix["norm"])
+    if most > 0:
+        relative = f", {norm:.1e} {UNITS['norm']}" if norm > 0 else ""
+        yield "note", f"    {UNITS['max']} {most:.1e}{relative}"
+    for note in matrix["notes"]:
+        yield "note", f"    {clean(note)}"
+
+
+def _number(cell: float | str | None, *, same: bool) -> str:
+    """Return a distance; `0` for the same bits, `0*` where only bits differ that no value shows, `-` for none."""
+    if cell is None:
+        return "-"
+    if cell == 0:
+        return "0" if same else "0*"
+    return f"{float(cell):.1e}"
+
+
+def largest(cells: Sequence[Sequence[float | str | None]]) -> float:
+    """Return the largest distance; 0 where there is none."""
+    return max((float(cell) for row in cells for cell in row if cell is not None), default=0.0)

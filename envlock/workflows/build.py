@@ -1,0 +1,212 @@
+"""Build a container that is the locked environment: plan it, write it, build it, build it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlock.containers.base import Chosen, asked_for, unasked
+from envlock.containers.build import Wish, check, recorded
+from envlock.containers.build import build as make
+from envlock.containers.engines.engine import Engine
+from envlock.containers.engines.find import find
+from envlock.containers.payload import wheels_in, write_context
+from envlock.containers.plan import BuildPlan, plan
+from envlock.containers.render import dockerfile as render
+from envlock.containers.verification import Verdict
+from envlock.images.reference import parse_mirror, parse_platform
+from envlock.lock.image import Image
+from envlock.lock.models import Lockfile
+from envlock.runtime.errors import UsageError
+from envlock.workflows.images import registry
+from envlock.workflows.locks import lock_of, name_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+WHEELHOUSE = Path("wheelhouse")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A Dockerfile, and what is worth a warning."""
+
+    text: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Context:
+    """A folder that builds without envlock: how many wheels are in it, and what is worth a warning."""
+
+    folder: Path
+    wheels: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BuiltImage:
+    """An image.
+
+    Attributes:
+        name: its tag, or its ID without one.
+        verdict: whether it is the locked environment; None where its Python is too old to tell.
+        lock: the lock with the base and the image recorded.
+        warnings: what is worth a word.
+    """
+
+    name: str
+    verdict: Verdict | None
+    lock: Lockfile
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """An image that was built again: what it is, and how it differs from the one that the lock has."""
+
+    old: Image
+    new: Image
+    differences: tuple[str, ...]
+
+
+def dockerfile(
+    lock: Source | None = None, *, base: str = "auto", platform: str | None = None, deterministic: bool = False
+) -> Rendered:
+    """Return the Dockerfile of a lock; nothing is written and no registry is asked.
+
+    Raises:
+        LockfileError: the lock is not valid, or something in it must not enter an image.
+        UsageError: nothing that is known offline says which digest the base has.
+    """
+    model = lock_of(lock)
+    chosen = unasked(model, base, _platform(platform))
+    made = plan(model, chosen.base, None, deterministic=deterministic)
+    return Rendered(render(made), chosen.warnings)
+
+
+def context(
+    lock: Source | None,
+    folder: Path,
+    *,
+    base: str = "auto",
+    platform: str | None = None,
+    mirrors: Sequence[str] = (),
+    wheelhouse: Path = WHEELHOUSE,
+    deterministic: bool = False,
+) -> Context:
+    """Write the Dockerfile and its context into a folder; nothing is built.
+
+    Raises:
+        LockfileError: the lock is not valid, or something in it must not enter an image.
+        OutsideError: a registry or a wheel failed.
+        UsageError: wheels are missing, or the folder cannot be used.
+    """
+    chosen, made = _planned(lock_of(lock), base, platform, mirrors, wheelhouse, deterministic=deterministic)
+    write_context(made, wheelhouse, folder)
+    return Context(folder, len(made.wheels), (*chosen.warnings, *made.notes))
+
+
+def build(
+    lock: Source | None = None,
+    *,
+    tag: str | None = None,
+    base: str = "auto",
+    platform: str | None = None,
+    mirrors: Sequence[str] = (),
+    wheelhouse: Path = WHEELHOUSE,
+    deterministic: bool = False,
+    engine: str = "auto",
+    network: str = "none",
+    gpus: bool = False,
+    no_cache: bool = False,
+    progress: Progress = SILENT,
+) -> BuiltImage:
+    """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
+
+    Args:
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        tag: a name for the image.
+        base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
+        platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
+        mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        wheelhouse: the folder that `vendor` has filled.
+        deterministic: also set the variables that this TensorFlow needs for determinism.
+        engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
+        network: during the build: `none`, `host` or `default`.
+        gpus: verify inside with this machine's GPUs.
+        no_cache: build every step anew.
+        progress: shows what the builder prints.
+
+    Raises:
+        LockfileError: the lock is not valid, or something in it must not enter an image.
+        OutsideError: a registry, a wheel or the engine failed.
+        UsageError: wheels are missing, or there is no such engine.
+    """
+    model, builder = lock_of(lock), _engine(engine)
+    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=deterministic)
+    for text in (*chosen.warnings, *made.notes):
+        progress.say(f"warning: {text}")
+    outcome = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
+    return BuiltImage(
+        tag or outcome.built.image_id,
+        outcome.verdict,
+        recorded(model, chosen, outcome.section),
+        (*chosen.warnings, *made.notes),
+    )
+
+
+def rebuild(
+    lock: Source | None = None,
+    *,
+    base: str = "auto",
+    platform: str | None = None,
+    mirrors: Sequence[str] = (),
+    wheelhouse: Path = WHEELHOUSE,
+    deterministic: bool = False,
+    engine: str = "auto",
+    network: str = "none",
+    progress: Progress = SILENT,
+) -> Rebuilt:
+    """Build the image of a lock again, from the first step, and return how it differs; see `build`.
+
+    Raises:
+        UsageError: the lock has no image, or as `build`.
+        LockfileError, OutsideError: as `build`.
+    """
+    model = lock_of(lock)
+    old = model.image
+    if old is None:
+        hint = "`envlock build` builds and records one"
+        raise UsageError(f"{name_of(lock)} has no image to compare with", hint=hint)
+    wanted = deterministic or old.deterministic
+    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=wanted)
+    wish = Wish(None, network, no_cache=True, wheelhouse=wheelhouse)
+    new, lines = check(made, chosen, _engine(engine), wish, progress.line, old)
+    return Rebuilt(old, new, tuple(lines))
+
+
+def _planned(
+    lock: Lockfile,
+    base: str,
+    platform: str | None,
+    mirrors: Sequence[str],
+    wheelhouse: Path,
+    *,
+    deterministic: bool,
+) -> tuple[Chosen, BuildPlan]:
+    """Return the base by what its registry says now, and what the image will consist of."""
+    places = [parse_mirror(text) for text in mirrors]
+    chosen = asked_for(lock, registry(), base, _platform(platform), places)
+    return chosen, plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic)
+
+
+def _platform(text: str | None) -> str | None:
+    return None if text is None else parse_platform(text)
+
+
+def _engine(name: str) -> Engine:
+    return find(name)

@@ -1,0 +1,135 @@
+"""Compute the canary, and compare it with that of a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from envlock.lock.live import live
+from envlock.lock.models import Lockfile
+from envlock.lock.numerics import Numerics
+from envlock.numerics.canary.compare import compare, findings, notes
+from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
+from envlock.runtime.capture import Snapshot
+from envlock.runtime.errors import FactError
+from envlock.runtime.report import Report, count, ranked
+from envlock.runtime.verify import policy_of
+from envlock.workflows.hash import refuse_another_environment
+from envlock.workflows.locks import lock_of, name_of, subject_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+def canary(
+    lock: Source | None = None,
+    *,
+    python: Path | None = None,
+    pinned: Settings | None = None,
+    required: bool = False,
+    progress: Progress = SILENT,
+) -> Report:
+    """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
+
+    The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group ended its process),
+    and `causes` (of a difference, the likeliest first).
+
+    Args:
+        lock: the lockfile to compare with; None compares with nothing.
+        python: the interpreter of the environment; this one when not given.
+        pinned: what the canary sets for itself; as the lock's was computed when not given.
+        required: the lock must have a canary.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        FactError: the canary cannot be computed, or the lock has none and one is required.
+        UsageError: there is no such interpreter.
+    """
+    model = None if lock is None else lock_of(lock)
+    locked = None if model is None else model.numerics
+    if required and locked is None:
+        raise _none(name_of(lock))
+    found = measure(pinned or settings_of(locked), python, live(python), progress)
+    shown = {
+        "numerics": found.numerics.model_dump(mode="json", exclude_unset=True),
+        "seconds": found.seconds,
+        "cpu_seconds": found.cpu_seconds,
+    }
+    if model is None or locked is None:
+        return Report([], command="canary", headline="computed; there is no canary to compare with", attachments=shown)
+    return _compared(model, locked, found.numerics, None, subject_of(lock), shown)
+
+
+def update_canary(
+    lock: Lockfile, *, python: Path | None = None, pinned: Settings | None = None, progress: Progress = SILENT
+) -> Lockfile:
+    """Return the lock with the canary of this environment, if it is the one that the lock describes.
+
+    Raises:
+        EnvironmentMismatch: the packages are not those of the lock.
+        FactError: the canary cannot be computed.
+        UsageError: there is no such interpreter.
+    """
+    found = live(python)
+    refuse_another_environment(lock, found)
+    return lock.model_copy(update={"numerics": measure(pinned or Settings(), python, found, progress).numerics})
+
+
+def against(
+    lock: Lockfile, name: str, found: Snapshot, python: Path | None, policy: str | None, progress: Progress
+) -> Report:
+    """Return what the canary of this environment says against that of the lock of this name, computed as that was.
+
+    Raises:
+        FactError: the lock has no canary, or none can be computed here.
+    """
+    if lock.numerics is None:
+        raise _none(name)
+    here = measure(settings_of(lock.numerics), python, found, progress).numerics
+    return _compared(lock, lock.numerics, here, policy, name, {})
+
+
+def measure(settings: Settings, python: Path | None, found: Snapshot, progress: Progress) -> Canary:
+    """Return the canary of an environment, on the processor and on each GPU that is visible."""
+    progress.say("computing the canary in TensorFlow (takes seconds)")
+    gpu, tensorflow = found.facts.get("gpu"), found.facts.get("tensorflow") or {}
+    return compute(python, settings, gpus=isinstance(gpu, dict) and bool(tensorflow.get("cuda_build")))
+
+
+def settings_of(locked: Numerics | None) -> Settings:
+    """Return how a locked canary was computed; the default where there is none."""
+    groups = locked.groups.values() if locked is not None else []
+    heads = [group.conditions for group in groups if group.conditions.execution != LIBRARY]
+    return Settings.of(heads[0]) if heads else Settings()
+
+
+def summary(lock: Lockfile) -> str:
+    """Return in a few words what canary a lock has."""
+    groups = lock.numerics.groups if lock.numerics is not None else {}
+    results = [each for group in groups.values() for each in group.operations.values()]
+    unstable = sum(each.unstable is not None for each in results)
+    crashed = [f"{name} ended by {group.ended}" for name, group in groups.items() if group.ended is not None]
+    more = [f"{unstable} of them unstable"] if unstable else []
+    return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
+
+
+def _compared(
+    lock: Lockfile, locked: Numerics, here: Numerics, policy: str | None, subject: str, shown: Mapping[str, object]
+) -> Report:
+    compared, rules = compare(locked, here), policy_of(lock.to_document(), policy)
+    return Report(
+        ranked(findings(compared, rules)),
+        command="canary",
+        policy=rules.name,
+        overrides=len(rules.overrides),
+        subject=subject,
+        notes=notes(compared),
+        attachments={**shown, "causes": [each.to_json() for each in compared.suspects]},
+    )
+
+
+def _none(name: str) -> FactError:
+    return FactError(f"{name} has no canary", hint="`envlock canary --update` adds one")

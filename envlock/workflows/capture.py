@@ -1,0 +1,87 @@
+"""Write the live environment into a lockfile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from envlock.lock import capture as lock
+from envlock.lock.document import dump, parse
+from envlock.lock.live import live
+from envlock.lock.models import Lockfile
+from envlock.runtime.capture import Snapshot
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.policy import DEFAULT
+from envlock.runtime.report import Report
+from envlock.workflows.progress import SILENT, Progress
+
+
+def capture(
+    policy: str = DEFAULT,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    python: Path | None = None,
+    hashes: bool = False,
+    canary: bool = False,
+    earlier: Lockfile | None = None,
+    progress: Progress = SILENT,
+) -> Lockfile:
+    """Return a lock of the live environment; nothing is written.
+
+    Args:
+        policy: how closely it is to be held.
+        overrides: rules of the project's own, by path pattern.
+        python: the interpreter of the environment; this one when not given.
+        hashes: also find the exact wheel of every package.
+        canary: also compute the canary in TensorFlow.
+        earlier: a lock that this one renews; what it has proven and still holds is kept.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the policy or a rule does not exist.
+        UsageError: there is no such interpreter.
+        FactError: the interpreter did not answer, or the canary cannot be computed.
+        OutsideError: a package index failed.
+    """
+    found = live(python)
+    new = lock.capture(policy, overrides, found)
+    if earlier is not None and earlier.identity is not None:
+        from envlock.packages.installation import installation
+        from envlock.packages.prove import everything_installed, kept, with_identity
+
+        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python))))
+    if hashes:
+        from envlock.workflows.hash import prove
+
+        new = prove(new, python, progress=progress)
+    return _with_canary(new, earlier, found, python, progress, wanted=canary)
+
+
+def _with_canary(
+    new: Lockfile, earlier: Lockfile | None, found: Snapshot, python: Path | None, progress: Progress, *, wanted: bool
+) -> Lockfile:
+    """Return the lock with its canary: computed, or else the earlier one where not a fact differs from then."""
+    if wanted:
+        from envlock.numerics.canary.run import Settings
+        from envlock.workflows.canary import measure
+
+        return new.model_copy(update={"numerics": measure(Settings(), python, found, progress).numerics})
+    if earlier is None or earlier.numerics is None:
+        return new
+    if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):
+        return new.model_copy(update={"numerics": earlier.numerics})
+    progress.say("warning: the lock's canary was of other facts and is left out (`--canary` computes it anew)")
+    return new
+
+
+def changes(path: Path, new: Lockfile) -> Report | str:
+    """Return how the lock at a path differs from a new one; a phrase where no fact does."""
+    from envlock.workflows.diff import diff
+
+    try:
+        read_file(str(path))
+        report = diff(path, parse(dump(new), "to be written"), names=("locked", "live"))
+    except LockfileError as error:
+        return f"it is not a valid lockfile ({error.message})"
+    return report if report.findings else "its policy, its writer or its layout is another"

@@ -1,0 +1,63 @@
+"""What differs between two lockfiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from envlock.lock.models import Lockfile
+from envlock.runtime.compare import both_untold, compare
+from envlock.runtime.policy import Policy
+from envlock.runtime.report import Finding, Report, ranked
+from envlock.runtime.verify import policy_of
+from envlock.workflows.locks import lock_of, name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+def diff(
+    expected: Source,
+    actual: Source,
+    policy: str = "strict",
+    *,
+    overrides: Mapping[str, str] | None = None,
+    names: tuple[str, str] | None = None,
+) -> Report:
+    """Return every difference between two locks, of their facts and of the canaries' bits where both have one.
+
+    Args:
+        expected, actual: the two lockfiles.
+        policy: how closely to compare.
+        overrides: rules by path pattern that go before the policy's.
+        names: what the report calls them; their paths when not given.
+
+    Raises:
+        LockfileError: one is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: the policy does not exist.
+    """
+    called = names or (name_of(expected), name_of(actual))
+    one, other = lock_of(expected), lock_of(actual)
+    rules = policy_of({"policy": {"name": policy, "overrides": dict(overrides or {})}}, policy)
+    left, right = one.to_document(), other.to_document()
+    found = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules, called)
+    findings = [finding for finding in found if not both_untold(finding)]  # two files that say the same do not differ
+    bits, notes = _bits(one, other, rules)
+    return Report(
+        ranked(findings + bits),
+        command="diff",
+        policy=policy,
+        overrides=len(rules.overrides),
+        subject=called[0],
+        notes=notes,
+    )
+
+
+def _bits(expected: Lockfile, actual: Lockfile, rules: Policy) -> tuple[list[Finding], list[str]]:
+    if expected.numerics is None or actual.numerics is None:
+        one = expected.numerics is not None or actual.numerics is not None
+        return [], ["numerics: not compared, as one side has no canary"] if one else []
+    from envlock.numerics.canary import compare as canaries
+
+    found = canaries.compare(expected.numerics, actual.numerics)
+    return canaries.findings(found, rules), canaries.notes(found)

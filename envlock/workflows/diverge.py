@@ -1,0 +1,115 @@
+"""Name the first operation that makes runs differ, in one environment or between two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from envlock.divergence import two_traces
+from envlock.divergence.debug import debug
+from envlock.divergence.observe import Request
+from envlock.divergence.record import Recorded
+from envlock.divergence.record import record as write_trace
+from envlock.lock.live import live
+from envlock.numerics.target import target
+from envlock.runtime.report import Report
+from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.repeat import need_folder_of
+
+
+def diverge_script(
+    script: str,
+    args: Sequence[str] = (),
+    *,
+    runs: int = 5,
+    steps: int | None = None,
+    fresh: bool = False,
+    in_graph: bool = False,
+    seed: int | None = None,
+    python: Path | None = None,
+    progress: Progress = SILENT,
+) -> Report:
+    """Run a script or a function several times, and return the first operation that differs, its line and what helps.
+
+    The attachments are those of docs/reference/diverge.md.
+
+    Args:
+        script: `SCRIPT[:FUNCTION]`.
+        args: for the script.
+        runs: how often.
+        steps: stop each run after this many steps.
+        fresh: each run in a process of its own, as a script always is.
+        in_graph: look into the graphs where the runs differ, instead of running eagerly.
+        seed: set all seeds to this before each run.
+        python: the interpreter; this one when not given.
+        progress: shows what is going on.
+
+    Raises:
+        UsageError: there is no such script or interpreter, or it cannot be run so.
+        FactError: TensorFlow does not show its operations, or a run fails.
+    """
+    wanted = target(script, tuple(args))
+    request = Request(
+        wanted,
+        python,
+        runs,
+        fresh=fresh or wanted.function is None,
+        steps=steps,
+        seed=seed,
+        in_graph=in_graph,
+    )
+    return debug(request, progress.say)
+
+
+def record_trace(
+    script: str,
+    output: Path,
+    args: Sequence[str] = (),
+    *,
+    in_graph: bool = False,
+    check: bool = True,
+    steps: int | None = None,
+    seed: int | None = None,
+    python: Path | None = None,
+    progress: Progress = SILENT,
+) -> Recorded:
+    """Record what every operation of one run computes, in a file to compare with a run in another environment.
+
+    Args:
+        script: `SCRIPT[:FUNCTION]`.
+        output: the trace to write.
+        args: for the script.
+        in_graph: as the program runs by itself, with a look into its graphs; else eagerly.
+        check: with `in_graph`, run it once more to see whether looking changed the result.
+        steps: stop after this many steps.
+        seed: set all seeds to this before the run.
+        python: the interpreter; this one when not given.
+        progress: shows what is going on.
+
+    Raises:
+        EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
+    """
+    need_folder_of(output)
+    facts = live(python).facts
+    wanted = target(script, tuple(args))
+    return write_trace(
+        wanted,
+        output,
+        python=python,
+        in_graph=in_graph,
+        check=check,
+        seed=seed,
+        steps=steps,
+        facts=facts,
+        say=progress.say,
+    )
+
+
+def compare_traces(a: str | Path, b: str | Path) -> Report:
+    """Return the first operation that gave other bits in the other environment, of two traces.
+
+    Raises:
+        TraceError: one of them cannot be read, or is damaged.
+        UsageError: they cannot be compared: one ran eagerly, say.
+    """
+    return two_traces.report(str(a), str(b))

@@ -1,0 +1,68 @@
+"""Is an environment sound and deterministic?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from envlock.determinism.doctor.examine import of_live, of_lock
+from envlock.determinism.doctor.rules import TITLES, diagnose
+from envlock.lock.live import live
+from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
+from envlock.workflows.locks import lock_of, subject_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+def doctor(
+    lock: Source | None = None,
+    *,
+    python: Path | None = None,
+    prove: bool = False,
+    setup: str | None = None,
+    progress: Progress = SILENT,
+) -> Report:
+    """Return what is wrong with an environment, the worst first; a sound one gives no finding.
+
+    Args:
+        lock: look at the environment that this lockfile describes; the live one when not given.
+        python: the interpreter of the live environment; this one when not given.
+        prove: let TensorFlow show its state by what it does, in a child process. The attachment `states` has it.
+        setup: Python lines that the program begins with, to be run before the proof.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        FactError: the interpreter or TensorFlow did not answer.
+        UsageError: there is no such interpreter, or the lines of `setup` fail.
+    """
+    model = None if lock is None else lock_of(lock)
+    if not prove:
+        environment = of_lock(model) if model is not None else of_live(live(python), os.environ, python)
+        return report_of(diagnose(environment), subject=subject_of(lock))
+    from envlock.determinism import proof
+    from envlock.determinism.prove import observe
+
+    progress.say("letting TensorFlow show its state")
+    seen = observe(python, setup)
+    shown = proof.states(seen)
+    found = proof.missed(shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"])
+    return report_of(found, [each.to_json() for each in shown], subject=subject_of(lock))
+
+
+def report_of(found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT) -> Report:
+    """Return findings as the doctor's report: only an error makes it no; `states` are what a proof has shown."""
+    sound = not any(finding.severity == ERROR for finding in found)
+    nothing = "no problems found" if states is None else "everything is as it was asked for"
+    return Report(
+        found,
+        command="doctor",
+        headline=f"{'sound' if sound else 'not sound'}: {tally(found)}" if found else nothing,
+        subject=subject,
+        titles={**TITLES, "proof": "TensorFlow's state is not the one that was asked for"},
+        attachments={} if states is None else {"states": states},
+        breaking=(ERROR,),
+    )

@@ -1,0 +1,115 @@
+"""Find the exact wheel that each installed package came from."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from envlock.lock.live import live
+from envlock.lock.models import Lockfile
+from envlock.runtime.capture import Snapshot
+from envlock.runtime.errors import EnvironmentMismatch
+from envlock.runtime.report import ERROR, Report
+from envlock.runtime.verify import judge
+from envlock.workflows.locks import lock_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+def hash_packages(
+    lock: Source | None = None,
+    *,
+    python: Path | None = None,
+    indexes: Sequence[str] = (),
+    offline: bool = False,
+    trust_index: bool = False,
+    keep: bool = True,
+    progress: Progress = SILENT,
+) -> Lockfile:
+    """Return the lock with the wheel of every package, or the reason why none is known.
+
+    Args:
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        python: the interpreter of the environment; this one when not given.
+        indexes: package indexes to ask; those of pip's and uv's settings when not given.
+        offline: ask no index.
+        trust_index: take the index's word for the SHA-256 of a wheel whose RECORD fits.
+        keep: keep the wheels that were read, for `vendor`.
+        progress: shows what is going on.
+
+    Raises:
+        EnvironmentMismatch: the packages are not those of the lock.
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        OutsideError: an index failed, or contradicts itself.
+        UsageError: there is no such interpreter or index.
+    """
+    old = lock_of(lock)
+    refuse_another_environment(old, live(python))
+    return prove(old, python, indexes=indexes, offline=offline, trust_index=trust_index, keep=keep, progress=progress)
+
+
+def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
+    """Do nothing where the packages are those of the lock.
+
+    Raises:
+        EnvironmentMismatch: they are not.
+    """
+    report = judge(lock.to_document(), found)
+    findings = [each for each in report.findings if each.severity == ERROR and each.where.fact.startswith("packages")]
+    if findings:
+        other = Report(findings, policy=report.policy, overrides=report.overrides)
+        hint = "the lock is of other packages, and nothing was written; `envlock capture` renews it"
+        raise EnvironmentMismatch(other.to_text(), other, hint=hint)
+
+
+def prove(
+    lock: Lockfile,
+    python: Path | None,
+    *,
+    indexes: Sequence[str] = (),
+    offline: bool = False,
+    trust_index: bool = False,
+    keep: bool = True,
+    progress: Progress,
+) -> Lockfile:
+    """Return the lock with what can be said of the origin of every package; see `hash_packages`."""
+    from envlock.packages import prove as packages
+    from envlock.packages.indexes.online import online
+    from envlock.packages.installation import installation
+
+    place = installation(python)
+    installed = packages.everything_installed(lock, place)
+    known = lock.identity.packages if lock.identity is not None else {}
+    with _cache(keep) as folder, progress.bar("packages", len(installed)) as advance:
+        index = None if offline else online(list(indexes), place.prefix, folder)
+        identity = packages.prove(installed, index, known=known, trust_index=trust_index, on_done=lambda _: advance(1))
+    return packages.with_identity(lock, identity)
+
+
+def summary(lock: Lockfile) -> Iterator[str]:
+    """Yield how many packages are proven, and why the others are not."""
+    packages = lock.identity.packages if lock.identity is not None else {}
+    proven = [each for each in packages.values() if each.wheel is not None]
+    trusted = sum(each.proof == "record" for each in proven)
+    by_word = f" ({trusted} by the index's word for the hash)" if trusted else ""
+    yield f"{len(proven)} of {len(packages)} packages have a proven wheel{by_word}"
+    for name, each in packages.items():
+        if each.reason is not None:
+            yield f"  {name} {each.version or '(version unknown)'}: {each.reason}"
+
+
+@contextmanager
+def _cache(keep: bool) -> Iterator[Path]:
+    if keep:
+        from envlock.packages.cache import folder
+
+        yield folder(os.environ, Path.home())
+        return
+    with tempfile.TemporaryDirectory(prefix="envlock-") as name:
+        yield Path(name)

@@ -1,0 +1,62 @@
+"""Which base images there are, and which fits a lock best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from envlock.data.images import image_tables
+from envlock.images.candidate import wanted
+from envlock.images.choose import Find, Pinned, candidates, look_up, pin
+from envlock.images.listing import everything, ranking
+from envlock.images.reference import Reference, parse_mirror, parse_platform
+from envlock.workflows.locks import lock_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+def base_images(
+    lock: Source | None = None,
+    *,
+    resolve: bool = False,
+    platform: str | None = None,
+    mirrors: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Return the base images for a lock as JSON values, the best first; without a lock, all that are known.
+
+    Args:
+        lock: the lockfile to rank them for.
+        resolve: ask the registries for digests, and for what the best images hold.
+        platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
+        mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        OutsideError: a registry was not reached, or refused.
+        UsageError: a platform or mirror is malformed.
+    """
+    if lock is None:
+        return everything(image_tables())
+    asked = wanted(lock_of(lock).facts, None if platform is None else parse_platform(platform))
+    found = candidates(asked, image_tables())
+    pinned: dict[Reference, Pinned] = {}
+    if resolve:
+        places = [parse_mirror(text) for text in mirrors]
+        progress.say("asking the registries")
+        find = partial(pin, registry(), platform=asked.platform, mirrors=places)
+        found, pinned = look_up(found, asked, image_tables(), find)
+    return ranking(found, asked, pinned)
+
+
+def registry() -> Find:
+    """Return what asks registries; imported only now, as HTTP costs a tenth of a second."""
+    from envlock.images.registry import Registry
+    from envlock.web.client import Client
+
+    return Registry(Client()).find

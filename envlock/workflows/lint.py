@@ -1,0 +1,104 @@
+"""What in code makes TensorFlow give other bits?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from envlock.data.determinism import sources_table
+from envlock.data.lint import lint_rules
+from envlock.determinism.lint.files import find
+from envlock.determinism.lint.linter import Settings
+from envlock.determinism.lint.linter import lint as judge
+from envlock.runtime import lockfile
+from envlock.runtime.collectors import tensorflow as installed
+from envlock.runtime.errors import UsageError
+from envlock.runtime.host import Host
+from envlock.runtime.report import ERROR, WARNING, Report, count, tally
+from envlock.workflows.locks import lock_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+TRUE = ("1", "true")
+
+
+def lint(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    tensorflow: str | None = None,
+    lock: Source | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Report:
+    """Return what is found in files and folders, by file and line. The code is read and never run.
+
+    It matches where there is nothing, or notes only. The attachments are `files` (how many were read) and `tensorflow`
+    (the version that was judged for).
+
+    Args:
+        paths: files, and folders with *.py files.
+        tensorflow: the version to judge for; the lock's when not given, else the installed one, else the newest known.
+        lock: the lockfile that says which TensorFlow, and whether op determinism is on.
+        select: only these rules, or prefixes of rules.
+        ignore: without these.
+        exclude: patterns of files that are not read.
+        progress: shows what is going on.
+
+    Raises:
+        UsageError: a path, a rule or the version does not exist.
+        LockfileError: the lock cannot be read.
+    """
+    version, origin, switched_on = _judged_for(tensorflow, lock)
+    settings = Settings(version, switched_on=switched_on, select=tuple(select), ignore=tuple(ignore))
+    files = find([os.fspath(path) for path in paths], list(exclude))
+    with progress.bar("reading", len(files)) as advance:
+        findings = judge(files, settings, lambda: advance(1))
+    read = count(len(files), "file")
+    return Report(
+        findings,
+        command="lint",
+        headline=f"{tally(findings) or 'no findings'} in {read}, for TensorFlow {version} ({origin})",
+        titles={rule: row.title for rule, row in lint_rules().items()},
+        attachments={"files": len(files), "tensorflow": version},
+        breaking=(ERROR, WARNING),
+    )
+
+
+def near_lock() -> str | None:
+    """Return the nearest lockfile, from the current folder upwards; None where there is none."""
+    return lockfile.find(str(Path.cwd()))
+
+
+def _judged_for(version: str | None, source: Source | None) -> tuple[str, str, bool]:
+    """Return the TensorFlow to judge for, where that is known from, and whether op determinism is on there."""
+    lock = None if source is None else lock_of(source)
+    environ = (lock.facts.environ or {}) if lock is not None else {}
+    switched_on = str(environ.get("TF_DETERMINISTIC_OPS")).lower() in TRUE
+    if version is not None:
+        if _version(version) is None:
+            hint = "write it as `pip list` shows it, for example 2.16.2"
+            raise UsageError(f"`{version}` is not a version of TensorFlow", hint=hint)
+        return version, "as asked", switched_on
+    locked = lock.facts.tensorflow.version if lock is not None and lock.facts.tensorflow is not None else None
+    found = installed.collect(Host())
+    here = found.get("version") if isinstance(found, dict) else None
+    for known, origin in ((locked, "the lock's"), (here, "the installed one")):
+        if _version(known) is not None:
+            return str(_version(known)), origin, switched_on
+    return sources_table().checked_through, "the newest known", switched_on
+
+
+def _version(text: object) -> Version | None:
+    """Return a version that compares, if the text is one."""
+    try:
+        return Version(text) if isinstance(text, str) else None
+    except InvalidVersion:
+        return None

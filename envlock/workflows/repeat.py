@@ -1,0 +1,167 @@
+"""Do runs give the same bits? Run a training several times and compare, or compare results that were saved."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from envlock.numerics import results
+from envlock.numerics.matrices import matrices, size
+from envlock.numerics.outcome import Outcome, report
+from envlock.numerics.repeat import Plan
+from envlock.numerics.repeat import repeat as run
+from envlock.numerics.results import Quantity, Results, Run
+from envlock.numerics.target import target
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import Report
+from envlock.workflows.progress import SILENT, Progress
+
+KEPT = 8_000_000_000
+"""Bytes of arrays that are kept; beyond that only their hashes are."""
+
+
+def repeat(
+    script: str,
+    args: Sequence[str] = (),
+    *,
+    runs: int = 7,
+    fresh: bool = False,
+    seed: int | None = None,
+    python: Path | None = None,
+    save: Path | None = None,
+    steps: Sequence[int] = (),
+    limit: int = KEPT,
+    output: bool = False,
+    progress: Progress = SILENT,
+) -> Report:
+    """Run a script or a function several times, and return how far every run is from every other.
+
+    The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it short.
+
+    Args:
+        script: `SCRIPT[:FUNCTION]`.
+        args: for the script.
+        runs: how often.
+        fresh: each run in a process of its own.
+        seed: set all seeds to this before each run.
+        python: the interpreter; this one when not given.
+        save: keep the results in this new folder.
+        steps: the steps to show; the first that differs and the last when not given.
+        limit: bytes of arrays that are kept.
+        output: let the script's own output through, on stderr.
+        progress: shows what is going on.
+
+    Raises:
+        UsageError: there is no such script or interpreter, it records nothing, or `save` cannot be made.
+        FactError: distances cannot be computed.
+    """
+    if runs < 2 and save is None:
+        raise UsageError("one run has nothing to be compared with", hint="--runs 2, or --save DIR to compare it later")
+    _need_free(save)
+    plan, folder = Plan(target(script, tuple(args)), runs, fresh, seed, python, limit, output), _beside(save)
+    try:
+        with progress.bar(f"running {plan.target.script.name}", runs) as advance:
+            found, interrupted = run(plan, folder, advance)
+        if save is not None and found.finished:
+            found.folder = found.folder.rename(save)
+            progress.say(f"saved {len(found.finished)} of {runs} runs in {save}")
+        kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
+        return report(kept, str(plan.target.script))
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(folder)
+
+
+def compare_saved(
+    a: Path, b: Path, *, steps: Sequence[int] = (), python: Path | None = None, progress: Progress = SILENT
+) -> Report:
+    """Return how far the runs in two folders are from each other; they are called A0, A1 ... and B0, B1 ...
+
+    Raises:
+        UsageError: one is no folder that `save` made, or is damaged.
+        FactError: distances cannot be computed.
+    """
+    sets = {name: results.read(folder, name) for name, folder in (("A", a), ("B", b))}
+    wanted = sum(max(len(each.runs), each.wanted) for each in sets.values())
+    about = tuple(_about(name, each) for name, each in sets.items())
+    return report(_outcome(sets, wanted, steps, python, progress, about=about), str(b))
+
+
+def need_folder_of(*paths: Path | None) -> None:
+    """Do nothing where the folder of each path is there.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it first")
+
+
+def _need_free(save: Path | None) -> None:
+    """Refuse a folder that is there, or whose parent is not."""
+    if save is not None and (save.exists() or save.is_symlink()):
+        raise UsageError(f"{save} is there already", hint="name a new folder")
+    need_folder_of(save)
+
+
+def _beside(save: Path | None) -> Path:
+    """Make a folder for results beside where they go, so that it can be renamed; in a temporary place otherwise."""
+    parent = None if save is None else save.absolute().parent
+    try:
+        return Path(tempfile.mkdtemp(prefix=".envlock.", dir=parent))
+    except OSError as error:
+        raise UsageError(f"cannot make a folder in {parent}: {error.strerror}", hint="check its permissions") from None
+
+
+def _about(name: str, found: Results) -> str:
+    """Return which runs a set is made of, and whether they are the same among themselves."""
+    number = len(results.groups(found.finished))
+    inside = "" if number < 2 else f", {number} different results among themselves"
+    versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
+    runs = f"{len(found.finished)} run{'' if len(found.finished) == 1 else 's'}"
+    return f"{name}: {runs} of {found.target} in {found.folder.name}{inside} ({versions or 'versions unknown'})"
+
+
+def _outcome(
+    sets: dict[str, Results],
+    wanted: int,
+    steps: Sequence[int],
+    python: Path | None,
+    progress: Progress,
+    *,
+    interrupted: bool = False,
+    about: tuple[str, ...] = (),
+) -> Outcome:
+    """Compare the finished runs."""
+    runs = [run for found in sets.values() for run in found.finished]
+    first = results.first(runs) if len(runs) > 1 else None
+    shown = [quantity for step in _shown(runs, steps, first) for quantity in results.at(runs, step)]
+    apart = [quantity for quantity in shown if quantity.distinct > 1]
+    with progress.bar("comparing", size(apart), in_bytes=True) as advance:
+        found = matrices(apart, [each.arrays for each in sets.values()], python, advance)
+    return Outcome(
+        runs=runs,
+        failed=[run for found in sets.values() for run in found.failed],
+        wanted=wanted,
+        first=first,
+        shown=shown,
+        matrices=found,
+        environments={name or "runs": found.environment for name, found in sets.items()},
+        interrupted=interrupted,
+        about=about,
+    )
+
+
+def _shown(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) -> list[int]:
+    there = results.steps(runs)
+    unknown = [step for step in asked if step not in there]
+    if unknown:
+        hint = f"there are the steps {there[0]} to {there[-1]}" if there else "no run finished"
+        raise UsageError(f"no run recorded a step {unknown[0]}", hint=hint)
+    if asked:
+        return sorted(set(asked))
+    return [] if first is None else sorted({first.step, there[-1]})

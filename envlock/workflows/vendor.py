@@ -1,0 +1,102 @@
+"""Download the wheels that a lockfile proves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from functools import partial
+from pathlib import Path
+
+from envlock.packages import cache
+from envlock.packages.proven import LeftOut, Proven, proven
+from envlock.packages.wheelhouse import Had, Missing, Moved, unowned
+from envlock.packages.wheelhouse import vendor as fill
+from envlock.workflows.locks import lock_of, name_of
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
+
+
+@dataclass(frozen=True)
+class Vendored:
+    """What a wheelhouse holds now.
+
+    Attributes:
+        how: how many wheels were `fetched`, came from the cache (`cached`), or were `there`.
+        missing: the packages whose wheel could not be had.
+        left_out: the packages of which the lock proves none.
+        others: wheels in the folder that the lock does not name.
+    """
+
+    how: Counter[str]
+    missing: list[LeftOut]
+    left_out: list[LeftOut]
+    others: list[Path]
+
+
+def vendor(
+    lock: Source | None = None,
+    folder: Path = Path("wheelhouse"),
+    *,
+    indexes: Sequence[str] = (),
+    jobs: int = 4,
+    use_cache: bool = True,
+    require_all: bool = False,
+    progress: Progress = SILENT,
+) -> Vendored:
+    """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets its name.
+
+    Args:
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        folder: the wheelhouse.
+        indexes: package indexes to take the wheels from; the lock's addresses when not given.
+        jobs: how many downloads at once.
+        use_cache: use and fill the cache of wheels.
+        require_all: download nothing where the lock does not prove the wheel of every package.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: the folder cannot be used.
+    """
+    from envlock.packages.indexes.online import fetcher, online
+
+    known, left_out = proven(lock_of(lock), name_of(lock))
+    if left_out and require_all:
+        return Vendored(Counter(), [], left_out, [])
+    kept = cache.folder(os.environ, Path.home())
+    fetch = fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
+    wait = once(partial(progress.say, f"another envlock is filling {folder}: waiting for it"))
+    events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, on_wait=wait)
+    how, missing = _watch(events, known, progress)
+    return Vendored(how, missing, left_out, unowned(folder, known))
+
+
+def _watch(
+    events: Iterable[Moved[Proven] | Had | Missing], packages: list[Proven], progress: Progress
+) -> tuple[Counter[str], list[LeftOut]]:
+    """Show how it goes while the folder is filled; return how the wheels came, and what is missing."""
+    left = {package.name: package.wheel.size for package in packages}
+    how: Counter[str] = Counter()
+    missing = []
+    with progress.bar("fetching wheels", sum(left.values()), in_bytes=True) as advance:
+        for event in events:
+            if isinstance(event, Moved):
+                left[event.task.name] -= event.size
+                advance(event.size)
+                continue
+            package = event.package
+            advance(left[package.name])  # what was there already, or does not come
+            if isinstance(event, Missing):
+                missing.append(LeftOut(package.name, package.version, event.reason))
+                continue
+            how[event.how] += 1
+            if event.how == "fetched":
+                progress.say(f"fetched {package.wheel.name}")
+    return how, sorted(missing)

@@ -1,0 +1,94 @@
+"""Is this environment the locked one?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from envlock.lock.live import live
+from envlock.runtime.capture import Snapshot
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
+from envlock.runtime.report import Finding, Report, ranked
+from envlock.runtime.verify import judge
+from envlock.workflows.locks import lock_of, name_of, plain
+from envlock.workflows.progress import SILENT, Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
+    from envlock.workflows.locks import Source
+
+
+def verify(
+    lock: Source | None = None,
+    policy: str | None = None,
+    *,
+    python: Path | None = None,
+    deep: bool = False,
+    numerics: bool = False,
+    progress: Progress = SILENT,
+) -> Report:
+    """Return every difference between a lock and the live environment; nothing is raised for a mismatch.
+
+    Args:
+        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        policy: how closely to compare; the lock's own when not given.
+        python: the interpreter of the environment; this one when not given.
+        deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.
+        numerics: also compute the lock's canary.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: there is no such policy or interpreter.
+        FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
+    """
+    document, subject = plain(lock)
+    found = live(python)
+    report = judge(document, found, policy, subject)
+    if not (deep or numerics):
+        return report
+    model = lock_of(lock)
+    if deep:
+        report = _with(report, _files(model, python, progress) + _contradictions(found, python, progress))
+    if numerics:
+        from envlock.workflows.canary import against
+
+        bits = against(model, name_of(lock), found, python, policy, progress)
+        report = _with(report, bits.findings, bits.notes)
+    return report
+
+
+def _with(report: Report, more: list[Finding], notes: list[str] | None = None) -> Report:
+    return Report(
+        ranked(report.findings + more),
+        policy=report.policy,
+        overrides=report.overrides,
+        subject=report.subject,
+        notes=report.notes + (notes or []),
+    )
+
+
+def _files(lock: Lockfile, python: Path | None, progress: Progress) -> list[Finding]:
+    """Return which installed files are not as recorded, or not as locked."""
+    from envlock.packages.files.survey import survey
+    from envlock.packages.files.verification import verify_files
+    from envlock.packages.installation import installation
+
+    packages = {} if lock.identity is None else lock.identity.packages
+    return verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
+
+
+def _contradictions(found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:
+    """Return where TensorFlow's own libraries answer otherwise than its files say."""
+    from envlock.determinism import loaded_cuda
+
+    cuda = found.facts.get("cuda")
+    if not isinstance(cuda, dict):  # no CUDA build of TensorFlow: there is nothing to ask
+        return []
+    progress.say("asking TensorFlow itself which CUDA libraries it gets")
+    answers = loaded_cuda.ask_tensorflow(Host(), python=python)
+    if isinstance(answers, Unavailable):
+        return [loaded_cuda.unanswered(answers)]
+    return loaded_cuda.contradictions(cuda, answers)
