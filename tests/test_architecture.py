@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 import typer
 
+import envlock as facade
 from envlock.cli import COMMANDS
+from envlock.containers.engines import ENGINES
+from envlock.reports import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "envlock"
@@ -280,3 +283,25 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is written down, as loading every command for `envlock --help` would cost a quarter of a second."""
     loaded = {name: typer.main.get_command(import_module(f"envlock.cli.{name}").app) for name in COMMANDS}
     assert {name: (command.help or "").partition("\n")[0] for name, command in loaded.items()} == COMMANDS
+
+
+def test_every_module_is_imported_or_a_program() -> None:
+    """What nothing imports is dead, unless it is run: by the launcher, inside an image, or by `python -m`."""
+    used = {module for tree in TREES.values() for module in imports(tree)}
+    used |= set(facade._EXPORTS.values()) | set(ENGINES.values())
+    used |= {f"envlock.reports.{name}" for name in FORMATS} | {f"envlock.cli.{name}" for name in COMMANDS}
+    used |= {name for module in used for name in _parents(module)}
+    modules = {module_of(name): name for name in FILES}
+    unused = {name for module, name in modules.items() if module not in used and not _is_program(TREES[name])}
+    assert unused - {"envlock/__main__.py"} == set()
+
+
+def _parents(module: str) -> Iterator[str]:
+    while "." in module:
+        module = module.rpartition(".")[0]
+        yield module
+
+
+def _is_program(tree: ast.Module) -> bool:
+    """Return whether a module has a `main()` and belongs to the guests, who are started and not imported."""
+    return any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)

@@ -91,7 +91,6 @@ def cuda_table() -> dict[str, object]:
     return {
         "cudnn_parts": [row.model_dump(exclude={"source"}) for row in table.cudnn_part],
         "tensorrt_numbers": {row.tensorflow: row.number for row in table.tensorrt},
-        "ptx_isa": {row.isa: row.cuda for row in table.ptx_isa},
         "other_users": [row.package for row in table.other_user],
         "ptxas": {
             "cuda_home_since": ptxas.cuda_home_since.numbers,

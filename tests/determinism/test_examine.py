@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from envlock.determinism.doctor.examine import LEAST, missing_flags, of_live, of_lock
+from envlock.determinism.doctor import examine
+from envlock.determinism.doctor.examine import LEAST, LIBRARY, missing_flags, of_live, of_lock
 from envlock.determinism.doctor.rules import diagnose
 from envlock.lock.document import validate
-from envlock.runtime.capture import snapshot
+from envlock.runtime.capture import Snapshot, snapshot
+from tests.determinism.test_fatbin import TWO, library
 from tests.locks import document
 from tests.machines import BUILD_INFO_CPU_2_21, complete, distribution, machine, write
 
@@ -85,3 +87,22 @@ def test_flags_are_looked_up_in_the_libraries(tensorflow: Path) -> None:
 def test_without_libraries_no_flag_is_called_unknown(tmp_path: Path) -> None:
     assert missing_flags(tmp_path, ["--xla_first"]) == []
     assert missing_flags(None, ["--xla_first"]) == []
+
+
+def test_the_ptx_of_the_library_counts_and_not_the_toolkit_of_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PTX of ISA 8.3 asks for a driver of CUDA 12.3, whatever TensorFlow was built with."""
+    (tmp_path / LIBRARY).write_bytes(library(TWO))
+    monkeypatch.setattr(examine, "_folder", lambda python: tmp_path)
+    build = {"cuda_build": True, "built_with_cuda": "12.5", "compute_capabilities": ["sm_80", "compute_90"]}
+    gpu = {"devices": {"0": {"name": "GB200", "compute_capability": "10.0"}}, "cuda_driver_version": "12.4"}
+    facts = {"tensorflow": {"version": "2.17.0", **build}, "gpu": gpu}
+    messages = [each.message for each in diagnose(of_live(Snapshot(facts, {}), SOUND)) if each.rule == "gpu-code"]
+    assert messages == [
+        "GPU 0 (GB200): TensorFlow holds only PTX (compute_90) for compute capability 10.0: the driver compiles it at "
+        "first use, and a driver of CUDA 12.4 can (needed: 12.3)"
+    ]
+    (tmp_path / LIBRARY).write_bytes(b"of another layout")
+    (unread,) = [each.message for each in diagnose(of_live(Snapshot(facts, {}), SOUND)) if each.rule == "gpu-code"]
+    assert unread.endswith("but a driver of CUDA 12.4 cannot read PTX of CUDA 12.5 (error 222)")

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.runtime.build_info import parse_build_info
-from envlock.runtime.cuda.fatbin import read_gpu_code
 
 pytestmark = pytest.mark.cuda_wheels
 

@@ -23,6 +23,7 @@ class Environment:
         others: names of all other variables that are set; None where that is not known (a lock).
         strange_flags: flags in XLA_FLAGS and TF_XLA_FLAGS that the installed TensorFlow does not contain.
         missing_flag_file: whether XLA_FLAGS names a file that is not there.
+        ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, where that was read.
     """
 
     facts: Mapping[str, Any]
@@ -31,6 +32,7 @@ class Environment:
     others: Sequence[str] | None = None
     strange_flags: Sequence[str] = ()
     missing_flag_file: bool = False
+    ptx_cuda: str | None = None
 
     def get(self, path: str) -> Any:
         """Return the fact at a dotted path; None where it is null, absent or could not be told."""

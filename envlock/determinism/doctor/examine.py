@@ -5,16 +5,19 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from envlock.data import determinism, variables
 from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.determinism.doctor.flags import flags
 from envlock.lock.live import ask
 from envlock.lock.models import Lockfile
 from envlock.runtime.capture import Snapshot
 
+LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
 
 
@@ -43,18 +46,21 @@ def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = N
         others=sorted(name for name in environ if name not in known),
         missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
     )
-    unlisted = _unlisted(environment)
-    if not unlisted or environment.tensorflow is None:
+    unlisted, has_gpu = _unlisted(environment), environment.gpus and environment.get("tensorflow.cuda_build")
+    if environment.tensorflow is None or not (unlisted or has_gpu):
         return environment
-    strange = missing_flags(_folder(python), unlisted)
-    return Environment(
-        environment.facts,
-        environment.unavailable,
-        now,
-        environment.others,
-        strange,
-        missing_flag_file=environment.missing_flag_file,
-    )
+    folder = _folder(python)
+    ptx = _ptx_cuda(folder) if has_gpu else None
+    return replace(environment, strange_flags=missing_flags(folder, unlisted), ptx_cuda=ptx)
+
+
+def _ptx_cuda(folder: Path | None) -> str | None:
+    """Return the CUDA version that a driver needs for the PTX in TensorFlow's own library; None where it has none."""
+    try:
+        code = None if folder is None else read_gpu_code(str(folder / LIBRARY))
+    except (OSError, ValueError):  # of another layout, or from before TensorFlow 2.12, which has it elsewhere
+        return None
+    return None if code is None else code.ptx_cuda()
 
 
 def _unlisted(environment: Environment) -> list[str]:

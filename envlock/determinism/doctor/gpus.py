@@ -70,7 +70,7 @@ def gpu_code(environment: Environment) -> Iterator[Finding]:
         capability = gpu.get("compute_capability")
         if not isinstance(capability, str):
             continue
-        toolkit = known or environment.get("tensorflow.built_with_cuda")
+        toolkit = environment.ptx_cuda or known or environment.get("tensorflow.built_with_cuda")
         verdict = judge(targets, capability, toolkit, environment.get("gpu.cuda_driver_version"))
         if verdict.kind == NATIVE:
             continue

@@ -80,8 +80,8 @@ def judge(
     Args:
         targets: `cuda_compute_capabilities` of the build info.
         capability: the GPU's compute capability, such as `9.0`.
-        toolkit: CUDA version that the PTX needs: `fatbin.GpuCode.ptx_cuda` where it was read (12.3 for TensorFlow
-            2.18 to 2.21), else `cuda_version` of the build info, which asks for more than is needed.
+        toolkit: CUDA version that the PTX needs: `GpuCode.ptx_cuda` of the doctor where it was read (12.3 for
+            TensorFlow 2.18 to 2.21), else `cuda_version` of the build info, which asks for more than is needed.
         driver_cuda: CUDA version of the driver's API, such as `12.4`.
     """
     gpu = _version(capability)

@@ -12,12 +12,8 @@ from __future__ import annotations
 import os
 import struct
 
-from envlock.runtime import tables
+from envlock.data import cuda_table
 from envlock.runtime.loader.elf import check_header, pread
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Set, Tuple
 
 SECTION = b".nv_fatbin"
 IMAGE_LIMIT = 200_000  # headers; TensorFlow 2.21 has 1734
@@ -39,32 +35,32 @@ class GpuCode:
 
     def __init__(self) -> None:
         self.fatbins = 0
-        self.sass: Dict[int, int] = {}
-        self.ptx: Dict[int, int] = {}
-        self.ptx_isa: Optional[Tuple[int, int]] = None
+        self.sass: dict[int, int] = {}
+        self.ptx: dict[int, int] = {}
+        self.ptx_isa: tuple[int, int] | None = None
 
-    def targets(self) -> List[str]:
+    def targets(self) -> list[str]:
         """Return what *every* fat binary holds, as `gpu_code.judge` takes it: `sm_80`, `compute_90`."""
         found = [f"sm_{number}" for number, count in sorted(self.sass.items()) if count == self.fatbins]
         return found + [f"compute_{number}" for number, count in sorted(self.ptx.items()) if count == self.fatbins]
 
-    def partial(self) -> List[str]:
+    def partial(self) -> list[str]:
         """Return what only some of them hold: a GPU that needs one of these can run a part of the library."""
         found = [f"sm_{number}" for number, count in sorted(self.sass.items()) if count < self.fatbins]
         return found + [f"compute_{number}" for number, count in sorted(self.ptx.items()) if count < self.fatbins]
 
-    def ptx_cuda(self) -> Optional[str]:
+    def ptx_cuda(self) -> str | None:
         """Return the CUDA version that a driver needs to compile the PTX; None without PTX or for an unknown ISA.
 
         Source: "PTX ISA", Release Notes, table of the release history (`envlock/data/cuda.toml`, ptx_isa).
         """
         if self.ptx_isa is None:
             return None
-        cuda: Optional[str] = tables.table("cuda")["ptx_isa"].get("{}.{}".format(*self.ptx_isa))
-        return cuda
+        isa = "{}.{}".format(*self.ptx_isa)
+        return next((row.cuda for row in cuda_table().ptx_isa if row.isa == isa), None)
 
 
-def read_gpu_code(path: str) -> Optional[GpuCode]:
+def read_gpu_code(path: str) -> GpuCode | None:
     """Return the GPU code of a library, None when it has no such section. Costs about 1 ms a thousand images.
 
     Raises:
@@ -79,7 +75,7 @@ def read_gpu_code(path: str) -> Optional[GpuCode]:
         os.close(fd)
 
 
-def _section(fd: int) -> Optional[Tuple[int, int]]:
+def _section(fd: int) -> tuple[int, int] | None:
     """Return (offset, size) of the section."""
     head = pread(fd, 64, 0)
     check_header(head, None)
@@ -116,8 +112,8 @@ def _read(fd: int, at: int, size: int) -> GpuCode:
 
 
 def _read_images(fd: int, at: int, end: int, code: GpuCode) -> int:
-    sass: Set[int] = set()
-    ptx: Set[int] = set()
+    sass: set[int] = set()
+    ptx: set[int] = set()
     images = 0
     while at + 64 <= end and images < IMAGE_LIMIT:
         kind, _, header, length, minor, major, number = _unpack(fd, "<HHIQ8xHHI", at)
@@ -135,7 +131,7 @@ def _read_images(fd: int, at: int, end: int, code: GpuCode) -> int:
     return images
 
 
-def _unpack(fd: int, layout: str, offset: int) -> Tuple[int, ...]:
+def _unpack(fd: int, layout: str, offset: int) -> tuple[int, ...]:
     size = struct.calcsize(layout)
     data = pread(fd, size, offset)
     if len(data) < size:

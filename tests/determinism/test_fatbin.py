@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envlock.runtime.cuda.fatbin import read_gpu_code
+from envlock.determinism.doctor.fatbin import read_gpu_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
