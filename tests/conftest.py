@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +38,26 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("ENVLOCK_") and not name.startswith("ENVLOCK_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test starts a process or opens a connection unless it says so: by a marker, or by the fixture `envlock`."""
+    marks = {mark.name for mark in request.node.iter_markers()}
+    if marks & {"tensorflow", "slow", "engine"}:
+        return
+    if "processes" not in marks and "envlock" not in request.fixturenames:
+        for owner, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "execve"), (os, "system")):
+            monkeypatch.setattr(owner, name, _forbidden(f"{owner.__name__}.{name}", "processes"))
+    if "network" not in marks:
+        monkeypatch.setattr(socket.socket, "connect", _forbidden("a connection", "network"))
+
+
+def _forbidden(what: str, mark: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        pytest.fail(f"{what} in a test that is not marked `{mark}`")
+
+    return refuse
 
 
 @pytest.fixture

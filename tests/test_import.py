@@ -16,6 +16,8 @@ import envlock as facade
 from envlock.cli import COMMANDS
 from tests.locks import document, encode
 
+pytestmark = pytest.mark.processes
+
 FORBIDDEN = {
     *("pydantic", "pydantic_core", "typer", "click", "rich", "docker", "jinja2", "numpy", "tensorflow", "pynvml"),
     *("importlib.metadata", "json", "re", "dataclasses", "typing", "pathlib", "subprocess", "email", "zipfile"),

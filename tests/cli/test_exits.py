@@ -17,6 +17,8 @@ import envlock as package
 from tests.conftest import Command
 from tests.locks import document, encode
 
+pytestmark = pytest.mark.processes
+
 TIERS = "hint: choose from: strict, same-arch, functional\n"
 RESTORE = "hint: restore it from version control, or make it again with `envlock capture`\n"
 

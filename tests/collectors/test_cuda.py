@@ -201,6 +201,7 @@ def test_ptxas_in_xlas_order(installed: Installation) -> None:
         assert isinstance(found["version"], Unavailable)
 
 
+@pytest.mark.processes
 def test_nothing_costly_is_imported_on_the_way() -> None:
     code = "import sys; import envlock.runtime.collectors.cuda; print(*sys.modules)"
     words = [sys.executable, "-S", "-c", code]

@@ -17,6 +17,8 @@ from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import profile
 from tests.fakes.replay import Machine
 
+pytestmark = pytest.mark.processes
+
 BUDGET_SECONDS = 0.060
 """What the child may cost with the stand-in library."""
 

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 
 def fake_python(folder: Path, body: str) -> Path:
     """Return a program that stands for the interpreter."""

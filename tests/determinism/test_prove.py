@@ -11,6 +11,8 @@ import pytest
 from envlock.determinism.prove import observe
 from envlock.runtime.errors import FactError, UsageError
 
+pytestmark = pytest.mark.processes
+
 ABORT = """
 import os, sys
 sys.stderr.write("I0000 00:00:1.2 port.cc:153] oneDNN is on\\n")

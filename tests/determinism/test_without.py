@@ -8,6 +8,8 @@ import pytest
 
 from envlock.determinism.doctor import values
 
+pytestmark = pytest.mark.processes
+
 FLAG = "--xla_a"
 
 

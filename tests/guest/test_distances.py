@@ -93,6 +93,7 @@ def test_arrays_without_values(tmp_path: Path) -> None:
     assert found == {"sum": [[0, 0], [0, 0]], "max": [[0, 0], [0, 0]], "norm": [[0, 0], [0, 0]]}
 
 
+@pytest.mark.processes
 def test_the_program_answers_a_line_a_job(tmp_path: Path) -> None:
     files(tmp_path, [np.zeros(4, "f4"), np.ones(4, "f4")])
     jobs = [{"kind": "float32", "digests": ["0", "1"]}, {"kind": "float32", "digests": ["0", "gone"]}]

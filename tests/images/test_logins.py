@@ -98,6 +98,7 @@ def test_a_file_that_is_none(config: str, why: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("helper")
 @pytest.mark.parametrize(
     ("registry", "found"),
@@ -121,6 +122,7 @@ def test_an_entry_that_docker_does_not_write(entry: Any, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("helper")
 @pytest.mark.parametrize(
     ("name", "registry", "why"),

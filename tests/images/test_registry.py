@@ -23,6 +23,8 @@ from tests.images.registries import MANIFEST, Shelf, basic, bearer, config, dige
 from tests.web.hostile import Hostile, Request, answer, hostile
 from tests.web.test_client import certificate  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.network
+
 QUICK = Limits(connect=2, silence=2, answer=4, body=4, attempts=2, backoff=0.01, retry_after=0.05)
 AMD64 = "linux/amd64"
 TAG = "25.02-tf2-py3"

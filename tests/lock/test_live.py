@@ -14,6 +14,8 @@ from envlock.runtime.host import Host
 from tests.conftest import Command
 from tests.machines import distribution, write
 
+pytestmark = pytest.mark.processes
+
 FOREIGN = "raise SystemExit('not the one that is meant')\n"
 
 

@@ -63,6 +63,7 @@ DOCUMENTS = st.builds(
 )
 
 
+@pytest.mark.processes
 @given(DOCUMENTS)
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
 def test_reading_a_dump_gives_the_same_lock_and_the_same_bytes(fields: dict[str, Any]) -> None:

@@ -152,6 +152,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.processes
 def test_a_full_disk_leaves_the_old_file(small_disk: Path) -> None:
     path = small_disk / "x.lock"
     path.write_bytes(b"old")
@@ -175,6 +176,7 @@ while True:
 """
 
 
+@pytest.mark.processes
 def test_killed_at_any_moment_the_file_is_whole(tmp_path: Path) -> None:
     path, draw = tmp_path / "x.lock", random.Random(3)
     path.write_bytes(b"0\n" * 50_000)

@@ -16,6 +16,8 @@ from envlock.numerics.matrices import Matrix, matrices, size
 from envlock.numerics.results import Run, Value
 from envlock.runtime.errors import FactError, UsageError
 
+pytestmark = pytest.mark.processes
+
 
 def runs_of(folder: Path, *runs: dict[str, Any]) -> list[Run]:
     """Return runs of one step whose arrays lie in a folder."""

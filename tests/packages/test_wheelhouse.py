@@ -221,6 +221,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.processes
+@pytest.mark.network
 def test_a_full_disk_is_told_and_leaves_nothing_broken(small_disk: Path, tmp_path: Path) -> None:
     large = CONTENTS["aa"] * 40
     file = wheel("large-1.0-py3-none-any.whl", large)

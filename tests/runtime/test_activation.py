@@ -18,6 +18,8 @@ from envlock.runtime.activation import Activation
 from envlock.runtime.report import Report
 from tests.machines import distribution, write
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(envlock.__file__).parents[1]
 FAKE = ROOT / "tests" / "fakes" / "fake_tensorflow.py"
 CPUS = len(os.sched_getaffinity(0))

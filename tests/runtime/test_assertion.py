@@ -13,6 +13,8 @@ import pytest
 import envlock
 from tests.machines import distribution
 
+pytestmark = pytest.mark.processes
+
 ROOT = str(Path(envlock.__file__).parents[1])
 
 LOCK = """

@@ -101,6 +101,7 @@ def test_half_a_surrogate_at_any_depth_is_no_crash() -> None:
     assert messages == {"a string holds half a surrogate pair", "it is nested too deeply"}
 
 
+@pytest.mark.processes
 def test_without_the_c_scanner_the_verdicts_are_the_same() -> None:
     """`_json` is private to CPython: where it is missing or changed, `json` stands in."""
     code = f"""
@@ -123,6 +124,7 @@ assert "json" in sys.modules
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("cut", [0, 1, 7, 20, 40, 60, 80])
 def test_a_truncated_document_is_refused_where_json_was_never_imported(cut: int) -> None:
     """Up to CPython 3.11 the C scanner fails to raise its own error then; pytest and the CLI import json."""

@@ -19,6 +19,8 @@ from envlock.web.client import Client, Limits, refusal
 from envlock.web.errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from tests.web.hostile import Hostile, Request, always, answer, hostile, in_turn
 
+pytestmark = pytest.mark.network
+
 QUICK = Limits(
     connect=1, silence=0.3, answer=1.0, body=1.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.2
 )

@@ -442,6 +442,8 @@ def test_docker_20_10_builds_the_same_each_time(
     assert State(daemon) == before
 
 
+@pytest.mark.network
+@pytest.mark.processes
 def test_no_daemon_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(EngineError) as raised:

@@ -16,6 +16,8 @@ from envlock.numerics.canary.run import Settings, compute
 from envlock.runtime.errors import FactError, UsageError
 from tests.numerics.canaries import MARK, conditions, program, result
 
+pytestmark = pytest.mark.processes
+
 HEAD: dict[str, Any] = {
     "battery": 1,
     "tensorflow": "2.21.0",

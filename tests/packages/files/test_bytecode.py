@@ -21,6 +21,8 @@ from envlock.packages.files import bytecode
 from envlock.packages.files.bytecode import CHILD, Compiled, compare, compiled
 from tests.trees import quick
 
+pytestmark = pytest.mark.processes
+
 PYTHON = Path(sys.executable)
 SOURCE = '"""Text."""\n\n\ndef f(x):\n    return [x + 1, "one", 2.5]\n\n\nassert f(1)\n'
 OTHER = SOURCE.replace("one", "two")

@@ -25,6 +25,8 @@ from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
 from tests.trees import quick
 
+pytestmark = pytest.mark.processes
+
 PYTHON = Path(sys.executable)
 INIT = "numpy/__init__.py"
 

@@ -16,6 +16,8 @@ from tests.packages.conftest import QUICK
 from tests.packages.server import IndexServer
 from tests.packages.wheels import make_wheel
 
+pytestmark = pytest.mark.processes
+
 HOST = "https://index.example.org"
 
 
@@ -118,6 +120,7 @@ def test_no_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert keyring([])(HOST) is None
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("way", ["URL", "netrc", "keyring"])
 def test_a_private_index(index: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     wheel = make_wheel(index.folder)

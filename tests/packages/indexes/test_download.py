@@ -23,6 +23,8 @@ from envlock.web.client import Client
 from tests.packages.server import IndexServer
 from tests.web.hostile import Request, always, answer, hostile
 
+pytestmark = pytest.mark.network
+
 DATA = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()
 DONE = Downloaded(SHA256, len(DATA))
@@ -299,6 +301,7 @@ print(download(Client(), sys.argv[1], Path(sys.argv[2]), sha256=sys.argv[3], siz
 """
 
 
+@pytest.mark.processes
 def test_two_processes(url: str, target: Path) -> None:
     argv = [sys.executable, "-c", PROCESS, url, str(target), SHA256]
     plain = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

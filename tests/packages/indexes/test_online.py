@@ -22,6 +22,8 @@ from tests.packages.conftest import QUICK
 from tests.packages.server import TROUBLES, IndexServer
 from tests.packages.wheels import make_wheel, record_in
 
+pytestmark = pytest.mark.network
+
 Ask = Callable[..., PackageIdentity]
 SECONDS = 8
 """More than any trouble may take with the short limits of these tests."""
@@ -153,6 +155,7 @@ def test_a_private_index_is_asked_with_the_password_and_nothing_of_it_is_kept(
     assert "s3cret" not in found.model_dump_json()
 
 
+@pytest.mark.processes
 def test_the_keyring_opens_a_private_index(
     index: IndexServer, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from tests.packages.server import IndexServer
 from tests.packages.wheels import make_wheel
 from tests.web.hostile import always, answer, hostile
 
+pytestmark = pytest.mark.network
+
 DIGEST = "a" * 64
 
 

@@ -139,6 +139,7 @@ def test_files_that_are_none(pip: list[ConfigFile], uv: list[ConfigFile], messag
     assert caught.value.message == message
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "url", ["ftp://u:s3cret@h/", "http://u:s3cret@[/", "https://u:s3cret@h:port/", "s3://b", "https://"]
 )
@@ -179,6 +180,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.processes
 def test_pip_looks_where_pip_looks(tmp_path: Path) -> None:
     """pip itself is asked where it would look."""
     environ = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"], "XDG_CONFIG_DIRS": "/etc/one:/etc/two"}

@@ -21,6 +21,8 @@ from envlock.web.client import Client
 from tests.packages.server import IndexServer
 from tests.packages.wheels import make_wheel, record_in
 
+pytestmark = pytest.mark.network
+
 INFO = "thing-1.0.dist-info"
 
 

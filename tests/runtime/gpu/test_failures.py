@@ -19,6 +19,8 @@ from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import Profile, profile, pynvml
 from tests.fakes.replay import Machine
 
+pytestmark = pytest.mark.processes
+
 T4 = "t4__515__whole"
 
 NO_LIBRARY = (

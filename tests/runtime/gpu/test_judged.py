@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Take = Callable[..., Snapshot]
 
+pytestmark = pytest.mark.processes
+
 WORKING = [name for name in profile_names() if profile(name)["devices"]]
 BROKEN = [name for name in profile_names() if not profile(name)["devices"]]
 MATCH, MISMATCH, CANNOT_TELL = 0, 1, 4

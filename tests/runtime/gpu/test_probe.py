@@ -19,6 +19,8 @@ from envlock.runtime.host import Host
 from tests.fakes.fake_nvml import profile, profile_names
 from tests.fakes.replay import Machine, capture
 
+pytestmark = pytest.mark.processes
+
 CHECKOUT = Path(__file__).parents[3]
 SLACK = 0.4
 """Seconds that a loaded machine may add to a bound."""

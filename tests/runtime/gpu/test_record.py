@@ -62,6 +62,7 @@ def test_a_recording_holds_no_uuid_of_the_machine() -> None:
     assert not [call for call in asked if "Serial" in call or "Pdi" in call or "Board" in call or "UUID" in call]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["h200__590__whole", "a100-sxm4-80gb__535__mig", "h100-80gb-hbm3__535__lost-1-of-2"])
 def test_the_table_recorded_from_the_library_that_replays_it_is_the_same(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -224,6 +224,7 @@ def test_a_damaged_cache_holds_nothing() -> None:
         LdCache(data[:cut] + b"\xff" * (len(data) - cut), 62, ("x86-64-v3",)).lookup(NAME)
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("ldconfig") is None and not Path("/sbin/ldconfig").exists(), reason="no ldconfig")
 def test_the_cache_of_this_machine_reads_as_ldconfig_prints_it() -> None:
     data = Path("/etc/ld.so.cache").read_bytes()
@@ -287,6 +288,7 @@ def ask_both(caller_path: Path, *before: Path, wrap: tuple[str, ...] = (), **env
     return told, reason
 
 
+@pytest.mark.processes
 @real_loader
 def test_the_real_loader_agrees_on_every_place(tmp_path: Path) -> None:
     paths = {folder: write_elf(tmp_path / folder / NAME) for folder in ("rp", "llp", "run", "pre")}
@@ -315,6 +317,7 @@ def test_the_real_loader_agrees_on_every_place(tmp_path: Path) -> None:
     assert ask_both(link) == (str(paths["run"]), "RUNPATH")
 
 
+@pytest.mark.processes
 @real_loader
 def test_the_real_loader_agrees_on_the_cache(tmp_path: Path) -> None:
     """A cache that lists our folder, bound over the machine's in a mount namespace of its own."""
