@@ -1,7 +1,8 @@
 """A process that has imported envlock once, and forks for every command line: a start of Python and pydantic saved.
 
-What a fork cannot be: a process that was *started* with other variables, which /proc/self/environ would tell. So only
-variables that no collector looks at may differ (`can_fork`); all else gets a real start.
+What a fork cannot be: a process whose interpreter, loader or C library *began* with other variables (`can_fork`), or
+with another module in the place of one that is loaded here; both get a real start. What /proc/self/environ tells is
+memory of the process, and is written anew.
 
 Run as a program it is the server: a request is a line of JSON, with the three standard streams beside it.
 """
@@ -9,6 +10,7 @@ Run as a program it is the server: a request is a line of JSON, with the three s
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import inspect
 import json
@@ -24,7 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 
-HARMLESS = ("ENVLOCK_", "XDG_", "PIP_", "UV_", "DOCKER_", "NO_COLOR", "COLUMNS", "HOME", "NETRC", "TMPDIR")
+HARMLESS = (
+    *("ENVLOCK_", "XDG_", "PIP_", "UV_", "DOCKER_", "NO_COLOR", "COLUMNS", "HOME", "NETRC", "TMPDIR"),
+    *("TF_", "KERAS_", "TEST_", "AWS_", "PYTHONPATH", "PYTHONHASHSEED"),
+)
+ROOM = "ENVLOCK_TEST_ROOM"
+"""A variable of the server that is only long: the variables of a request are written where it stood."""
+
 PROGRAMS = ("envlock.__main__", "envlock.runtime.gpu.child")
 GUESTS = "envlock.guest."
 LAUNCHER = "envlock.guest.launch"
@@ -39,6 +47,7 @@ class Server:
     """The process that forks; it ends with this one."""
 
     def __init__(self, environ: dict[str, str]) -> None:
+        environ = {**environ, ROOM: "." * (1 << 16)}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         root = str(Path(__file__).resolve().parents[1])
         self.process = subprocess.Popen(
@@ -97,13 +106,27 @@ def _serve(connection: socket.socket) -> list[str] | None:
                 os.close(descriptor)
             connection.close()
             os.chdir(request["folder"])
-            os.environ.clear()
-            os.environ.update(request["environ"])
+            _settle(request["args"], request["environ"])
             return list(request["args"])
         for descriptor in descriptors:
             os.close(descriptor)
         connection.send(str(pid).encode())
         connection.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+
+
+def _settle(args: list[str], environ: dict[str, str]) -> None:
+    """Let this process have the variables that it was asked to have, also at its start; start anew where it cannot."""
+    folders = [folder for folder in environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    names = {name.partition(".")[0] for folder in folders if Path(folder).is_dir() for name in os.listdir(folder)}
+    text = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environ.items())
+    fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(") ")[2].split()
+    start, size = int(fields[47]), int(fields[48]) - int(fields[47])  # env_start and env_end in proc(5)
+    if names & set(sys.modules) or len(text) > size:
+        os.execve(sys.executable, [sys.executable, "-m", "envlock", *args], environ)
+    sys.path[:0] = folders
+    os.environ.clear()
+    os.environ.update(environ)
+    ctypes.memmove(start, text.ljust(size, b"\0"), size)
 
 
 def _warm() -> None:

@@ -31,6 +31,7 @@ from envlock.cli import COMMANDS, app
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
 from envlock.data import determinism
+from envlock.data.divergence import operation_groups
 from envlock.data.images import image_tables
 from envlock.lock import models
 
@@ -108,7 +109,7 @@ def recipes_table() -> dict[str, object]:
         "patches": [patch.model_dump(exclude={"source"}) for patch in table.patch],
         "nvidia": [{"since": numbers(row.since), "set": row.set} for row in table.nvidia],
         "recipes": [
-            {**row.model_dump(exclude={"tensorflow", "sources", "remarks"}), **bounds(text)}
+            {**row.model_dump(exclude={"tensorflow", "sources"}), **bounds(text)}
             for row in table.recipe
             for text in row.tensorflow
         ],
@@ -118,6 +119,7 @@ def recipes_table() -> dict[str, object]:
 def bounds(specifiers: str) -> dict[str, object]:
     """Return the first version and the first one no longer of a range such as >=2.8,<2.16; null where it is open."""
     found = {specifier.operator: numbers(specifier.version) for specifier in SpecifierSet(specifiers)}
+    assert found.keys() <= {">=", "<"}, f"the runtime half has no operator such as in {specifiers}"
     return {"since": found.get(">="), "below": found.get("<")}
 
 
@@ -198,6 +200,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
+        f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envlock import __version__
-from envlock.containers import recipe as recipes
 from envlock.containers.quoting import safe
-from envlock.data.determinism import recipe_table
 from envlock.data.images import RouteDefaults, image_table
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
@@ -18,6 +16,7 @@ from envlock.lock.route import Route
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.recipe import Recipe, always, nvidia_switch, recipe_for
 from envlock.runtime.rules import release
 from envlock.runtime.tables import table
 
@@ -26,6 +25,7 @@ EPOCH = 315532800
 
 NAMESPACE = "io.github.tf-envlock"
 USER = "1000:1000"
+SEED = 42
 BINDING = "nvidia-ml-py"
 """NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
 
@@ -124,8 +124,8 @@ class BuildPlan:
 
 def base_plan(base: Base) -> BuildPlan:
     """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
-    variables = {**recipe_table().always.set, **recipes.variables(None, _ngc_release(base))}
-    return BuildPlan(base, environ=tuple(sorted(variables.items())), labels=_labels(base, None, None))
+    found = {**always(), **variables(None, _ngc_release(base))}
+    return BuildPlan(base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None))
 
 
 def plan(
@@ -154,11 +154,11 @@ def plan(
     locked = facts.environ or {}
     tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
     ngc = _ngc_release(base)
-    wanted = dict(recipes.variables(tensorflow, ngc))
+    wanted = variables(tensorflow, ngc)
     environ, notes = _environ(locked, wanted, dict(base.environ or ()), deterministic=deterministic)
     wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
     installed = {wheel.name for wheel in wheels}
-    missing = recipes.missing_patch(tensorflow, ngc, installed)
+    missing = missing_patch(tensorflow, ngc, installed)
     if missing is not None:
         notes.append(f"the lock has no {missing}, whose patch this TensorFlow needs to be deterministic")
     shipped = _shipped(lock, wanted if deterministic else {})
@@ -167,12 +167,12 @@ def plan(
         tensorflow=tensorflow,
         python_version=facts.python.version if facts.python is not None else None,
         policy=lock.policy.name,
-        environ=tuple(sorted({**recipe_table().always.set, **environ}.items())),
+        environ=tuple(sorted({**always(), **environ}.items())),
         unset=_unset(base, locked, environ),
         wheels=wheels,
         skipped=skipped,
         notes=tuple(notes),
-        code=tuple(recipes.program(tensorflow, ngc, installed)),
+        code=tuple(program(tensorflow, ngc, installed)),
         lock=shipped,
         deterministic=deterministic,
         user=safe(user, "user", "--user"),
@@ -185,6 +185,37 @@ def _ngc_release(base: Base) -> str | None:
     if base.route != "ngc":
         return None
     return base.reference.partition("@")[0].rpartition(":")[2].partition("-")[0]
+
+
+def _recipe(tensorflow: str | None) -> Recipe | None:
+    """Return the recipe of the numbers that a version begins with: a lock may hold what is none."""
+    found = release(tensorflow or "")
+    return None if found is None else recipe_for(".".join(map(str, found[1:])))
+
+
+def variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
+    """Return what makes a TensorFlow, or one of a release of NVIDIA's images, deterministic from outside."""
+    if ngc is not None:
+        return dict(nvidia_switch(ngc) or {})
+    found = _recipe(tensorflow)
+    return dict(found.from_outside) if found else {}
+
+
+def missing_patch(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> str | None:
+    """Return the package that this TensorFlow needs and the image has not; None where nothing is missing."""
+    found = _recipe(tensorflow)
+    patches = [patch["package"] for patch in found.patches] if found is not None and ngc is None else []
+    return patches[0] if patches and not set(patches) & set(packages) else None
+
+
+def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> list[str]:
+    """Return the lines that the program itself must hold."""
+    found = _recipe(tensorflow)
+    if found is None:
+        return []
+    patches = found.patches if ngc is None else []
+    calls = [patch["call"] for patch in patches if patch["package"] in packages] or [each["call"] for each in patches]
+    return [*calls[:1], *found.program(SEED)]
 
 
 def _environ(

@@ -218,15 +218,6 @@ class Recipe(Row):
     remarks: list[Sentence]
     sources: Sources
 
-    @property
-    def from_outside(self) -> Settings:
-        """All that can be done for a program without touching it."""
-        return {**self.set, **self.by_variable}
-
-    def program(self, seed: int) -> list[str]:
-        """Return the lines that a program needs at its top; its patch, if it needs one, goes before them."""
-        return [call.format(seed=seed) for call in (*self.seeds, *self.calls)]
-
 
 class Patch(Row):
     """A package that replaces operations."""
@@ -261,15 +252,6 @@ def sources_table() -> SourceTable:
     return SourceTable.model_validate(read("determinism_sources"))
 
 
-def sources_by_call() -> Mapping[str, list[Source]]:
-    """Return the sources that a call in Python code reaches, by its dotted name."""
-    found: dict[str, list[Source]] = {}
-    for source in sources_table().source:
-        for call in source.calls:
-            found.setdefault(call, []).append(source)
-    return found
-
-
 @cache
 def variable_table() -> VariableTable:
     """Return what is wrong with which value of which variable.
@@ -291,16 +273,6 @@ def variable_table() -> VariableTable:
 def recipe_table() -> RecipeTable:
     """Return the recipes."""
     return RecipeTable.model_validate(read("determinism_recipes"))
-
-
-def recipe_for(tensorflow: str) -> Recipe:
-    """Return the recipe of a TensorFlow version; the tables have exactly one for each."""
-    return next(each for each in recipe_table().recipe if holds(each.tensorflow, tensorflow))
-
-
-def switch_of_nvidias(release: str) -> Settings:
-    """Return the variables that switch determinism on in NVIDIA's images of a release, such as 25.02."""
-    return next(each.set for each in recipe_table().nvidia if PackageVersion(release) >= PackageVersion(each.since))
 
 
 def cited(source: str, evidence: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from envlock.data import Row, read
+from envlock.data import Row, Sentence, Text, read
 from envlock.data.determinism import Source, sources_table
 
 When = Literal["any", "unseeded", "loop", "xla"]
@@ -37,3 +37,19 @@ def source_of(kind: str, holds: frozenset[str]) -> Source | None:
     fitting = (each for each in operations() if kind in each.types and (each.when == "any" or each.when in holds))
     row = next(fitting, None)
     return None if row is None else source(row.source)
+
+
+class Group(Row):
+    """Operations that have something in common (operations.toml explains the columns)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z_]+$")]
+    what: Sentence
+    source: Text
+    operations: Annotated[list[Text], Field(min_length=1)]
+
+
+@cache
+def operation_groups() -> dict[str, frozenset[str]]:
+    """Return the names of operations by that of their group."""
+    groups = [Group.model_validate(row) for row in read("operations")["group"]]
+    return {group.name: frozenset(group.operations) for group in groups}

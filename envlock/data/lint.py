@@ -36,6 +36,22 @@ def dataset_rules() -> dict[str, LintRule]:
     return _rows("dataset_rule")
 
 
+class Names(Row):
+    """Names that a rule looks for (lint_names.toml explains the columns)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z_]+$")]
+    what: Sentence
+    source: Text
+    names: list[Text] = Field(default=[])
+    values: dict[Text, str | int | list[str]] = Field(default={})
+
+
+@cache
+def lint_names() -> dict[str, Names]:
+    """Return the groups of names by their own."""
+    return {row.name: row for row in map(Names.model_validate, read("lint_names")["group"])}
+
+
 def _rows(table: str) -> dict[str, LintRule]:
     rows = [LintRule.model_validate(row) for row in read("lint")[table]]
     return {row.id: row for row in sorted(rows, key=lambda row: row.id)}

@@ -7,32 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from envlock.data.divergence import operation_groups
 from envlock.data.lint import dataset_rules, reference
 from envlock.runtime.report import INFO, Finding, Where, ranked
 
 Value = int | float | str | bytes | bool | None | tuple["Value", ...]
 
-RANDOM = frozenset(
-    {
-        *("Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomGamma", "RandomGammaV2", "RandomPoisson"),
-        *("RandomPoissonV2", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt"),
-        *("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal", "FractionalMaxPool"),
-        *("FractionalAvgPool",),
-    }
-)
+_GROUPS = operation_groups()
+RANDOM = (_GROUPS["random"] | _GROUPS["random_images"]) - _GROUPS["generators"]
 """Operations that draw from a generator of their own kernel; their seeds are attributes."""
-CHANGES = (
-    "Assign",
-    "ResourceScatter",
-    "RngReadAndSkip",
-    "RngSkip",
-    "Stateful",
-    "LookupTableInsert",
-    "LookupTableImport",
-)
+CHANGES = tuple(_GROUPS["changes_prefix"])
 """How the names of operations begin that change a variable, a table or a generator."""
 CHANGES_NOT = ("StatefulPartitionedCall",)
-PYTHON = frozenset({"EagerPyFunc", "PyFunc"})
+PYTHON = _GROUPS["python"]
 SEEDS_AT = {
     "ShuffleDataset": 2,
     "ShuffleDatasetV3": 2,

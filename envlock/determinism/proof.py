@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.data.determinism import holds, recipe_for
+from envlock.data.determinism import holds
 from envlock.guest.proof import REPEATS
 from envlock.lock.facts import Facts
+from envlock.runtime.recipe import recipe_for
 from envlock.runtime.report import Finding
 
 ON, OFF, PARTLY, UNKNOWN = "on", "off", "partly", "unknown"
@@ -184,6 +185,8 @@ _FIXED = "`envlock run` and envlock.activate() do, as the lock has it"
 def _fix(what: str, want: str, tensorflow: str) -> str:
     if what == "op determinism" and want == ON:
         recipe = recipe_for(tensorflow)
+        if recipe is None:
+            return "install a release of TensorFlow"
         lines = [*(f"export {name}={value}" for name, value in sorted(recipe.set.items())), *recipe.calls]
         return f"envlock.activate() on line 1, which does: {' and '.join(lines)}" if lines else recipe.remarks[0]
     number = f"set_{what[:5]}_op_parallelism_threads({want})"

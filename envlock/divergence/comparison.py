@@ -12,23 +12,20 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
+from envlock.data.divergence import operation_groups
 from envlock.divergence.trace import Place, Record, Value
 
 Entry = Record | Value
 Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "sequence"]
 
-DATA = frozenset(
-    {
-        *("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "DatasetToSingleElement"),
-        *("MultiDeviceIteratorGetNextFromShard", "ReduceDataset"),
-    }
-)
-"""Operations that take the next element of a pipeline."""
-PYTHON = frozenset({"PythonFunction", "PyFunc", "EagerPyFunc", "PyFuncStateless"})
 CALL = "Call"
-OPENED = frozenset({CALL, "OptionalGetValue", "OptionalHasValue"})
+_GROUPS = operation_groups()
+DATA = _GROUPS["next_element"]
+"""Operations that take the next element of a pipeline."""
+OPENED = _GROUPS["opened"] | {CALL}
 """What gives out what a graph has computed."""
-READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd"})
+PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
+READS = _GROUPS["reads"]
 BEFORE, AFTER, OTHERS = 8, 24, 10
 """How many entries are shown before and behind the first difference, and how many other causes."""
 

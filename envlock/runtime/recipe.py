@@ -1,4 +1,8 @@
-"""Which recipe makes a TensorFlow deterministic: that of its version, and of NVIDIA's build where it is one."""
+"""Which recipe makes a TensorFlow deterministic: that of its version, and of NVIDIA's build where it is one.
+
+The one reader of the recipes: activation, `envlock run`, the doctor, the linter and containers ask here. The table is
+envlock/data/determinism_recipes.toml, with a source in every row.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,10 @@ class Recipe:
         patches: packages that replace operations, with their calls: the first that is installed; none where not needed.
         calls: calls after its import.
         seeds: calls that seed what it draws from; `{seed}` stands for the number.
+        remarks: sentences on what it does not reach.
     """
 
-    __slots__ = ("by_variable", "calls", "patches", "seeds", "set", "unset")
+    __slots__ = ("by_variable", "calls", "patches", "remarks", "seeds", "set", "unset")
 
     def __init__(self, row: Dict[str, Any], patches: List[Dict[str, str]]) -> None:
         self.set: Dict[str, str] = row["set"]
@@ -31,6 +36,16 @@ class Recipe:
         self.patches = patches if row["patched"] else []
         self.calls: List[str] = row["calls"]
         self.seeds: List[str] = row["seeds"]
+        self.remarks: List[str] = row["remarks"]
+
+    @property
+    def from_outside(self) -> Dict[str, str]:
+        """All that can be done for a program without touching it: variables."""
+        return {**self.set, **self.by_variable}
+
+    def program(self, seed: int) -> List[str]:
+        """Return the lines that a program needs at its top; its patch, if it needs one, goes before them."""
+        return [call.replace("{seed}", str(seed)) for call in self.seeds + self.calls]
 
 
 def recipe_for(version: str) -> Optional[Recipe]:
@@ -38,15 +53,33 @@ def recipe_for(version: str) -> Optional[Recipe]:
     numbers = release(version)
     if numbers is None:
         return None
-    recipes = table("determinism_recipes")
-    row = next(row for row in recipes["recipes"] if _holds(row, numbers[1:]))
+    row = next(row for row in _recipes()["recipes"] if _holds(row, numbers[1:]))
     label = version.partition("+")[2]
-    image = release(label[2:]) if label.startswith("nv") else None
-    if image is not None:
-        switch = next(each["set"] for each in recipes["nvidia"] if list(image[1:]) >= each["since"])
+    switch = nvidia_switch(label[2:]) if label.startswith("nv") else None
+    if switch is not None:
         called = {"by_variable": switch, "set": {}} if row["calls"] else {"by_variable": {}, "set": switch}
         row = {**row, **called, "patched": False}
-    return Recipe(row, recipes["patches"])
+    return Recipe(row, _recipes()["patches"])
+
+
+def nvidia_switch(image: str) -> Optional[Dict[str, str]]:
+    """Return the variables that switch determinism on in NVIDIA's images of a release, such as 25.02."""
+    numbers = release(image)
+    if numbers is None:
+        return None
+    switch: Dict[str, str] = next(row["set"] for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"])
+    return switch
+
+
+def always() -> Dict[str, str]:
+    """Return the variables that every program needs, whatever its TensorFlow."""
+    found: Dict[str, str] = _recipes()["always"]
+    return found
+
+
+def _recipes() -> Dict[str, Any]:
+    found: Dict[str, Any] = table("determinism_recipes")
+    return found
 
 
 def _holds(row: Dict[str, Any], version: Tuple[int, ...]) -> bool:

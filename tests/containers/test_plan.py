@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.plan import Base, base_plan, plan
-from envlock.containers.recipe import missing_patch, program, variables
+from envlock.containers.plan import Base, base_plan, missing_patch, plan, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import BASES, lock, model, planned, without
 from tests.trees import put

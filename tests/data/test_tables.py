@@ -23,6 +23,7 @@ AUTHORING = {
     "canary",
     "divergence",
     "lint",
+    "lint_names",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "tensorflow_builds"),
     *("compatibility", "determinism_sources", "determinism_variables", "divergence"),
 }

@@ -8,6 +8,7 @@ from envlock.data import determinism, variables
 from envlock.data.compatibility import compatibility_table
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment
+from envlock.runtime.recipe import recipe_for
 from tests.trees import put
 
 LINES = ["1.15", "2.0", "2.1", "2.4", "2.5", "2.7", "2.8", "2.12", "2.15", "2.16", "2.18", "2.20", "2.21"]
@@ -35,7 +36,9 @@ def clean(line: str = "2.21", *, gpu: bool = False) -> Environment:
         facts = with_gpu(facts)
     names = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
     values: dict[str, str | None] = dict.fromkeys(names)
-    values.update(PYTHONHASHSEED="0", **determinism.recipe_for(f"{line}.0").set)
+    recipe = recipe_for(f"{line}.0")
+    assert recipe is not None
+    values.update(PYTHONHASHSEED="0", **recipe.set)
     return Environment(facts, {}, values, others=["HOME", "PATH", "LANG", "TF_GPU_THREAD_COUNT", "NCCL_MAX_NCHANNELS"])
 
 

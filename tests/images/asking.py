@@ -71,6 +71,13 @@ def choices() -> str:
     return "\n".join(lines) + "\n"
 
 
+def reviewed() -> dict[str, tuple[str, str]]:
+    """Return the golden file: for whom which image was chosen, with its route, and why."""
+    lines = GOLDEN.read_text(encoding="utf-8").splitlines()
+    heads = [line.split(": ", 1) for line in lines[::2]]
+    return {who: (image, why.strip()) for (who, image), why in zip(heads, lines[1::2], strict=True)}
+
+
 def _line(candidate: Candidate, asked: Facts) -> str:
     return f"{candidate.route} {candidate.reference}\n    {reason(candidate, wanted(asked))}"
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.data.images import NgcRelease, WheelBuild
+from envlock.data.images import WheelBuild
 from envlock.images.candidate import SUBJECTS, Wanted, reason, wanted
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, ngc, slim
 from envlock.images.versions import minor, numbers
-from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias
+from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
+REVIEWED = reviewed()
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}
 
 
@@ -29,46 +32,72 @@ def test_every_tensorflow_from_1_15_to_2_21_is_among_them() -> None:
     assert [minor(python) for python in PYTHONS] == [f"3.{number}" for number in range(6, 14)]
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.tensorflow)
-def test_a_lock_without_cuda_gets_its_very_python(build: WheelBuild, python: str) -> None:
-    found = choose(cpu(build.tensorflow, python))
+def test_a_lock_without_cuda_gets_its_very_python() -> None:
+    wrong = []
+    for build, python in product(BUILDS, PYTHONS):
+        image, why = REVIEWED[f"{build.tensorflow} Python {python} cpu"]
+        lead = f"TensorFlow {build.tensorflow} is installed from the lock's own wheel, by hash."
+        said = f"{lead} As in the lock: Python {python}.{_no_wheel(build, python)}"
+        if not image.startswith(f"wheels docker.io/library/python:{python}-slim-") or why != said:
+            wrong.append((image, why, said))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("build", [BUILDS[0], BUILDS[-1]], ids=lambda build: build.tensorflow)
+def test_a_lock_without_cuda_is_offered_nothing_but_pythons(build: WheelBuild) -> None:
+    found = choose(cpu(build.tensorflow, "3.11.13"))
     assert {candidate.route for candidate in found} == {"wheels"}
-    assert found[0].reference.name == "docker.io/library/python"
-    assert (found[0].reference.tag or "").startswith(f"{python}-slim-")
     assert (found[0].exact, found[0].usable) == (True, True)
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.tensorflow)
-def test_a_lock_with_cuda_gets_what_its_cuda_came_from(build: WheelBuild, python: str) -> None:
-    best = choose(gpu(build, python))[0]
-    ancient = build.cuda.startswith("10.") and numbers(python) >= (3, 8)  # no image has such a Python for Ubuntu 18.04
-    assert best.route == ("wheels" if build.and_cuda else "ngc" if ancient else "cuda")
-    assert best.exact is not ancient
-    if best.route == "cuda":
-        assert minor((best.reference.tag or "").partition("-")[0]) == build.cuda
-        assert (best.reference.tag or "").split("-")[1].removeprefix("cudnn") == build.cudnn.partition(".")[0]
-        assert best.python_from is not None
-        assert (best.python_from.tag or "").startswith(minor(python))
-    assert ("are known for Python" in reason(best, wanted(gpu(build, python)))) is (
-        best.route != "ngc" and minor(python) not in build.python
-    )
+def test_a_lock_with_cuda_gets_what_its_cuda_came_from() -> None:
+    wrong = []
+    for build, python in product(BUILDS, PYTHONS):
+        image, why = REVIEWED[f"{build.tensorflow} Python {python} gpu"]
+        ancient = build.cuda.startswith("10.") and numbers(python) >= (3, 8)  # no image has it for Ubuntu 18.04
+        if build.and_cuda:
+            expected, said = rf"wheels docker\.io/library/python:{python}-slim-[a-z]+", f"Python {python}, CUDA"
+        elif ancient:
+            expected, said = r"ngc nvcr\.io/nvidia/tensorflow:.+", "The lock has no build of NVIDIA's"
+        else:
+            tag = rf"{build.cuda}(\.\d+)?-cudnn{build.cudnn.partition('.')[0]}-runtime-ubuntu[\d.]+"
+            expected, said = rf"cuda docker\.io/nvidia/cuda:{tag}", f"; that of python:{minor(python)}"
+        note = "" if ancient else _no_wheel(build, python)
+        alike = re.fullmatch(expected, image) and said in why and note in why
+        if not alike or ("are known for Python" in why) is not bool(note):
+            wrong.append((image, why, expected, said, note))
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("release", "tag", "tensorflow"), LABELLED, ids=lambda value: value if type(value) is str else ""
-)
-def test_a_build_of_nvidias_gets_the_very_release(release: NgcRelease, tag: str, tensorflow: str) -> None:
-    found = choose(nvidias(release, tensorflow))
-    exact = [str(candidate.reference) for candidate in found if candidate.exact]
-    own = f"nvcr.io/nvidia/tensorflow:{tag}"
+def _no_wheel(build: WheelBuild, python: str) -> str:
+    known = ", ".join(build.python)
+    odd = f" Wheels of TensorFlow {minor(build.tensorflow)} are known for Python {known}, not for {minor(python)}."
+    return "" if minor(python) in build.python else odd
+
+
+def test_a_build_of_nvidias_gets_the_very_release() -> None:
+    """Several months have the label nv: what the lock has besides chooses among them."""
+    wrong = []
+    for release, tag, tensorflow in LABELLED:
+        label = min(release.labels, key=len)
+        image, why = REVIEWED[f"{tensorflow}+{label} of {release.release}"]
+        expected = r"\d\d\.\d\d-tf\d-py3" if label == "nv" else re.escape(tag)
+        lead = f"one of those with a build {label}" if label == "nv" else f"the one of the lock's build {label}"
+        version = ngc.contents(release, TABLES)["cuda"].version
+        cuda = f"CUDA {version}" if version else ""
+        alike = re.fullmatch(rf"ngc nvcr\.io/nvidia/tensorflow:{expected}", image)
+        if not alike or f" is {lead} of TensorFlow {tensorflow}" not in why or cuda not in why:
+            wrong.append((image, why, expected, lead, cuda))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("tag", ["20.10-tf1-py3", "20.10-tf2-py3", "21.02-tf2-py3", "21.09-tf1-py3", "22.03-tf2-py3"])
+def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> None:
+    release, _, tensorflow = next(image for image in LABELLED if image[1] == tag)
+    found = choose(nvidias(release, tensorflow or ""))
+    exact = [candidate.reference.tag for candidate in found if candidate.exact]
     assert found[0].exact
-    if release.label == "nv":  # several months have that label: what the lock has besides chooses among them
-        assert own in exact
-        assert found[0].holds["cuda"].version == ngc.contents(release, TABLES)["cuda"].version
-    else:
-        assert exact == [own]
+    assert (tag in exact) if release.label == "nv" else exact == [tag]
 
 
 @pytest.mark.parametrize(

@@ -10,22 +10,20 @@ from envlock.images.versions import Value
 from tests.images.asking import TABLES
 
 
-@pytest.mark.parametrize(
-    ("cuda", "own", "oldest"),
-    [
-        ("12.8.0", "570.26", "525.60.13"),
-        ("12.8.1", "570.124.06", "525.60.13"),
-        ("12.8", "570.26", "525.60.13"),
-        ("12.4.99", "550.54.14", "525.60.13"),
-        ("11.0.167", "450.36.06", "450.36.06"),
-        ("10.1.243", "418.39", "418.39"),
-        ("13.0.1", "580.82.07", "580"),
-    ],
-)
-def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it(cuda: str, own: str, oldest: str) -> None:
-    floor = driver_floor(cuda, TABLES.cuda)
-    assert floor is not None
-    assert (floor.driver, oldest_driver(cuda, TABLES.cuda)) == (own, oldest)
+def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it() -> None:
+    drivers = {
+        "12.8.0": ("570.26", "525.60.13"),
+        "12.8.1": ("570.124.06", "525.60.13"),
+        "12.8": ("570.26", "525.60.13"),
+        "12.4.99": ("550.54.14", "525.60.13"),
+        "11.0.167": ("450.36.06", "450.36.06"),
+        "10.1.243": ("418.39", "418.39"),
+        "13.0.1": ("580.82.07", "580"),
+    }
+    floors = {cuda: driver_floor(cuda, TABLES.cuda) for cuda in drivers}
+    assert {
+        cuda: (floor and floor.driver, oldest_driver(cuda, TABLES.cuda)) for cuda, floor in floors.items()
+    } == drivers
 
 
 @pytest.mark.parametrize(
@@ -51,19 +49,17 @@ def test_a_driver_under_a_cuda(driver: str | None, doubt: str | None, note: str 
     assert judge_driver(Value("12.8.0"), Wanted(driver=driver), TABLES.cuda) == (doubt, note)
 
 
-@pytest.mark.parametrize("cuda", [None, "7.5", "99.9"])
-def test_of_a_cuda_that_is_not_known_nothing_is_said(cuda: str | None) -> None:
-    assert judge_driver(Value(cuda), Wanted(driver="470.57"), TABLES.cuda) == (None, None)
+def test_of_a_cuda_that_is_not_known_nothing_is_said() -> None:
+    said = {cuda: judge_driver(Value(cuda), Wanted(driver="470.57"), TABLES.cuda) for cuda in (None, "7.5", "99.9")}
+    assert said == dict.fromkeys(said, (None, None))
 
 
-@pytest.mark.parametrize(
-    ("cuda", "capability", "first"),
-    [
+def test_a_cuda_that_makes_no_code_for_a_gpu() -> None:
+    rows = [
         *(("11.7", "9.0", "11.8"), ("11.8", "9.0", None), ("12.6", "12.0", "12.8"), ("12.6", "12.1", "12.8")),
         *(("9.0", "7.5", "10.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", "11.4")),
-    ],
-)
-def test_a_cuda_that_makes_no_code_for_a_gpu(cuda: str, capability: str, first: str | None) -> None:
-    found = list(judge_gpus(Value(cuda), None, Wanted(capabilities=(capability,)), TABLES.cuda))
-    said = f"CUDA {cuda} makes no code for compute capability {capability} ({first} is the first)."
-    assert found == ([] if first is None else [said])
+    ]
+    for cuda, capability, first in rows:
+        found = list(judge_gpus(Value(cuda), None, Wanted(capabilities=(capability,)), TABLES.cuda))
+        said = f"CUDA {cuda} makes no code for compute capability {capability} ({first} is the first)."
+        assert found == ([] if first is None else [said]), (cuda, capability)

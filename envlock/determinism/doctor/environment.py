@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,12 +96,6 @@ class Environment:
         if self.tensorflow is None or not self.stock:
             return True
         return self.holds(row.tensorflow)
-
-    def set_variables(self) -> Iterator[tuple[str, str]]:
-        """Yield the known variables that are set, sorted by name."""
-        for name, value in sorted(self.variables.items()):
-            if value is not None:
-                yield name, value
 
 
 def fits(version: str, specifier: str) -> bool:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from envlock.guest.tracing import private
 from envlock.guest.tracing.trace_writer import spec
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,45 +51,16 @@ _INTEGERS = {
     "uint8": "uint8",
 }
 """As which integers the bits of a type are taken."""
-_MOVING = frozenset(
-    {
-        *("Identity", "IdentityN", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "Snapshot"),
-        *("EnsureShape", "PlaceholderWithDefault", "CheckNumerics"),
-    }
-)
+_GROUPS = table("operations")
+_MOVING = frozenset(_GROUPS["moving"])
 """What comes out is what came in: not looked at, and no break in where a value comes from."""
-_SKIPPED = frozenset(
-    {
-        *(
-            "Const",
-            "NoOp",
-            "VarHandleOp",
-            "VarIsInitializedOp",
-            "DestroyResourceOp",
-            "Switch",
-            "Merge",
-            "Enter",
-            "Exit",
-        ),
-        *("NextIteration", "LoopCond", "ZerosLike", "OnesLike", "Fill", "Assert", "Print", "PrintV2", "Bitcast"),
-    }
-)
-_SOURCES = ("Iterator", "PyFunc", "EagerPyFunc", "Random", "Stateless", "Stateful", "Multinomial", "Rng", "Lookup")
-"""Begin the types of operations whose integers are looked at as well: data, and what is drawn."""
-_EACH_WORDS = """
-    Abs Add AddV2 ArgMax ArgMin AssignAddVariableOp AssignSubVariableOp AssignVariableOp BiasAdd BroadcastTo
-    Cast Ceil ClipByValue ConcatV2 Cos Div DivNoNan Elu EluGrad Equal Erf Exp Expm1 Floor FloorDiv FloorMod
-    GatherV2 Greater GreaterEqual Inv InvGrad LeakyRelu LeakyReluGrad Less LessEqual Log Log1p LogicalAnd
-    LogicalNot LogicalOr Max MaxPool MaxPool3D MaxPoolV2 Maximum Min Minimum MirrorPad Mul MulNoNan Neg
-    NotEqual OneHot Pack Pad PadV2 Pow RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad
-    ReverseV2 Round Rsqrt RsqrtGrad Select SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Slice
-    Softplus SoftplusGrad Softsign Split SplitV Sqrt SqrtGrad Square SquaredDifference StridedSlice Sub Tanh
-    TanhGrad Tile TopKV2 Transpose TruncateDiv Unpack Xdivy Xlogy
-"""
-_EACH = frozenset(_EACH_WORDS.split())
+_SKIPPED = frozenset(_GROUPS["unobserved"])
+_SOURCES = tuple(_GROUPS["integers_prefix"])
+"""In the types of operations whose integers are looked at as well: data, and what is drawn."""
+_EACH = frozenset(_GROUPS["each"])
 """Each number that comes out is made of a fixed few that go in, or is one of them: nothing is summed, so there is no
 order that could be another one."""
-_MUTATING = ("Resource", "Assign")
+_MUTATING = tuple(_GROUPS["mutating_prefix"])
 _TEMPORARY = "envlock_"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envlock.guest.tracing import private
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,15 +13,10 @@ if TYPE_CHECKING:
 
     Place = Tuple[str, int, str]
 
-SUMS = frozenset({"AddN", "AccumulateNV2"})
+_GROUPS = table("operations")
+SUMS = frozenset(_GROUPS["sums"])
 SUMMANDS = 3  # two numbers give the same sum in both orders
-STATEFUL = frozenset(
-    {
-        *("Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomGamma", "RandomGammaV2"),
-        *("RandomPoisson", "RandomPoissonV2", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
-        *("RandomUniformInt", "TruncatedNormal", "RngReadAndSkip"),
-    }
-)
+STATEFUL = frozenset(_GROUPS["random"] + _GROUPS["generators"])
 LIMIT = 200
 
 

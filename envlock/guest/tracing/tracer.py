@@ -13,6 +13,7 @@ from threading import get_ident
 
 from envlock.guest.tracing import private, tensors
 from envlock.guest.tracing.suspects import Suspects
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ CALL = "Call"
 PYTHON = "PythonFunction"
 """The type of an entry for a function of the user's that TensorFlow called with arrays."""
 _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
-_MUTATING = ("Resource", "Assign")
+_MUTATING = tuple(table("operations")["mutating_prefix"])
 _HANDLE_AS_TEXT = "ToStringHandle"  # a number of the process's own
 
 

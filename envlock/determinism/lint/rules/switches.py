@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from envlock.data.determinism import holds, recipe_for, recipe_table
+from envlock.data.determinism import holds
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.stateful import hands_on, is_tape
+from envlock.runtime.recipe import recipe_for
 
 
 def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -73,8 +74,10 @@ def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
 def recipe(version: str) -> str:
     """Return what turns op determinism on in a TensorFlow version, as one sentence."""
     row = recipe_for(version)
+    if row is None:
+        return f"TensorFlow {version} is not a version whose switch is known."
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())
     steps = [f"set {sets} before the process starts"] if sets else []
-    patches = [recipe_table().patch[0].call] if row.patched else []
+    patches = [patch["call"] for patch in row.patches[:1]]
     steps += [f"call {call}" for call in (*row.calls, *patches)]
     return f"In TensorFlow {version}: {', and '.join(steps) or 'there is no switch'}."
