@@ -6,6 +6,7 @@ import functools
 import json
 import os
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -119,13 +120,17 @@ CPUS = len(os.sched_getaffinity(0))
 OWN = f"PYTHONHASHSEED=0, TF_NUM_INTEROP_THREADS={CPUS}, TF_NUM_INTRAOP_THREADS={CPUS}"
 """What run sets in an environment that has nothing set."""
 
-PRINT = "import os; print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'), os.getppid())"
+PRINT = "import os; print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'), os.getpid())"
 
 
 def test_run_sets_the_variables_as_the_lock_has_them_and_takes_this_process(envlock: Command, lock: Path) -> None:
-    done = envlock("run", "--", "python", "-c", PRINT, environ=OFF)
-    assert (done.returncode, done.stdout) == (0, f"None {os.getpid()}\n")
-    assert done.stderr == f"set {OWN}\nunset TF_ENABLE_ONEDNN_OPTS\n"
+    argv, environ = [*envlock.argv, "run", "--", "python", "-c", PRINT], {"PATH": os.environ["PATH"], **OFF}
+    with Popen(argv, cwd=envlock.folder, env=environ, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.communicate(timeout=60) == (
+            f"None {process.pid}\n",
+            f"set {OWN}\nunset TF_ENABLE_ONEDNN_OPTS\n",
+        )
+    assert process.returncode == 0
 
 
 def test_run_is_silent_when_asked(envlock: Command, lock: Path) -> None:

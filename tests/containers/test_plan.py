@@ -18,9 +18,8 @@ SEEDS = ["random.seed(42)", "numpy.random.seed(42)"]
 SWITCH = ["tf.keras.utils.set_random_seed(42)", "tf.config.experimental.enable_op_determinism()"]
 
 
-@pytest.mark.parametrize(
-    ("tensorflow", "ngc", "environ", "patch"),
-    [
+def test_recipes() -> None:
+    rows: list[tuple[str, str | None, dict[str, str], str | None]] = [
         ("1.13.2", None, {}, None),
         ("1.14.0", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "framework-reproducibility"),
         ("1.15.5", None, {"TF_CUDNN_DETERMINISTIC": "1"}, "framework-reproducibility"),
@@ -35,17 +34,14 @@ SWITCH = ["tf.keras.utils.set_random_seed(42)", "tf.config.experimental.enable_o
         ("1.13.1", "19.06", {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("1.15.5+nv23.3", "23.03", {"TF_DETERMINISTIC_OPS": "1"}, None),
         ("2.17.0+nv25.2", "25.02", {"TF_DETERMINISTIC_OPS": "1"}, None),
-    ],
-)
-def test_recipes(tensorflow: str, ngc: str | None, environ: dict[str, str], patch: str | None) -> None:
-    assert variables(tensorflow, ngc) == environ
-    assert missing_patch(tensorflow, ngc, {"numpy"}) == patch
-    assert missing_patch(tensorflow, ngc, {"tensorflow-determinism"}) is None
+    ]
+    assert [(each, ngc, variables(each, ngc), missing_patch(each, ngc, {"numpy"})) for each, ngc, _, _ in rows] == rows
+    patched = {each: missing_patch(each, ngc, {"tensorflow-determinism"}) for each, ngc, _, _ in rows}
+    assert patched == dict.fromkeys(patched)
 
 
-@pytest.mark.parametrize(
-    ("tensorflow", "ngc", "packages", "lines"),
-    [
+def test_what_the_program_itself_must_do() -> None:
+    rows: list[tuple[str | None, str | None, list[str], list[str]]] = [
         ("1.13.2", None, [], [*SEEDS, "tf.set_random_seed(42)"]),
         ("1.15.5", None, [], ["fwr13y.d9m.tensorflow.enable_determinism()", *SEEDS, "tf.set_random_seed(42)"]),
         ("1.15.5", None, ["tensorflow-determinism"], ["tfdeterminism.patch()", *SEEDS, "tf.set_random_seed(42)"]),
@@ -54,12 +50,8 @@ def test_recipes(tensorflow: str, ngc: str | None, environ: dict[str, str], patc
         ("1.15.5+nv23.3", "23.03", [], [*SEEDS, "tf.set_random_seed(42)"]),
         ("2.17.0+nv25.2", "25.02", [], SWITCH),
         (None, "25.02", [], []),
-    ],
-)
-def test_what_the_program_itself_must_do(
-    tensorflow: str | None, ngc: str | None, packages: list[str], lines: list[str]
-) -> None:
-    assert program(tensorflow, ngc, packages) == lines
+    ]
+    assert [(each, ngc, packages, program(each, ngc, packages)) for each, ngc, packages, _ in rows] == rows
 
 
 @pytest.mark.parametrize(("ngc", "environ"), [("latest", {}), ("25abc", {"TF_DETERMINISTIC_OPS": "1"})])

@@ -36,33 +36,37 @@ def test_what_fits_stands_as_it_is() -> None:
             assert safe(text, kind, "x") == text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("end", ["\n", "\0", "\u2028", "\x85", '"', "\\", "$x", "`"])
-def test_nothing_may_follow(kind: str, end: str) -> None:
-    for text in FITTING[kind]:
-        with pytest.raises(LockfileError):
-            safe(text + end, kind, "x")
+def refusal(value: object, kind: str) -> str | None:
+    """Return why a value is refused; None: it is let through as it is."""
+    try:
+        assert safe(value, kind, "x") == value
+    except LockfileError as error:
+        return error.message
+    return None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_may_follow() -> None:
+    ends = ["\n", "\0", "\u2028", "\x85", '"', "\\", "$x", "`"]
+    followed = [(kind, text + end) for kind, texts in FITTING.items() for text in texts for end in ends]
+    assert [(kind, text) for kind, text in followed if refusal(text, kind) is None] == []
+
+
 @quick
 @given(st.text(max_size=20) | st.sampled_from(HOSTILE))
-def test_whatever_is_let_through_is_harmless(kind: str, text: str) -> None:
-    if KINDS[kind].fullmatch(text):
-        assert safe(text, kind, "x") == text
-        assert not set(text) & DANGEROUS
-        assert text.isascii()
-        return
-    with pytest.raises(LockfileError) as raised:
-        safe(text, kind, "x")
-    assert raised.value.message.startswith("`x` cannot go into an image: ")
-    assert raised.value.message.isprintable()
+def test_whatever_is_let_through_is_harmless(text: str) -> None:
+    for kind, pattern in KINDS.items():
+        message = refusal(text, kind)
+        if pattern.fullmatch(text):
+            assert (message, set(text) & DANGEROUS, text.isascii()) == (None, set(), True), kind
+        else:
+            assert message is not None, kind
+            assert message.startswith("`x` cannot go into an image: "), kind
+            assert message.isprintable(), kind
 
 
-@pytest.mark.parametrize("value", [None, 1, True, ["a"], b"a"])
-def test_only_text_is_text(value: object) -> None:
-    with pytest.raises(LockfileError):
-        safe(value, "value", "x")
+def test_only_text_is_text() -> None:
+    values: list[object] = [None, 1, True, ["a"], b"a"]
+    assert [value for value in values if refusal(value, "value") is None] == []
 
 
 def test_a_message_names_path_and_kind_and_is_short() -> None:

@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
+from envlock.data.divergence import operation_groups
 from envlock.runtime.recipe import nvidia_switch, recipe_for
+from envlock.runtime.tables import table
 
 RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
 PATCHES = [
@@ -190,3 +192,11 @@ def test_a_row_that_contradicts_itself_is_refused() -> None:
         with pytest.raises(ValidationError) as caught:
             tables.VariableRules.model_validate({**good, **bad})
         assert message in str(caught.value)
+
+
+def test_groups_of_operations_say_each_name_once_and_sorted() -> None:
+    groups = data.read("operations")["group"]
+    names = [group["name"] for group in groups]
+    assert len(names) == len(set(names))
+    assert [group["name"] for group in groups if group["operations"] != sorted(set(group["operations"]))] == []
+    assert table("operations") == {name: sorted(found) for name, found in operation_groups().items()}

@@ -171,8 +171,8 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 
 
 def test_every_table_is_looked_at_here() -> None:
-    """cuda and gpu: test_gpu_and_cuda_tables.py; recipes: test_determinism_tables.py; the authoring half's: theirs."""
-    elsewhere = {*AUTHORING, "determinism_recipes"}
+    """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py)."""
+    elsewhere = {*AUTHORING, "determinism_recipes", "operations"}
     assert [table for table in TABLES if table not in elsewhere] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 

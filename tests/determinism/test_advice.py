@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from packaging.specifiers import SpecifierSet
 
 from envlock.data.determinism import sources_table
@@ -14,9 +13,6 @@ from envlock.determinism.lint.linter import Settings, lint
 from tests.determinism.advice import Claim, claims, texts
 from tests.determinism.environments import changed, clean
 
-LINTED = [claim for claim in claims() if claim.lint]
-EXAMINED = [claim for claim in claims() if claim.doctor]
-
 
 def rules(code: str, folder: Path, version: str) -> set[str]:
     """Return the rules that find something in code."""
@@ -25,24 +21,29 @@ def rules(code: str, folder: Path, version: str) -> set[str]:
     return {finding.rule for finding in lint([str(file)], Settings(version))}
 
 
-@pytest.mark.parametrize("claim", LINTED, ids=lambda claim: claim.id)
-def test_the_linter_finds_it_and_is_silent_on_what_is_right(claim: Claim, tmp_path: Path) -> None:
-    assert claim.code is not None
-    assert claim.lint in rules(claim.code, tmp_path, claim.tensorflow)
-    if claim.right is not None:
-        assert rules(claim.right, tmp_path, claim.tensorflow) <= {"ENV108"} - {claim.lint}
+def test_the_linter_finds_it_and_is_silent_on_what_is_right(tmp_path: Path) -> None:
+    linted = [claim for claim in claims() if claim.lint]
+    assert len(linted) > 10
+    for claim in linted:
+        assert claim.lint in rules(claim.code or "", tmp_path, claim.tensorflow), claim.id
+        if claim.right is not None:
+            assert rules(claim.right, tmp_path, claim.tensorflow) <= {"ENV108"} - {claim.lint}, claim.id
 
 
-@pytest.mark.parametrize("claim", EXAMINED, ids=lambda claim: claim.id)
-def test_the_doctor_finds_it_and_nothing_before(claim: Claim) -> None:
+def test_the_doctor_finds_it_and_nothing_before() -> None:
+    examined = [claim for claim in claims() if claim.doctor]
+    assert {claim.id: _examined(claim) for claim in examined} == {claim.id: [claim.doctor] for claim in examined}
+    assert examined != []
+
+
+def _examined(claim: Claim) -> list[str]:
     sound = clean(".".join(claim.tensorflow.split(".")[:2]))
     assert diagnose(sound) == []
     values = {name: None if value == "<unset>" else value for name, value in claim.environ.items()}
     packages = {**sound.facts["packages"], **{name: {"version": v} for name, v in claim.packages.items()}}
     if claim.doctor == "patch-missing":
         del packages["framework-reproducibility"]
-    found = diagnose(changed(sound, ("packages", packages), **values))
-    assert [finding.rule for finding in found] == [claim.doctor]
+    return [finding.rule for finding in diagnose(changed(sound, ("packages", packages), **values))]
 
 
 def test_five_texts_and_one_page_each_have_their_claims_under_names_of_their_own() -> None:

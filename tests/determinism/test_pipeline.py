@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from envlock.data.lint import dataset_rules, reference
 from envlock.determinism.pipeline import Body, Graph, Node, Value, digest, findings
 
@@ -34,36 +32,32 @@ UNIFORM = Node("out", "RandomUniform", ("x",), {"seed": 7, "seed2": 3})
 PARALLEL = "ParallelMapDatasetV2"
 
 
-@pytest.mark.parametrize(
-    ("graph", "expected"),
-    [
-        (shuffled(0, 0), ["ENV501"]),
-        (shuffled(0, 5), []),
-        (shuffled(0, 5, reshuffle=True), ["ENV502"]),
-        (mapped("MapDataset", UNIFORM), ["ENV506"]),
-        (mapped("MapDataset", replace(UNIFORM, attributes={"seed": 0, "seed2": 0})), ["ENV505"]),
-        (mapped(PARALLEL, UNIFORM), ["ENV504"]),
-        (mapped(PARALLEL, UNIFORM, calls=1), ["ENV506"]),
-        (mapped(PARALLEL, Node("out", "RngReadAndSkip")), ["ENV507"]),
-        (mapped(PARALLEL, Node("out", "ReadVariableOp")), []),
-        (mapped(PARALLEL, Node("out", "StatefulPartitionedCall")), []),
-        (mapped(PARALLEL, Node("out", "EagerPyFunc")), ["ENV508"]),
-        (mapped("MapDataset", Node("out", "EagerPyFunc")), ["ENV509"]),
-        (mapped(PARALLEL, deterministic=b"false"), ["ENV503"]),
-        (mapped(PARALLEL, deterministic=b"default"), []),
-        (mapped("ParallelInterleaveDataset", sloppy=True), ["ENV503"]),
-        (Graph(Body(()), {}, deterministic=False), ["ENV503"]),
-        (Graph(Body((const("z", 0), Node("last", "RandomDatasetV2", ("z", "z"))))), ["ENV510"]),
-        (Graph(Body((Node("last", "DataServiceDatasetV4"),))), ["ENV511"]),
-    ],
-)
-def test_each_finding(graph: Graph, expected: list[str]) -> None:
-    assert [each.rule for each in findings(graph, switched_on=False)] == expected
+GRAPHS = {
+    "a shuffle without a seed": (shuffled(0, 0), ["ENV501"]),
+    "a shuffle with one": (shuffled(0, 5), []),
+    "a shuffle that is another each time": (shuffled(0, 5, reshuffle=True), ["ENV502"]),
+    "random numbers in turn": (mapped("MapDataset", UNIFORM), ["ENV506"]),
+    "without a seed": (mapped("MapDataset", replace(UNIFORM, attributes={"seed": 0, "seed2": 0})), ["ENV505"]),
+    "in parallel": (mapped(PARALLEL, UNIFORM), ["ENV504"]),
+    "in parallel by one": (mapped(PARALLEL, UNIFORM, calls=1), ["ENV506"]),
+    "a generator": (mapped(PARALLEL, Node("out", "RngReadAndSkip")), ["ENV507"]),
+    "a variable": (mapped(PARALLEL, Node("out", "ReadVariableOp")), []),
+    "a call": (mapped(PARALLEL, Node("out", "StatefulPartitionedCall")), []),
+    "Python in parallel": (mapped(PARALLEL, Node("out", "EagerPyFunc")), ["ENV508"]),
+    "Python in turn": (mapped("MapDataset", Node("out", "EagerPyFunc")), ["ENV509"]),
+    "in any order": (mapped(PARALLEL, deterministic=b"false"), ["ENV503"]),
+    "in the order of the options": (mapped(PARALLEL, deterministic=b"default"), []),
+    "sloppy": (mapped("ParallelInterleaveDataset", sloppy=True), ["ENV503"]),
+    "in any order, by the options": (Graph(Body(()), {}, deterministic=False), ["ENV503"]),
+    "a source of numbers": (Graph(Body((const("z", 0), Node("last", "RandomDatasetV2", ("z", "z"))))), ["ENV510"]),
+    "a service": (Graph(Body((Node("last", "DataServiceDatasetV4"),))), ["ENV511"]),
+}
 
 
-def test_every_rule_is_met_above() -> None:
-    marks = next(mark for mark in test_each_finding.pytestmark if mark.name == "parametrize")  # type: ignore[attr-defined]
-    assert {rule for _, rules in marks.args[1] for rule in rules} == set(dataset_rules())
+def test_each_finding() -> None:
+    found = {name: [each.rule for each in findings(graph, switched_on=False)] for name, (graph, _) in GRAPHS.items()}
+    assert found == {name: rules for name, (_, rules) in GRAPHS.items()}
+    assert {rule for rules in found.values() for rule in rules} == set(dataset_rules())
 
 
 def test_op_determinism_mends_threads_and_no_missing_seed() -> None:

@@ -59,8 +59,8 @@ def test_one_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: 
     fake(tmp_path, hang + "time.sleep(60)", monkeypatch)
     start = time.monotonic()
     with pytest.raises(FactError) as caught:
-        observe(None, None, timeout=1.5)
-    assert caught.value.message == "TensorFlow did not show its state within 1.5 s"
+        observe(None, None, timeout=0.5)
+    assert caught.value.message == "TensorFlow did not show its state within 0.5 s"
     assert time.monotonic() - start < 15
 
 

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,33 +147,25 @@ CASES: dict[str, Environment] = {
 }
 
 
-def found(name: str) -> list[dict[str, Any]]:
-    """Return the findings of a case as JSON values."""
-    return [finding.to_json() for finding in diagnose(CASES[name])]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_whole_finding(name: str) -> None:
+def test_the_whole_finding() -> None:
     """With ENVLOCK_TEST_WRITE_GOLDEN set the file is written anew; look at what changed in it."""
+    found = {name: [finding.to_json() for finding in diagnose(environment)] for name, environment in CASES.items()}
     if os.environ.get("ENVLOCK_TEST_WRITE_GOLDEN"):
-        text = json.dumps({case: found(case) for case in CASES}, indent=1, ensure_ascii=False)
-        GOLDEN.write_text(text + "\n", encoding="utf-8")
-    assert found(name) == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
-    assert found(name) != []
-
-
-def test_the_golden_file_has_no_case_that_is_gone() -> None:
-    assert list(json.loads(GOLDEN.read_text(encoding="utf-8"))) == list(CASES)
+        GOLDEN.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    golden: dict[str, list[dict[str, Any]]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert list(golden) == list(CASES)
+    assert {name: found[name] for name in CASES if found[name] != golden[name]} == {}
+    assert [name for name in CASES if not found[name]] == []
 
 
 def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
-    assert {finding["rule"] for name in CASES for finding in found(name)} == set(RULES)
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert {finding["rule"] for findings in golden.values() for finding in findings} == set(RULES)
 
 
-@pytest.mark.parametrize("gpu", [False, True])
-@pytest.mark.parametrize("line", LINES)
-def test_no_alarm_on_a_clean_environment(line: str, gpu: bool) -> None:
-    assert [finding.to_json() for finding in diagnose(clean(line, gpu=gpu))] == []
+def test_no_alarm_on_a_clean_environment() -> None:
+    found = {(line, gpu): diagnose(clean(line, gpu=gpu)) for line in LINES for gpu in (False, True)}
+    assert {case: [each.to_json() for each in findings] for case, findings in found.items() if findings} == {}
 
 
 def test_a_cuda_build_on_a_machine_without_gpu_and_libraries_is_a_cpu_installation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,39 +27,37 @@ def differences(old: dict[str, Any], new: dict[str, Any], policy: Policy = STRIC
     return sorted((f.where.fact, f.expected, f.actual) for f in compare((old, {}), (new, {}), policy))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "found"),
-    [
-        ({}, {}, []),
-        ({"a": 1}, {"a": 2}, [("a", 1, 2)]),
-        ({"a": 1}, {"a": 1.0}, [("a", 1, 1.0)]),
-        ({"a": None}, {}, [("a", None, ABSENT)]),
-        ({}, {"a": None}, [("a", ABSENT, None)]),
-        ({"a": None}, {"a": {}}, [("a", None, {})]),
-        ({"a": {"b": 1}}, {"a": {"c": 1}}, [("a.b", 1, ABSENT), ("a.c", ABSENT, 1)]),
-        ({"a": {"b": 1}}, {"a": [1]}, [("a", {"b": 1}, [1])]),
-        ({"a": {"b": {"c": 1}}}, {}, [("a", {"b": {"c": 1}}, ABSENT)]),
-        ({"a": [1, 2]}, {"a": [2, 1]}, [("a", [1, 2], [2, 1])]),
-    ],
-)
-def test_differences(old: dict[str, Any], new: dict[str, Any], found: list[tuple[str, Any, Any]]) -> None:
-    assert differences(old, new) == found
+DIFFERENCES: list[tuple[dict[str, Any], dict[str, Any], list[tuple[str, Any, Any]]]] = [
+    ({}, {}, []),
+    ({"a": 1}, {"a": 2}, [("a", 1, 2)]),
+    ({"a": 1}, {"a": 1.0}, [("a", 1, 1.0)]),
+    ({"a": None}, {}, [("a", None, ABSENT)]),
+    ({}, {"a": None}, [("a", ABSENT, None)]),
+    ({"a": None}, {"a": {}}, [("a", None, {})]),
+    ({"a": {"b": 1}}, {"a": {"c": 1}}, [("a.b", 1, ABSENT), ("a.c", ABSENT, 1)]),
+    ({"a": {"b": 1}}, {"a": [1]}, [("a", {"b": 1}, [1])]),
+    ({"a": {"b": {"c": 1}}}, {}, [("a", {"b": {"c": 1}}, ABSENT)]),
+    ({"a": [1, 2]}, {"a": [2, 1]}, [("a", [1, 2], [2, 1])]),
+]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ({"cpu": {"flags": ["avx"]}}, {"cpu": {"flags": []}}, "cpu.flags: locked [avx], live []"),
-        ({"numpy": {"version": "2"}}, {"numpy": {}}, "numpy.version: locked 2, live absent"),
-        ({"numpy": None}, {"numpy": {"version": "2"}}, "numpy: locked none, live 2"),
-        ({"environ": {"A": None}}, {"environ": {"A": "0"}}, "environ.A: locked unset, live 0"),
-        ({"environ": {"A": ""}}, {"environ": {"A": None}}, 'environ.A: locked "", live unset'),
-        ({"environ": {"A": None}}, {"environ": {}}, "environ.A: locked unset, live absent"),
-    ],
-)
-def test_what_is_said_of_a_difference(old: dict[str, Any], new: dict[str, Any], said: str) -> None:
-    (found,) = compare((old, {}), (new, {}), STRICT)
-    assert found.message == said
+def test_differences() -> None:
+    assert [(old, new, differences(old, new)) for old, new, _ in DIFFERENCES] == DIFFERENCES
+
+
+SAID: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "cpu.flags: locked [avx], live []": ({"cpu": {"flags": ["avx"]}}, {"cpu": {"flags": []}}),
+    "numpy.version: locked 2, live absent": ({"numpy": {"version": "2"}}, {"numpy": {}}),
+    "numpy: locked none, live 2": ({"numpy": None}, {"numpy": {"version": "2"}}),
+    "environ.A: locked unset, live 0": ({"environ": {"A": None}}, {"environ": {"A": "0"}}),
+    'environ.A: locked "", live unset': ({"environ": {"A": ""}}, {"environ": {"A": None}}),
+    "environ.A: locked unset, live absent": ({"environ": {"A": None}}, {"environ": {}}),
+}
+
+
+def test_what_is_said_of_a_difference() -> None:
+    said = [found.message for old, new in SAID.values() for found in compare((old, {}), (new, {}), STRICT)]
+    assert said == list(SAID)
 
 
 def test_what_is_said_of_what_could_not_be_collected() -> None:
@@ -121,52 +120,58 @@ def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any
 REASON_TOLD = Unavailable("no way", "denied")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rule", "found"),
-    [
-        # live could not be told: unknown where the policy needs it, information where it does not
-        (1, REASON, "exact", (UNKNOWN, 1, Unavailable("no way", "denied"), ASK_AGAIN)),
-        (None, REASON, "exact", (UNKNOWN, None, Unavailable("no way", "denied"), ASK_AGAIN)),
-        (..., REASON, "exact", (UNKNOWN, ABSENT, Unavailable("no way", "denied"), ASK_AGAIN)),
-        (1, REASON, "ignore", (INFO, 1, Unavailable("no way", "denied"), None)),
-        # nothing was locked there, so nothing can be said either
-        (REASON, 1, "exact", (UNKNOWN, Unavailable("no way", "denied"), 1, ASK_AGAIN)),
-        (REASON, ..., "exact", (UNKNOWN, Unavailable("no way", "denied"), ABSENT, ASK_AGAIN)),
-        (REASON, {**REASON, "code": "other"}, "exact", (UNKNOWN, Unavailable("no way", "denied"), ..., ASK_AGAIN)),
-        (REASON, REASON, "exact", (UNKNOWN, Unavailable("no way", "denied"), REASON_TOLD, ASK_AGAIN)),
-        (REASON, 1, "ignore", (INFO, Unavailable("no way", "denied"), 1, None)),
-        (REASON, REASON, "ignore", None),
-        # what a platform never tells is no news
-        ({**REASON, "code": STEADY[0]}, {**REASON, "code": STEADY[0]}, "exact", None),
-    ],
-)
-def test_unavailable_never_reads_as_different(old: Any, new: Any, rule: str, found: tuple[Any, ...] | None) -> None:
-    sides = []
-    for value in (old, new):
-        told = {} if value is ... or isinstance(value, dict) else {"flags": value}
-        sides.append(({"cpu": told}, {"cpu.flags": value} if isinstance(value, dict) else {}))
-    policy = Policy("strict", {"cpu.flags": rule})
-    findings = compare(sides[0], sides[1], policy)
-    assert [f.where.fact for f in findings] == ([] if found is None else ["cpu.flags"])
-    if found is not None:
-        severity, expected, actual, fix = found
-        other = Unavailable("no way", "other")
-        wanted = (severity, expected, other if actual is ... else actual, fix or policy.row("cpu.flags")["fix"])
-        assert (findings[0].severity, findings[0].expected, findings[0].actual, findings[0].fix) == wanted
+TOLD: list[tuple[Any, Any, str, tuple[Any, ...] | None]] = [
+    # live could not be told: unknown where the policy needs it, information where it does not
+    (1, REASON, "exact", (UNKNOWN, 1, Unavailable("no way", "denied"), ASK_AGAIN)),
+    (None, REASON, "exact", (UNKNOWN, None, Unavailable("no way", "denied"), ASK_AGAIN)),
+    (..., REASON, "exact", (UNKNOWN, ABSENT, Unavailable("no way", "denied"), ASK_AGAIN)),
+    (1, REASON, "ignore", (INFO, 1, Unavailable("no way", "denied"), None)),
+    # nothing was locked there, so nothing can be said either
+    (REASON, 1, "exact", (UNKNOWN, Unavailable("no way", "denied"), 1, ASK_AGAIN)),
+    (REASON, ..., "exact", (UNKNOWN, Unavailable("no way", "denied"), ABSENT, ASK_AGAIN)),
+    (REASON, {**REASON, "code": "other"}, "exact", (UNKNOWN, Unavailable("no way", "denied"), ..., ASK_AGAIN)),
+    (REASON, REASON, "exact", (UNKNOWN, Unavailable("no way", "denied"), REASON_TOLD, ASK_AGAIN)),
+    (REASON, 1, "ignore", (INFO, Unavailable("no way", "denied"), 1, None)),
+    (REASON, REASON, "ignore", None),
+    # what a platform never tells is no news
+    ({**REASON, "code": STEADY[0]}, {**REASON, "code": STEADY[0]}, "exact", None),
+]
 
 
-@pytest.mark.parametrize("policy", names())
-@pytest.mark.parametrize("section", ["python", "packages", "tensorflow", "keras", "numpy", "cpu", "system", "environ"])
+def side(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return facts and what is unavailable of a machine whose `cpu.flags` is a value, absent (...), or a reason."""
+    told = {} if value is ... or isinstance(value, dict) else {"flags": value}
+    return {"cpu": told}, {"cpu.flags": value} if isinstance(value, dict) else {}
+
+
+def test_unavailable_never_reads_as_different() -> None:
+    other = Unavailable("no way", "other")
+    for old, new, rule, found in TOLD:
+        policy = Policy("strict", {"cpu.flags": rule})
+        findings = [
+            (f.where.fact, f.severity, f.expected, f.actual, f.fix) for f in compare(side(old), side(new), policy)
+        ]
+        wanted = []
+        if found is not None:
+            severity, expected, actual, fix = found
+            actual = other if actual is ... else actual
+            wanted = [("cpu.flags", severity, expected, actual, fix or policy.row("cpu.flags")["fix"])]
+        assert findings == wanted, (old, new, rule)
+
+
 @pytest.mark.parametrize("gone", ["unavailable", "null", "absent"])
-def test_a_section_that_is_gone_never_matches(section: str, policy: str, gone: str, tmp_path: Path) -> None:
+def test_a_section_that_is_gone_never_matches(gone: str, tmp_path: Path) -> None:
     found = snapshot(complete(tmp_path))
-    facts = {name: value for name, value in found.facts.items() if name != section}
-    if gone == "null":
-        facts[section] = None
-    live = (facts, {**found.unavailable, section: REASON} if gone == "unavailable" else found.unavailable)
-    findings = compare((found.facts, found.unavailable), live, Policy(policy))
     severity = UNKNOWN if gone == "unavailable" else ERROR
-    assert [(f.where.fact, f.severity) for f in findings] == [(section, severity)]
+    sections = ["python", "packages", "tensorflow", "keras", "numpy", "cpu", "system", "environ"]
+    assert set(sections) <= set(found.facts)
+    for section, policy in product(sections, names()):
+        facts = {name: value for name, value in found.facts.items() if name != section}
+        if gone == "null":
+            facts[section] = None
+        live = (facts, {**found.unavailable, section: REASON} if gone == "unavailable" else found.unavailable)
+        findings = compare((found.facts, found.unavailable), live, Policy(policy))
+        assert [(f.where.fact, f.severity) for f in findings] == [(section, severity)], policy
 
 
 def _changed(value: Any) -> list[Any]:

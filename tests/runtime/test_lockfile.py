@@ -6,6 +6,7 @@ import os
 import random
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +85,13 @@ UNREADABLE: dict[str, tuple[Callable[[Path], object], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", UNREADABLE)
-def test_what_is_no_readable_file(kind: str, tmp_path: Path) -> None:
-    make, message, hint = UNREADABLE[kind]
-    path = tmp_path / "x.lock"
-    make(path)
-    with pytest.raises(LockfileError) as caught:
-        read_file(str(path))
-    assert (caught.value.message, caught.value.hint) == (message.format(path), hint)
+def test_what_is_no_readable_file(tmp_path: Path) -> None:
+    for kind, (make, message, hint) in UNREADABLE.items():
+        path = tmp_path / kind
+        make(path)
+        with pytest.raises(LockfileError) as caught:
+            read_file(str(path))
+        assert (caught.value.message, caught.value.hint) == (message.format(path), hint)
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
@@ -111,17 +111,11 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("a\0b", "cannot read lockfile 'a\\x00b': not a path"),
-        ("x" * 300, f"cannot read lockfile {'x' * 300}: File name too long"),
-    ],
-)
-def test_a_name_that_is_no_path(name: str, message: str) -> None:
-    with pytest.raises(LockfileError) as caught:
-        read_file(name)
-    assert caught.value.message == message
+def test_a_name_that_is_no_path() -> None:
+    for name, message in (("a\0b", "'a\\x00b': not a path"), ("x" * 300, f"{'x' * 300}: File name too long")):
+        with pytest.raises(LockfileError) as caught:
+            read_file(name)
+        assert caught.value.message == f"cannot read lockfile {message}"
 
 
 def test_bytes_beyond_the_limit_are_refused_unread() -> None:
@@ -162,88 +156,85 @@ def test_a_lock_with_any_byte_changed_is_refused_or_read_but_never_a_crash() -> 
     assert [message for message in messages if not message.isprintable() or len(message) > 200] == []
 
 
-@pytest.mark.parametrize(
-    ("data", "clause"),
-    [
-        (b"[]", "it holds a list, not an object"),
-        (b"null", "it holds null, not an object"),
-        (b'"x"', "it holds a string, not an object"),
-        (b"3.5", "it holds a number, not an object"),
-        (b"true", "it holds a boolean, not an object"),
-        (b"{}", "`lock_version` must be a whole number and it is missing"),
-        (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
-        (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
-        (b'{"lock_version": 1, "lock_version": 1}', "the key 'lock_version' stands twice in one object"),
-        (b'{"lock_version": NaN}', "NaN is not a JSON number"),
-        (b'{"lock_version": Infinity}', "Infinity is not a JSON number"),
-        (b'{"lock_version": 1e999}', "1e999 is too large for a number"),
-        (b'{"lock_version": 1%s}' % (b"0" * 5000), "a number of 5001 digits is not a fact"),
-        (b'{"facts": "\\ud800"}', "a string holds half a surrogate pair"),
-        (b'{"facts": ' + b'{"a":' * 10_000, "it is nested too deeply"),
-        (b'{"facts": ' + b"[" * 10_000, "it is nested too deeply"),
-    ],
-)
-def test_what_is_no_json_object(data: bytes, clause: str) -> None:
-    assert problem(data) == clause
+NO_OBJECT = [
+    (b"[]", "it holds a list, not an object"),
+    (b"null", "it holds null, not an object"),
+    (b'"x"', "it holds a string, not an object"),
+    (b"3.5", "it holds a number, not an object"),
+    (b"true", "it holds a boolean, not an object"),
+    (b"{}", "`lock_version` must be a whole number and it is missing"),
+    (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
+    (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
+    (b'{"lock_version": 1, "lock_version": 1}', "the key 'lock_version' stands twice in one object"),
+    (b'{"lock_version": NaN}', "NaN is not a JSON number"),
+    (b'{"lock_version": Infinity}', "Infinity is not a JSON number"),
+    (b'{"lock_version": 1e999}', "1e999 is too large for a number"),
+    (b'{"lock_version": 1%s}' % (b"0" * 5000), "a number of 5001 digits is not a fact"),
+    (b'{"facts": "\\ud800"}', "a string holds half a surrogate pair"),
+    (b'{"facts": ' + b'{"a":' * 10_000, "it is nested too deeply"),
+    (b'{"facts": ' + b"[" * 10_000, "it is nested too deeply"),
+]
 
 
-@pytest.mark.parametrize("field", ["created_by", "facts", "unavailable", "policy"])
-def test_a_missing_field_is_named(field: str) -> None:
-    assert problem(encode(document(**{field: ...}))) == f"`{field}` is missing"
+def test_what_is_no_json_object() -> None:
+    assert [(data, problem(data)) for data, _ in NO_OBJECT] == NO_OBJECT
+
+
+def test_a_missing_field_is_named() -> None:
+    fields = ["created_by", "facts", "unavailable", "policy"]
+    said = [problem(encode(document(**{field: ...}))) for field in fields]
+    assert said == [f"`{field}` is missing" for field in fields]
 
 
 KINDS: dict[str, Any] = {"null": None, "a boolean": True, "a number": 1, "a string": "x", "a list": [], "an object": {}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("field", "wanted", "clause"),
-    [
-        ("$schema", "a string", "`$schema` must be a string and is {}"),
-        ("created_by", "a string", "`created_by` must be a string and is {}"),
-        ("facts", "an object", "`facts` must be an object and is {}"),
-        ("unavailable", "an object", "`unavailable` must be an object and is {}"),
-        ("policy", "-", "`policy` must be an object of `name` and `overrides`"),
-        ("lock_version", "-", "`lock_version` must be a whole number and it is {}"),
-    ],
-)
-def test_a_field_of_another_type_is_named(field: str, wanted: str, clause: str, kind: str) -> None:
-    data = encode(document(**{field: KINDS[kind]}))
-    if kind == wanted or (field, kind) == ("lock_version", "a number"):
-        assert parse(data, "x.lock") == document(**{field: KINDS[kind]})
-    elif (field, kind) == ("lock_version", "null"):
-        assert problem(data) == "`lock_version` must be a whole number and it is missing"
-    else:
-        assert problem(data) == clause.format(kind)
+FIELDS = {
+    "$schema": ("a string", "`$schema` must be a string and is {}"),
+    "created_by": ("a string", "`created_by` must be a string and is {}"),
+    "facts": ("an object", "`facts` must be an object and is {}"),
+    "unavailable": ("an object", "`unavailable` must be an object and is {}"),
+    "policy": ("-", "`policy` must be an object of `name` and `overrides`"),
+    "lock_version": ("a number", "`lock_version` must be a whole number and it is {}"),
+}
+MISSING = {("lock_version", "null"): "`lock_version` must be a whole number and it is missing"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "clause"),
-    [
-        ({"lock_version": 1.0}, "`lock_version` must be a whole number and it is a number"),
-        ({"lock_version": 0}, "there is no lock_version 0"),
-        ({"lock_version": -1}, "there is no lock_version -1"),
-        ({"fact": {}}, "it has an unknown field `fact`"),
-        ({"a\x1b[2Jb": {}}, "it has an unknown field `a\\x1b[2Jb`"),
-        ({"k" * 99: {}}, f"it has an unknown field `{'k' * 57}...`"),
-        ({"facts": {"gpus": {}}}, "`facts` has an unknown section `gpus`"),
-        ({"facts": {"cpu": {"flags": [["a"]]}}}, "`facts.cpu.flags` must be a list of plain values"),
-        ({"facts": {"cpu": {"flags": [{}]}}}, "`facts.cpu.flags` must be a list of plain values"),
-        ({"unavailable": {"a.b": "x"}}, "`unavailable.a.b` must be an object of `reason` and `code`"),
-        ({"unavailable": {"a": {"reason": "x"}}}, "`unavailable.a` must be an object of `reason` and `code`"),
-        ({"unavailable": {"a": {"reason": "x", "code": 1}}}, "`unavailable.a` must hold strings"),
-        ({"unavailable": {"a": {"reason": None, "code": "x"}}}, "`unavailable.a` must hold strings"),
-        ({"unavailable": {"cpu": REASON}}, "`cpu` stands in `facts` and in `unavailable`"),
-        ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` stands in `facts` and in `unavailable`"),
-        ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` stands in `facts` and in `unavailable`"),
-        ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
-        ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string and is a number"),
-        ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
-        ({"policy": {"name": "strict", "overrides": {"a": 1}}}, "`policy.overrides` must be an object of strings"),
-    ],
-)
-def test_a_wrong_structure_is_named(changes: dict[str, Any], clause: str) -> None:
-    assert problem(encode(document(**changes))) == clause
+def test_a_field_of_another_type_is_named() -> None:
+    for (field, (wanted, clause)), (kind, value) in product(FIELDS.items(), KINDS.items()):
+        changed = document(**{field: value})
+        if kind == wanted:
+            assert parse(encode(changed), "x.lock") == changed
+        else:
+            assert problem(encode(changed)) == MISSING.get((field, kind), clause.format(kind))
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"lock_version": 1.0}, "`lock_version` must be a whole number and it is a number"),
+    ({"lock_version": 0}, "there is no lock_version 0"),
+    ({"lock_version": -1}, "there is no lock_version -1"),
+    ({"fact": {}}, "it has an unknown field `fact`"),
+    ({"a\x1b[2Jb": {}}, "it has an unknown field `a\\x1b[2Jb`"),
+    ({"k" * 99: {}}, f"it has an unknown field `{'k' * 57}...`"),
+    ({"facts": {"gpus": {}}}, "`facts` has an unknown section `gpus`"),
+    ({"facts": {"cpu": {"flags": [["a"]]}}}, "`facts.cpu.flags` must be a list of plain values"),
+    ({"facts": {"cpu": {"flags": [{}]}}}, "`facts.cpu.flags` must be a list of plain values"),
+    ({"unavailable": {"a.b": "x"}}, "`unavailable.a.b` must be an object of `reason` and `code`"),
+    ({"unavailable": {"a": {"reason": "x"}}}, "`unavailable.a` must be an object of `reason` and `code`"),
+    ({"unavailable": {"a": {"reason": "x", "code": 1}}}, "`unavailable.a` must hold strings"),
+    ({"unavailable": {"a": {"reason": None, "code": "x"}}}, "`unavailable.a` must hold strings"),
+    ({"unavailable": {"cpu": REASON}}, "`cpu` stands in `facts` and in `unavailable`"),
+    ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` stands in `facts` and in `unavailable`"),
+    ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` stands in `facts` and in `unavailable`"),
+    ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
+    ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string and is a number"),
+    ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
+    ({"policy": {"name": "strict", "overrides": {"a": 1}}}, "`policy.overrides` must be an object of strings"),
+]
+
+
+def test_a_wrong_structure_is_named() -> None:
+    assert [(changes, problem(encode(document(**changes)))) for changes, _ in WRONG] == WRONG
 
 
 def test_facts_nested_too_deeply_are_refused() -> None:
@@ -256,27 +247,27 @@ def test_facts_nested_too_deeply_are_refused() -> None:
     assert problem(encode(document(facts=facts))) == f"`facts.cpu{'.n' * 11}` is nested too deeply"
 
 
-@pytest.mark.parametrize("value", [None, True, 1, 1.5, "x", [], [1, "x", None], {}, {"deep": {"er": 1}}])
-def test_what_a_fact_holds_is_compared_not_refused(value: Any) -> None:
+def test_what_a_fact_holds_is_compared_not_refused() -> None:
     """A value of another type is a difference, which `compare` names by its path."""
-    facts = {"cpu": {"flags": value, "new": value}}
-    assert parse(encode(document(facts=facts)), "x.lock")["facts"] == facts
+    values: list[Any] = [None, True, 1, 1.5, "x", [], [1, "x", None], {}, {"deep": {"er": 1}}]
+    for value in values:
+        facts = {"cpu": {"flags": value, "new": value}}
+        assert parse(encode(document(facts=facts)), "x.lock")["facts"] == facts
 
 
 # --- versions
 
 
-@pytest.mark.parametrize(
-    ("writer", "by"),
-    [("envlock 9.0", ", written by envlock 9.0"), (None, ""), ("\x1b[2J", ""), ("w" * 99, ""), ({}, "")],
-)
-def test_a_newer_version_says_who_wrote_it_and_what_to_do(writer: Any, by: str) -> None:
-    with pytest.raises(LockfileError) as caught:
-        parse(encode({"lock_version": 2, "created_by": writer, "new": 1}), "x.lock")
-    assert str(caught.value) == (
-        f"lockfile x.lock has lock_version 2{by}; this envlock reads up to 1\n"
-        "hint: upgrade envlock, or capture again with this one: `envlock capture`"
-    )
+def test_a_newer_version_says_who_wrote_it_and_what_to_do() -> None:
+    writers: list[Any] = ["envlock 9.0", None, "\x1b[2J", "w" * 99, {}]
+    for writer in writers:
+        with pytest.raises(LockfileError) as caught:
+            parse(encode({"lock_version": 2, "created_by": writer, "new": 1}), "x.lock")
+        by = ", written by envlock 9.0" if writer == "envlock 9.0" else ""
+        assert str(caught.value) == (
+            f"lockfile x.lock has lock_version 2{by}; this envlock reads up to 1\n"
+            "hint: upgrade envlock, or capture again with this one: `envlock capture`"
+        )
 
 
 def _from_0(old: dict[str, Any]) -> dict[str, Any]:
@@ -292,12 +283,12 @@ def test_an_older_version_is_upgraded_step_by_step() -> None:
     assert parse(ancient, "x.lock", steps) == document(unavailable={})
 
 
-@pytest.mark.parametrize("policy", [..., 3, ["strict"]])
-def test_an_invalid_document_of_an_older_version_is_refused(policy: Any) -> None:
-    with pytest.raises(LockfileError) as caught:
-        parse(encode(document(lock_version=0, policy=policy)), "x.lock", {0: _from_0})
-    expected = "lockfile x.lock is not valid: it is not a valid document of lock_version 0"
-    assert caught.value.message == expected
+def test_an_invalid_document_of_an_older_version_is_refused() -> None:
+    for policy in (..., 3, ["strict"]):
+        with pytest.raises(LockfileError) as caught:
+            parse(encode(document(lock_version=0, policy=policy)), "x.lock", {0: _from_0})
+        expected = "lockfile x.lock is not valid: it is not a valid document of lock_version 0"
+        assert caught.value.message == expected
 
 
 def test_what_an_upgrade_gives_is_checked_like_any_other() -> None:

@@ -488,9 +488,8 @@ def test_buildx_that_is_not_there_is_told(docker: daemons.Engine, monkeypatch: p
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "podman", "plugin", "name"),
-    [
+def test_the_choice() -> None:
+    rows = [
         ("26.1.5", False, "0.13.1", "buildx"),
         ("23.0.0", False, "0.10", "buildx"),
         ("28.5.2", False, "0.29.1", "buildx"),
@@ -498,11 +497,10 @@ def test_buildx_that_is_not_there_is_told(docker: daemons.Engine, monkeypatch: p
         ("26.1.5", False, "0.9.1", "docker"),
         ("26.1.5", False, None, "docker"),
         ("4.3.1", True, "0.13.1", "docker"),
-    ],
-)
-def test_the_choice(version: str, podman: bool, plugin: str | None, name: str) -> None:
-    chosen, reason = prefer(version, podman=podman, plugin=plugin)
-    assert (chosen, reason.partition(" ")[0]) == (name, name)
+    ]
+    for version, podman, plugin, name in rows:
+        chosen, reason = prefer(version, podman=podman, plugin=plugin)
+        assert (chosen, reason.partition(" ")[0]) == (name, name), (version, podman, plugin)
 
 
 @real

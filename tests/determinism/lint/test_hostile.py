@@ -28,13 +28,12 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_what_cannot_be_read_is_a_finding(name: str, tmp_path: Path) -> None:
-    data, message = MESSAGES[name]
-    (tmp_path / name).write_bytes(data)
-    (finding,) = lint([str(tmp_path / name)], LATEST)
-    assert (finding.rule, finding.severity, finding.where.file) == ("ENV001", "error", str(tmp_path / name))
-    assert any(part in finding.message for part in message.split("|")), finding.message
+def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    for name, (data, message) in MESSAGES.items():
+        (tmp_path / name).write_bytes(data)
+        (finding,) = lint([str(tmp_path / name)], LATEST)
+        assert (finding.rule, finding.severity, finding.where.file) == ("ENV001", "error", str(tmp_path / name))
+        assert any(part in finding.message for part in message.split("|")), (name, finding.message)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
 STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 def test_the_standard_library_gives_no_traceback_and_hardly_a_finding(part: int) -> None:
     """It is code of every kind, and none of it trains: only its own random numbers may be told."""
     found = lint([str(file) for file in STANDARD[part::4]], LATEST)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from envlock.determinism.lint.files import parse
 from envlock.determinism.lint.module import canonical
 
@@ -20,26 +18,22 @@ def names(code: str) -> list[str | None]:
     return [module.name(argument) for call in calls for argument in call.args]
 
 
-@pytest.mark.parametrize(
-    ("written", "known_as"),
-    [
-        ("tensorflow.compat.v1.keras.layers.Dense", "keras.layers.Dense"),
-        ("tensorflow.compat.v1", "tf"),
-        ("tensorflow.python.keras.layers.Dense", "keras.layers.Dense"),
-        ("tensorflow.keras.layers.experimental.preprocessing.RandomFlip", "keras.layers.RandomFlip"),
-        ("tf_keras.Model", "keras.Model"),
-        ("keras.src.layers.Dense", "keras.layers.Dense"),
-        ("tensorflow_datasets.load", "tensorflow_datasets.load"),
-        ("kerastuner.x", "kerastuner.x"),
-    ],
-)
-def test_one_thing_has_one_name(written: str, known_as: str) -> None:
-    assert canonical(written) == known_as
+def test_one_thing_has_one_name() -> None:
+    known_as = {
+        "tensorflow.compat.v1.keras.layers.Dense": "keras.layers.Dense",
+        "tensorflow.compat.v1": "tf",
+        "tensorflow.python.keras.layers.Dense": "keras.layers.Dense",
+        "tensorflow.keras.layers.experimental.preprocessing.RandomFlip": "keras.layers.RandomFlip",
+        "tf_keras.Model": "keras.Model",
+        "keras.src.layers.Dense": "keras.layers.Dense",
+        "tensorflow_datasets.load": "tensorflow_datasets.load",
+        "kerastuner.x": "kerastuner.x",
+    }
+    assert {written: canonical(written) for written in known_as} == known_as
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_it_is_known_by_whatever_name_it_is_imported() -> None:
+    codes = [
         "import tensorflow as tf\n" + SHOW,
         "import tensorflow\nshow(tensorflow.config.experimental.enable_op_determinism)",
         "import tensorflow.compat.v2 as tf\n" + SHOW,
@@ -50,15 +44,12 @@ def test_one_thing_has_one_name(written: str, known_as: str) -> None:
         "def f():\n  global tf\n  import tensorflow as tf\n" + SHOW,
         "import tensorflow as tf\nclass A:\n  def f(self):\n    return [" + SHOW + " for _ in x]",
         "(tf := __import__('x'))\ndef f():\n  import tensorflow as tf\n  " + SHOW,
-    ],
-)
-def test_it_is_known_by_whatever_name_it_is_imported(code: str) -> None:
-    assert names(code) == [SWITCH]
+    ]
+    assert {code: names(code) for code in codes} == {code: [SWITCH] for code in codes}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_what_is_called_alike_is_not_taken_for_it() -> None:
+    codes = [
         SHOW,
         "from . import tensorflow as tf\n" + SHOW,
         "import tensorflow as tf\ndef f(tf):\n  " + SHOW,
@@ -69,7 +60,5 @@ def test_it_is_known_by_whatever_name_it_is_imported(code: str) -> None:
         "import tensorflow as tf\n[" + SHOW + " for tf in x]",
         "a = b\nb = a\nshow(a.x, b)",
         "match x:\n  case {'a': tf}:\n    " + SHOW,
-    ],
-)
-def test_what_is_called_alike_is_not_taken_for_it(code: str) -> None:
-    assert SWITCH not in names(code)
+    ]
+    assert [code for code in codes if SWITCH in names(code)] == []

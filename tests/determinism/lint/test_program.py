@@ -23,24 +23,20 @@ def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) 
     return found
 
 
-@pytest.mark.parametrize(
-    ("main", "seeded"),
-    [
-        ("import data\nimport seeding\n", True),
-        ("from data import load\nfrom seeding import start\n", True),
-        ("import data\n", False),
-        ("import seeding\n", False),
-        ("import data\nimport tensorflow as tf\ntf.random.set_seed(1)\n", True),
-        ("import data\nimport envlock\nenvlock.activate(seed=1)\n", True),
-        ("import data\nimport other.seeding\n", False),
-        ("from . import data, seeding\n", True),
-    ],
-)
-def test_a_seed_counts_for_what_is_imported_beside_it(
-    main: str, seeded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = rules(tmp_path, monkeypatch, {"main.py": main, "data.py": SHUFFLE, "seeding.py": SEED})
-    assert found == ({} if seeded else {"data.py": ["ENV203"]})
+def test_a_seed_counts_for_what_is_imported_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded = {
+        "import data\nimport seeding\n": True,
+        "from data import load\nfrom seeding import start\n": True,
+        "import data\n": False,
+        "import seeding\n": False,
+        "import data\nimport tensorflow as tf\ntf.random.set_seed(1)\n": True,
+        "import data\nimport envlock\nenvlock.activate(seed=1)\n": True,
+        "import data\nimport other.seeding\n": False,
+        "from . import data, seeding\n": True,
+    }
+    beside = {"data.py": SHUFFLE, "seeding.py": SEED}
+    found = {main: rules(tmp_path, monkeypatch, {"main.py": main, **beside}) for main in seeded}
+    assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}
 
 
 def test_two_programs_that_share_a_file_do_not_seed_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

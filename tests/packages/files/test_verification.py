@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
+from envlock.guest import bytecode as child
 from envlock.lock.identity import PackageIdentity
+from envlock.packages.files import bytecode
 from envlock.packages.files import verification as files
 from envlock.packages.files.survey import survey
 from envlock.packages.installation import Installation
@@ -24,8 +26,6 @@ from envlock.runtime.report import ABSENT, Finding
 from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
 from tests.trees import quick
-
-pytestmark = pytest.mark.processes
 
 PYTHON = Path(sys.executable)
 INIT = "numpy/__init__.py"
@@ -45,14 +45,46 @@ def hexed(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Prefix:
+    return usual(tmp_path_factory.mktemp("pristine") / "venv")
+
+
+def copied(pristine: Prefix, root: Path) -> Prefix:
+    """Return an environment of its own, with the times that the bytecode holds."""
+    shutil.copytree(pristine.root, root, symlinks=True)
+    return Prefix(root)
+
+
 @pytest.fixture
-def prefix(tmp_path: Path) -> Prefix:
-    return usual(tmp_path / "venv")
+def prefix(pristine: Prefix, tmp_path: Path) -> Prefix:
+    return copied(pristine, tmp_path / "venv")
 
 
+@pytest.fixture(autouse=True)
+def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytecode is judged by the program of the child, but without a child (test_bytecode.py has those)."""
+    if request.node.get_closest_marker("processes") is None:
+        monkeypatch.setattr(bytecode, "_ask", judged_here)
+
+
+def judged_here(python: Path, asked: list[bytecode.Compiled], advance: object) -> tuple[bool, list[str]]:
+    """Return the child's words."""
+    assert {each.tag for each in asked} <= {sys.implementation.cache_tag}
+    return True, [child._answer(each.path, each.source, each.optimization) for each in asked]
+
+
+@pytest.mark.processes
 def test_nothing_is_said_of_an_untouched_environment(prefix: Prefix) -> None:
     assert (prefix.site / "numpy/__pycache__").is_dir()
     assert told(prefix) == []
+
+
+def test_bytecode_of_another_source_is_named(prefix: Prefix) -> None:
+    pyc = next((prefix.site / "numpy/__pycache__").iterdir())
+    pyc.write_bytes(pyc.read_bytes().replace(b"VERSION", b"VESSION"))
+    what = "holds other code than the source beside it"
+    assert told(prefix) == [("bytecode", "error", f"numpy/__pycache__/{pyc.name}", what)]
 
 
 def test_a_modified_file_as_a_whole_finding(prefix: Prefix) -> None:
@@ -261,11 +293,11 @@ CASES["unreadable"] = (
 )
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_each_kind_of_fault(case: str, prefix: Prefix) -> None:
-    act, expected = CASES[case]
-    act(prefix.site)
-    assert told(prefix) == expected
+def test_each_kind_of_fault(pristine: Prefix, tmp_path: Path) -> None:
+    for case, (act, expected) in CASES.items():
+        prefix = copied(pristine, tmp_path / case)
+        act(prefix.site)
+        assert told(prefix) == expected, case
 
 
 def test_a_cuda_library_that_two_wheels_fight_for(prefix: Prefix) -> None:
@@ -337,29 +369,31 @@ def test_a_foreign_file_has_no_expected_side(prefix: Prefix) -> None:
 LONG = "a/" * 2500 + "f"
 
 
-@pytest.mark.parametrize(
-    ("also", "expected"),
-    [
-        ("/etc/passwd,,\n", ("outside", "error", "/etc/passwd", "listed by bad 1")),
-        ("../../../../../../x,,\n", ("outside", "error", "../../../../../../x", "listed by bad 1")),
-        ("../../../../venv2/x,,\n", ("outside", "error", "../../../../venv2/x", "listed by bad 1")),
-        ('"a\nb",sha256=x,1\n', ("missing", "error", "a\nb", "is not there")),
-        ("\udcff,sha256=x,1\n", ("missing", "error", "\udcff", "is not there")),
-        (f"{LONG},sha256=x,1\n", ("modified", "error", LONG, "cannot be opened: File name too long")),
-        (f"{'n' * 300},sha256=x,1\n", ("modified", "error", "n" * 300, "cannot be opened: File name too long")),
-        ("numpy/\0,sha256=x,1\n", ("record", "error", "bad-1.dist-info", "DAMAGED")),
-        ("a,b\n", ("record", "error", "bad-1.dist-info", "DAMAGED")),
-        ("a,sha256=x,many\n", ("record", "error", "bad-1.dist-info", "DAMAGED")),
-        (f"a,sha256=x,{'9' * 5000}\n", ("record", "error", "bad-1.dist-info", "DAMAGED")),
-        (f"six.py/x,sha256=x,{10**300}\n", ("missing", "error", "six.py/x", "is not there")),
-        (f"bad.py,sha256={'A' * 43},4\n", ("record", "error", "bad.py", "is listed twice, with two hashes")),
-        ("numpy,,\n", ("modified", "error", "numpy", "is a folder, not a file")),
-    ],
-)
-def test_a_hostile_row_is_a_finding(also: str, expected: tuple[str, ...], prefix: Prefix) -> None:
-    prefix.install("bad", "1", {"bad.py": "bad\n"}, also=also)
-    damaged = "its RECORD is damaged: a line of it is not what the packaging specification says"
-    assert told(prefix) == [tuple(damaged if word == "DAMAGED" else word for word in expected)]
+DAMAGED = "its RECORD is damaged: a line of it is not what the packaging specification says"
+ROWS = {
+    "/etc/passwd,,\n": ("outside", "error", "/etc/passwd", "listed by bad 1"),
+    "../../../../../../x,,\n": ("outside", "error", "../../../../../../x", "listed by bad 1"),
+    "../../../../venv2/x,,\n": ("outside", "error", "../../../../venv2/x", "listed by bad 1"),
+    '"a\nb",sha256=x,1\n': ("missing", "error", "a\nb", "is not there"),
+    "\udcff,sha256=x,1\n": ("missing", "error", "\udcff", "is not there"),
+    f"{LONG},sha256=x,1\n": ("modified", "error", LONG, "cannot be opened: File name too long"),
+    f"{'n' * 300},sha256=x,1\n": ("modified", "error", "n" * 300, "cannot be opened: File name too long"),
+    "numpy/\0,sha256=x,1\n": ("record", "error", "bad-1.dist-info", DAMAGED),
+    "a,b\n": ("record", "error", "bad-1.dist-info", DAMAGED),
+    "a,sha256=x,many\n": ("record", "error", "bad-1.dist-info", DAMAGED),
+    f"a,sha256=x,{'9' * 5000}\n": ("record", "error", "bad-1.dist-info", DAMAGED),
+    f"six.py/x,sha256=x,{10**300}\n": ("missing", "error", "six.py/x", "is not there"),
+    f"bad.py,sha256={'A' * 43},4\n": ("record", "error", "bad.py", "is listed twice, with two hashes"),
+    "numpy,,\n": ("modified", "error", "numpy", "is a folder, not a file"),
+}
+
+
+def test_a_hostile_row_is_a_finding(prefix: Prefix) -> None:
+    found = {}
+    for also in ROWS:
+        prefix.install("bad", "1", {"bad.py": "bad\n"}, also=also)
+        found[also] = told(prefix)
+    assert found == {also: [expected] for also, expected in ROWS.items()}
 
 
 def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
@@ -370,17 +404,17 @@ def test_a_row_with_a_wrong_size(prefix: Prefix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("garbage", "what"),
+    ("garbage", "times", "what"),
     [
-        (os.urandom(10_000_000).replace(b"\n", b""), None),
-        (b"\xff" * 17_000_000, "its RECORD is larger than 16 MB"),
-        (b"a,,\n" * 300_000, "its RECORD has more than 200,000 lines"),
-        (b'"', "its RECORD is damaged: a line of it is not what the packaging specification says"),
+        (bytes({*range(256)} - {10}), 10_000, None),
+        (b"\xff", 17_000_000, "its RECORD is larger than 16 MB"),
+        (b"a,,\n", 300_000, "its RECORD has more than 200,000 lines"),
+        (b'"', 1, DAMAGED),
     ],
-    ids=["random", "large", "many lines", "a quote"],
+    ids=["noise", "large", "many lines", "a quote"],
 )
-def test_a_record_of_garbage(garbage: bytes, what: str | None, prefix: Prefix) -> None:
-    (prefix.site / "six-1.17.0.dist-info/RECORD").write_bytes(garbage)
+def test_a_record_of_garbage(garbage: bytes, times: int, what: str | None, prefix: Prefix) -> None:
+    (prefix.site / "six-1.17.0.dist-info/RECORD").write_bytes(garbage * times)
     found = [each for each in told(prefix) if each[0] == "record"]
     assert [each[:3] for each in found] == [("record", "error", "six-1.17.0.dist-info")]
     assert what is None or found[0][3] == what
@@ -455,26 +489,16 @@ VICTIMS = (INIT, "numpy/core/_multi.so", CUBLAS, "six.py", "six-1.17.0.dist-info
 WRONG_MODES = (0o000, 0o200, 0o040, 0o444, 0o600, 0o640, 0o646, 0o666, 0o777, 0o744, 0o654, 0o4644, 0o2755, 0o1644)
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> Prefix:
-    return usual(tmp_path_factory.mktemp("pristine") / "venv")
-
-
 @quick
 @given(st.sampled_from(CORRUPTIONS), st.sampled_from(VICTIMS), st.integers(0, 10**6), st.integers(1, 255))
 def test_any_single_corruption_is_named_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, pristine: Prefix, kind: str, victim: str, number: int, byte: int
 ) -> None:
-    root = tmp_path_factory.mktemp("corrupt") / "venv"
-    shutil.copytree(pristine.root, root, symlinks=True)
-    site = root / pristine.site.relative_to(pristine.root)
-    try:
-        named = corrupt(site, kind, victim, number, byte)
-        found = verify(Installation(root, (site,)))
-        assert sorted(each.where.fact for each in found) == sorted(named)
-        assert all(each.severity == "error" for each in found)
-    finally:
-        shutil.rmtree(root)
+    prefix = copied(pristine, tmp_path_factory.mktemp("corrupt") / "venv")
+    named = corrupt(prefix.site, kind, victim, number, byte)
+    found = verify(prefix.place)
+    assert sorted(each.where.fact for each in found) == sorted(named)
+    assert all(each.severity == "error" for each in found)
 
 
 def corrupt(site: Path, kind: str, victim: str, number: int, byte: int) -> list[str]:

@@ -12,30 +12,30 @@ from envlock.runtime.host import Host
 SITE = "/usr/local/lib/python3.12/dist-packages"
 
 
-@pytest.mark.parametrize(
-    ("prefix", "path", "written"),
-    [
-        ("/opt/venv", "/opt/venv/lib/x.so", "{prefix}/lib/x.so"),
-        ("/opt/venv", "/opt/venv2/lib/x.so", "{elsewhere}/x.so"),
-        ("/home/alice/venv", "/home/alice/venv/lib/x.so", "{prefix}/lib/x.so"),
-        ("/opt/venv", "/home/alice/cuda/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/home/bob/cuda/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/tmp/scratch/alice/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/opt/alice/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/usr/local/alice/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/usr/local/cuda-alice/x.so", "{elsewhere}/x.so"),
-        ("/opt/venv", "/usr/local/cuda-12.5/lib64/x.so", "/usr/local/cuda-12.5/lib64/x.so"),
-        ("/opt/venv", "/usr/local/cuda/lib64/x.so", "/usr/local/cuda/lib64/x.so"),
-        ("/opt/venv", "/opt/nvidia/lib/x.so", "/opt/nvidia/lib/x.so"),
-        ("/opt/venv", "/lib64/x.so", "/lib64/x.so"),
-        ("/opt/venv", "/usr/lib/x.so", "/usr/lib/x.so"),
-        ("/usr", "/usr/lib/x86_64-linux-gnu/x.so", "/usr/lib/x86_64-linux-gnu/x.so"),
-        ("/usr", f"{SITE}/nvidia/x.so", "{prefix}/local/lib/python3.12/dist-packages/nvidia/x.so"),
-    ],
-)
-def test_written(prefix: str, path: str, written: str) -> None:
+WRITTEN = [
+    ("/opt/venv", "/opt/venv/lib/x.so", "{prefix}/lib/x.so"),
+    ("/opt/venv", "/opt/venv2/lib/x.so", "{elsewhere}/x.so"),
+    ("/home/alice/venv", "/home/alice/venv/lib/x.so", "{prefix}/lib/x.so"),
+    ("/opt/venv", "/home/alice/cuda/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/home/bob/cuda/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/tmp/scratch/alice/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/opt/alice/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/usr/local/alice/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/usr/local/cuda-alice/x.so", "{elsewhere}/x.so"),
+    ("/opt/venv", "/usr/local/cuda-12.5/lib64/x.so", "/usr/local/cuda-12.5/lib64/x.so"),
+    ("/opt/venv", "/usr/local/cuda/lib64/x.so", "/usr/local/cuda/lib64/x.so"),
+    ("/opt/venv", "/opt/nvidia/lib/x.so", "/opt/nvidia/lib/x.so"),
+    ("/opt/venv", "/lib64/x.so", "/lib64/x.so"),
+    ("/opt/venv", "/usr/lib/x.so", "/usr/lib/x.so"),
+    ("/usr", "/usr/lib/x86_64-linux-gnu/x.so", "/usr/lib/x86_64-linux-gnu/x.so"),
+    ("/usr", f"{SITE}/nvidia/x.so", "{prefix}/local/lib/python3.12/dist-packages/nvidia/x.so"),
+]
+
+
+def test_written() -> None:
     host = Host(environ={"HOME": "/home/alice"}, path=["", SITE])
-    assert PortablePaths(host, prefix).text(path) == written
+    found = [(prefix, path, PortablePaths(host, prefix).text(path)) for prefix, path, _ in WRITTEN]
+    assert found == WRITTEN
 
 
 def test_neither_a_relative_path_nor_a_linked_home_names_anybody(

@@ -26,21 +26,20 @@ def pci(machine: Machine, address: str, vendor: str, device_class: str, driver: 
         link.symlink_to(f"../../../bus/pci/drivers/{driver}")
 
 
-@pytest.mark.parametrize(
-    ("line", "version"),
-    [
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024", "550.90.07"),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release Build  (dvs)", "565.57.01"),
-        ("NVRM version: NVIDIA UNIX Open Kernel x86_64 Kernel Module  590.48.01  Release Build", "590.48.01"),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  35.3.1  Release Build  (bugfix)", "35.3.1"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  595.80  Mon", "595.80"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module", None),
-        ("GCC version:  gcc version 12.2.0", None),
-        ("", None),
-    ],
-)
-def test_the_shapes_of_the_version_line(line: str, version: str | None) -> None:
-    assert hostfs.module_version(line) == version
+LINES = [
+    ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024", "550.90.07"),
+    ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release Build  (dvs)", "565.57.01"),
+    ("NVRM version: NVIDIA UNIX Open Kernel x86_64 Kernel Module  590.48.01  Release Build", "590.48.01"),
+    ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  35.3.1  Release Build  (bugfix)", "35.3.1"),
+    ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  595.80  Mon", "595.80"),
+    ("NVRM version: NVIDIA UNIX x86_64 Kernel Module", None),
+    ("GCC version:  gcc version 12.2.0", None),
+    ("", None),
+]
+
+
+def test_the_shapes_of_the_version_line() -> None:
+    assert [(line, hostfs.module_version(line)) for line, _ in LINES] == LINES
 
 
 def test_kernel_module(machine: Machine) -> None:
@@ -55,32 +54,36 @@ def test_kernel_module(machine: Machine) -> None:
     assert hostfs.kernel_module(machine.host()) == {"version": "550.90.07", "flavour": None}
 
 
-@pytest.mark.parametrize(
-    "path", ["/sys/module/nvidia/version", "/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"]
-)
-def test_signs(machine: Machine, path: str) -> None:
-    assert not hostfs.hints_at_gpu(machine.host())
-    machine.write(path, "")
-    assert hostfs.hints_at_gpu(machine.host())
+def test_signs(tmp_path: Path) -> None:
+    for path in ("/sys/module/nvidia/version", "/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"):
+        folder = tmp_path / Path(path).name / Path(path).parts[1]
+        folder.mkdir(parents=True)
+        machine = Machine(folder, None)
+        assert not hostfs.hints_at_gpu(machine.host())
+        machine.write(path, "")
+        assert hostfs.hints_at_gpu(machine.host()), path
 
 
-@pytest.mark.parametrize(
-    ("vendor", "device_class", "driver", "count"),
-    [
-        ("0x10de", "0x030200", "nvidia", 1),
-        ("0x10de", "0x030000", None, 1),
-        ("0x10de", "0x030000", "nouveau", 0),
-        ("0x10de", "0x030000", "vfio-pci", 0),
-        ("0x10de", "0x040300", "snd_hda_intel", 0),  # the sound device of a graphics card
-        ("0x10de", "0x068000", None, 0),  # an NVSwitch
-        ("0x1002", "0x030000", "amdgpu", 0),
-    ],
-)
-def test_gpus_on_the_bus(machine: Machine, vendor: str, device_class: str, driver: str | None, count: int) -> None:
-    pci(machine, "0000:01:00.0", vendor, device_class, driver)
-    pci(machine, "0000:00:00.0", "0x8086", "0x060000")
-    assert hostfs.gpu_count(machine.host()) == count
-    assert hostfs.hints_at_gpu(machine.host()) == bool(count)
+DEVICES = [
+    ("0x10de", "0x030200", "nvidia", 1),
+    ("0x10de", "0x030000", None, 1),
+    ("0x10de", "0x030000", "nouveau", 0),
+    ("0x10de", "0x030000", "vfio-pci", 0),
+    ("0x10de", "0x040300", "snd_hda_intel", 0),  # the sound device of a graphics card
+    ("0x10de", "0x068000", None, 0),  # an NVSwitch
+    ("0x1002", "0x030000", "amdgpu", 0),
+]
+
+
+def test_gpus_on_the_bus(tmp_path: Path) -> None:
+    for vendor, device_class, driver, count in DEVICES:
+        folder = tmp_path / f"{vendor}-{device_class}-{driver}"
+        folder.mkdir()
+        machine = Machine(folder, None)
+        pci(machine, "0000:01:00.0", vendor, device_class, driver)
+        pci(machine, "0000:00:00.0", "0x8086", "0x060000")
+        found = (hostfs.gpu_count(machine.host()), hostfs.hints_at_gpu(machine.host()))
+        assert found == (count, bool(count)), folder.name
 
 
 def test_surroundings(machine: Machine) -> None:

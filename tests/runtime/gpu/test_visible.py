@@ -8,60 +8,53 @@ from hypothesis import strategies as st
 
 from envlock.runtime.gpu.visible import Gpu, Instance, Undecided, choose, driver_branch, leading_number, parse
 
+NUMBERS: list[tuple[str, list[int]]] = [
+    ("", []),
+    ("-1", []),
+    ("0", [0]),
+    ("0,1", [0, 1]),
+    ("2,1", [2, 1]),
+    (" 0 , 1 ", [0, 1]),
+    ("0,2,-1,1", [0, 2]),  # the guide's own example
+    ("0,,1", [0]),
+    ("0,x,1", [0]),
+    ("NoDevFiles", []),  # what Slurm sets where it gives no GPU
+    ("void", []),
+    ("none", []),
+    ("all", []),
+    ("1gpu2,2ampere", [1, 2]),  # strtoul stops where the number ends
+    ("+1", [1]),
+    ("0x1", [0]),
+    ("007", [7]),
+    ("0,0", []),
+    ("0,1,0", []),
+    ("0,-1,0", [0]),
+    ("1,01", []),
+    ("0,GPU-1", [0]),
+    (",0", []),
+    ("+", []),
+    ("\u0663", []),  # a digit to Python, none to C
+]
+NAMES: list[tuple[str, list[str]]] = [
+    ("GPU-1", ["GPU-1"]),
+    ("GPU-1,GPU-2", ["GPU-1", "GPU-2"]),
+    ("GPU-1,GPU-1", []),
+    ("GPU-1,0,GPU-2", ["GPU-1"]),
+    ("MIG-1,MIG-2", ["MIG-1", "MIG-2"]),
+    ("MIG-1,GPU-2", ["MIG-1"]),
+    ("MIG-GPU-1/2/0", ["MIG-GPU-1/2/0"]),
+    ("GPU-1, GPU-2", ["GPU-1"]),
+]
 
-@pytest.mark.parametrize(
-    ("text", "ordinals"),
-    [
-        ("", []),
-        ("-1", []),
-        ("0", [0]),
-        ("0,1", [0, 1]),
-        ("2,1", [2, 1]),
-        (" 0 , 1 ", [0, 1]),
-        ("0,2,-1,1", [0, 2]),  # the guide's own example
-        ("0,,1", [0]),
-        ("0,x,1", [0]),
-        ("NoDevFiles", []),  # what Slurm sets where it gives no GPU
-        ("void", []),
-        ("none", []),
-        ("all", []),
-        ("1gpu2,2ampere", [1, 2]),  # strtoul stops where the number ends
-        ("+1", [1]),
-        ("0x1", [0]),
-        ("007", [7]),
-        ("0,0", []),
-        ("0,1,0", []),
-        ("0,-1,0", [0]),
-        ("1,01", []),
-        ("0,GPU-1", [0]),
-        (",0", []),
-        ("+", []),
-        ("\u0663", []),  # a digit to Python, none to C
-    ],
-)
-def test_numbers(text: str, ordinals: list[int]) -> None:
-    selection = parse(text)
-    assert selection.ordinals == ordinals
-    assert selection.ids is None
+
+def test_numbers() -> None:
+    assert [(text, parse(text).ordinals) for text, _ in NUMBERS] == NUMBERS
+    assert [text for text, _ in NUMBERS if parse(text).ids is not None] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("GPU-1", ["GPU-1"]),
-        ("GPU-1,GPU-2", ["GPU-1", "GPU-2"]),
-        ("GPU-1,GPU-1", []),
-        ("GPU-1,0,GPU-2", ["GPU-1"]),
-        ("MIG-1,MIG-2", ["MIG-1", "MIG-2"]),
-        ("MIG-1,GPU-2", ["MIG-1"]),
-        ("MIG-GPU-1/2/0", ["MIG-GPU-1/2/0"]),
-        ("GPU-1, GPU-2", ["GPU-1"]),
-    ],
-)
-def test_names(text: str, ids: list[str]) -> None:
-    selection = parse(text)
-    assert selection.ids == ids
-    assert selection.ordinals is None
+def test_names() -> None:
+    assert [(text, parse(text).ids) for text, _ in NAMES] == NAMES
+    assert [text for text, _ in NAMES if parse(text).ordinals is not None] == []
 
 
 def test_not_set_is_everything() -> None:
@@ -103,53 +96,52 @@ def names(text: str | None, gpus: list[Gpu], order: str = FAST, branch: int | No
     return [f"{one.index}" if isinstance(one, Gpu) else f"{one.gpu}.{one.index}" for one in found]
 
 
-@pytest.mark.parametrize(
-    ("text", "gpus", "order", "branch", "expected"),
-    [
-        (None, TWO, FAST, 580, ["0", "1"]),
-        ("", TWO, FAST, 580, []),
-        ("1,0", TWO, FAST, 580, ["1", "0"]),
-        ("0,5,1", TWO, FAST, 580, ["0"]),
-        (None, MIXED, FAST, 580, ["0", "1"]),
-        ("1", MIXED, PCI, 580, ["1"]),
-        ("", MIXED, FAST, 580, []),
-        ("GPU-1", MIXED, FAST, 580, ["1"]),
-        ("GPU-1,GPU-11", MIXED, FAST, 580, []),  # one GPU by two names
-        ("GPU-", TWO, FAST, 580, []),  # not unique
-        ("GPU-1,GPU-7,GPU-0", TWO, FAST, 580, ["1"]),
-        ("0", [gpu(0), gpu(1, None)], FAST, 580, ["0"]),
-        (None, MIG, FAST, 580, ["0.0", "0.2", "1"]),
-        (None, MIG, FAST, 569, ["0.0"]),
-        ("MIG-01", MIG, FAST, 525, ["0.1"]),
-        ("MIG-02,MIG-01,MIG-00", MIG, FAST, 570, ["0.2", "0.1"]),
-        ("MIG-02,MIG-01", MIG, FAST, 550, ["0.2"]),
-        ("MIG-GPU-000-x/2/1", MIG, FAST, 460, ["0.1"]),
-        ("GPU-0", MIG, FAST, 580, ["0.0", "0.2"]),
-        ("1", MIG, PCI, 535, ["1"]),
-        ("1", MIG, PCI, None, ["1"]),
-        (None, EMPTY_MIG, FAST, 580, ["1"]),
-        ("0", [gpu(0, "m", [instance(0, 3, 9)])], FAST, None, ["0.3"]),
-    ],
-)
-def test_what_cuda_shows(
-    text: str | None, gpus: list[Gpu], order: str, branch: int | None, expected: list[str]
-) -> None:
-    assert names(text, gpus, order, branch) == expected
+SHOWN: list[tuple[str | None, list[Gpu], str, int | None, list[str]]] = [
+    (None, TWO, FAST, 580, ["0", "1"]),
+    ("", TWO, FAST, 580, []),
+    ("1,0", TWO, FAST, 580, ["1", "0"]),
+    ("0,5,1", TWO, FAST, 580, ["0"]),
+    (None, MIXED, FAST, 580, ["0", "1"]),
+    ("1", MIXED, PCI, 580, ["1"]),
+    ("", MIXED, FAST, 580, []),
+    ("GPU-1", MIXED, FAST, 580, ["1"]),
+    ("GPU-1,GPU-11", MIXED, FAST, 580, []),  # one GPU by two names
+    ("GPU-", TWO, FAST, 580, []),  # not unique
+    ("GPU-1,GPU-7,GPU-0", TWO, FAST, 580, ["1"]),
+    ("0", [gpu(0), gpu(1, None)], FAST, 580, ["0"]),
+    (None, MIG, FAST, 580, ["0.0", "0.2", "1"]),
+    (None, MIG, FAST, 569, ["0.0"]),
+    ("MIG-01", MIG, FAST, 525, ["0.1"]),
+    ("MIG-02,MIG-01,MIG-00", MIG, FAST, 570, ["0.2", "0.1"]),
+    ("MIG-02,MIG-01", MIG, FAST, 550, ["0.2"]),
+    ("MIG-GPU-000-x/2/1", MIG, FAST, 460, ["0.1"]),
+    ("GPU-0", MIG, FAST, 580, ["0.0", "0.2"]),
+    ("1", MIG, PCI, 535, ["1"]),
+    ("1", MIG, PCI, None, ["1"]),
+    (None, EMPTY_MIG, FAST, 580, ["1"]),
+    ("0", [gpu(0, "m", [instance(0, 3, 9)])], FAST, None, ["0.3"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "gpus", "order", "branch", "code"),
-    [
-        ("0", MIXED, FAST, 580, "device-order-unknown"),
-        ("0", EMPTY_MIG, PCI, 580, "mig-ordinals"),
-        ("GPU-7", [gpu(0), Gpu(1, None, None)], FAST, 580, "device-name-unknown"),
-        (None, MIG, FAST, None, "mig-driver-unknown"),
-    ],
-)
-def test_what_cannot_be_told(text: str | None, gpus: list[Gpu], order: str, branch: int | None, code: str) -> None:
-    with pytest.raises(Undecided) as raised:
-        choose(parse(text), gpus, order, branch)
-    assert raised.value.code == code
+def test_what_cuda_shows() -> None:
+    assert [
+        (text, gpus, order, branch, names(text, gpus, order, branch)) for text, gpus, order, branch, _ in SHOWN
+    ] == SHOWN
+
+
+UNTOLD: list[tuple[str | None, list[Gpu], str, int | None, str]] = [
+    ("0", MIXED, FAST, 580, "device-order-unknown"),
+    ("0", EMPTY_MIG, PCI, 580, "mig-ordinals"),
+    ("GPU-7", [gpu(0), Gpu(1, None, None)], FAST, 580, "device-name-unknown"),
+    (None, MIG, FAST, None, "mig-driver-unknown"),
+]
+
+
+def test_what_cannot_be_told() -> None:
+    for text, gpus, order, branch, code in UNTOLD:
+        with pytest.raises(Undecided) as raised:
+            choose(parse(text), gpus, order, branch)
+        assert raised.value.code == code
 
 
 def test_driver_branch() -> None:
