@@ -16,7 +16,7 @@ from envlock.lock.capture import capture
 from envlock.lock.document import dump
 from envlock.reports import FORMATS
 from envlock.reports import lock as lock_layout
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.verify import judge
 from tests.locks import document, encode
 from tests.machines import complete, distribution, machine, write

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlock.data.canary import Cause, OperationRow, canary_table
-from envlock.numerics.canary.causes import ALWAYS, NEVER, OFTEN
+from envlock.numerics.canary.compare import ALWAYS, NEVER, OFTEN
 
 HEAD = """\
 <!-- written by tools/generate.py from envlock/data/canary.toml -->

@@ -31,7 +31,7 @@ from envlock.cli import COMMANDS, app
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
 from envlock.data import determinism
-from envlock.data.divergence import operation_groups
+from envlock.data.determinism import operation_groups
 from envlock.data.images import image_tables
 from envlock.lock import models
 

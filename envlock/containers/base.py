@@ -13,8 +13,7 @@ from envlock.data.images import image_tables
 from envlock.images.candidate import Candidate, Wanted, wanted
 from envlock.images.choose import Find, Pinned, base_image, candidates, look_up, pin
 from envlock.images.reference import Mirror, Reference, parse
-from envlock.lock.image import BaseImage, PinnedImage
-from envlock.lock.models import Lockfile
+from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import UsageError
 from envlock.runtime.tables import table

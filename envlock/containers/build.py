@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from envlock.containers.base import Chosen
-from envlock.containers.engines.builder import Say
-from envlock.containers.engines.engine import Built, Engine
+from envlock.containers.engines.engine import Built, Engine, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify
-from envlock.lock.image import Image
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import OutsideError
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"

@@ -9,7 +9,7 @@ from typing import Any
 
 from envlock.containers.engines.daemon import Finished
 from envlock.data.images import image_table
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.policy import matches
 from envlock.runtime.report import INFO, Report, clean

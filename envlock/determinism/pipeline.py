@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlock.data.divergence import operation_groups
+from envlock.data.determinism import operation_groups
 from envlock.data.lint import dataset_rules, reference
 from envlock.runtime.report import INFO, Finding, Where, ranked
 

@@ -1,14 +1,17 @@
-"""What TensorFlow has shown by what it did: states, and what is not as it was asked for. Pure."""
+"""What TensorFlow shows by what it does, in a child process with a bounded wait: states, and what is not as asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from envlock.data.determinism import holds
+from envlock.guest import launch
 from envlock.guest.proof import REPEATS
 from envlock.lock.facts import Facts
+from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.report import Finding
 
@@ -197,3 +200,30 @@ def _fix(what: str, want: str, tensorflow: str) -> str:
         "intra-op threads": f"export TF_NUM_INTRAOP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
         "inter-op threads": f"export TF_NUM_INTEROP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
     }.get(what, "take out what switches it on")
+
+
+TIMEOUT = 300.0  # seconds: 4 are usual, half of that is `import tensorflow`
+
+
+def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) -> dict[str, Any]:
+    """Return what `guest/proof.py` sees in the interpreter `python`, after running the lines of `setup`.
+
+    Raises:
+        UsageError: there is no such interpreter, or the lines themselves fail.
+        FactError: TensorFlow died, or did not answer in time; the message holds its last words.
+    """
+    ended = launch.ask(launch.text(launch.read("proof"), {"setup": setup}), python, timeout=timeout)
+    if ended.code is None:
+        raise FactError(f"TensorFlow did not show its state within {timeout:g} s", hint="try again")
+    if not ended.answers:
+        raise FactError(
+            f"TensorFlow {ended.ending} before it could show its state: {ended.last_words}",
+            hint="`envlock doctor` without --prove tells which variable or flag it is",
+        )
+    seen = ended.answers[-1]
+    if "failed" in seen and setup is not None:
+        raise UsageError(f"the lines given with --with, or TensorFlow's import, fail: {seen['failed']}")
+    if "failed" in seen:
+        hint = "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
+        raise FactError(f"TensorFlow cannot be imported: {seen['failed']}", hint=hint)
+    return seen

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
-from envlock.data.divergence import operation_groups
+from envlock.data.determinism import operation_groups
 from envlock.divergence.trace import Place, Record, Value
 
 Entry = Record | Value

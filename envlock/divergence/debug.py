@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from envlock.determinism.pipeline import findings, graph_of
-from envlock.divergence import knowledge
 from envlock.divergence.comparison import CALL, Difference, origins
 from envlock.divergence.observe import Observed, Request, Say, observe, without_first
 from envlock.divergence.trace import Place, Record, read
-from envlock.divergence.verdict import SOURCE_LINES, Evidence, Level, Mode, Suspect, Verdict, report
+from envlock.divergence.verdict import (
+    SOURCE_LINES,
+    Evidence,
+    Known,
+    Level,
+    Mode,
+    Suspect,
+    Verdict,
+    about,
+    known_row,
+    report,
+)
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import INFO, Finding, Report, clean
 
@@ -110,12 +120,12 @@ class _Search:
         pipelines = _pipelines(seen) if first.kind == "data" else ()
         return replace(found, known=known, because=tuple(because), pipelines=pipelines)
 
-    def _known(self, seen: Observed, record: Record) -> knowledge.Known | None:
+    def _known(self, seen: Observed, record: Record) -> Known | None:
         holds = {"unseeded"} if record.operation.name == "seed=0 seed2=0" else set()
         determinism = seen.answers.get("determinism")
-        return knowledge.about(record.operation.type, frozenset(holds), seen.header.tensorflow, determinism=determinism)
+        return about(record.operation.type, frozenset(holds), seen.header.tensorflow, determinism=determinism)
 
-    def _python(self, seen: Observed) -> tuple[list[str], knowledge.Known | None]:
+    def _python(self, seen: Observed) -> tuple[list[str], Known | None]:
         """Try what Python's randomness may come from, one by one."""
         tensorflow = seen.header.tensorflow
         base = replace(seen.request, runs=min(TRIES, self.request.runs))
@@ -132,7 +142,7 @@ class _Search:
             gone = found is None or (here is not None and found.index > here.index)
             because.append(f"with {what} {'that difference is gone' if gone else 'it is still there'}")
             if gone:
-                return because, knowledge.row(row, tensorflow)
+                return because, known_row(row, tensorflow)
         return because, None
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
@@ -207,7 +217,7 @@ def _first_inside(seen: Observed) -> list[Suspect]:
     if operation.type == CALL:
         return []
     holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
-    known = knowledge.about(operation.type, holds, seen.header.tensorflow)
+    known = about(operation.type, holds, seen.header.tensorflow)
     return [Suspect(operation.type, operation.name or "", operation.place, known)]
 
 
@@ -270,7 +280,7 @@ def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
     found = []
     for why, holds in wanted:
         for each in listed.get("operations", []):
-            known = knowledge.about(each["type"], frozenset({holds}), own.header.tensorflow)
+            known = about(each["type"], frozenset({holds}), own.header.tensorflow)
             if each["why"] == why and known is not None:
                 place = Place(*each["place"]) if each["place"] else None
                 found.append(Suspect(each["type"], each["name"], place, known))

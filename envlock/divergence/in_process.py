@@ -23,7 +23,7 @@ from envlock.guest.tracing.runs import perform, traced
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
 from envlock.guest.training import seeds
-from envlock.numerics.target import Target
+from envlock.numerics.repeat import Target
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
 

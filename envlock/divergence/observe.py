@@ -13,7 +13,7 @@ from typing import Any, Literal
 from envlock.divergence.comparison import Comparison, compare
 from envlock.divergence.trace import Header, read
 from envlock.guest import launch
-from envlock.numerics.target import Target
+from envlock.numerics.repeat import Target
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import clean
 

@@ -14,7 +14,7 @@ from envlock.divergence.comparison import CALL
 from envlock.divergence.observe import Observed, Request, Say, observe
 from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, TraceError, Value, read
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
-from envlock.numerics.target import Target
+from envlock.numerics.repeat import Target
 from envlock.runtime.facts import leaves
 
 Effect = Literal["none", "changed", "unstable", "unknown"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.distributions import import_path
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host

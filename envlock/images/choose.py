@@ -12,7 +12,7 @@ from envlock.images.manifest import Found, ImageConfig, RegistryError, informed
 from envlock.images.reference import Mirror, Reference, mirrored
 from envlock.images.sources import SOURCES
 from envlock.lock.facts import Facts
-from envlock.lock.image import BaseImage, PinnedImage
+from envlock.lock.models import BaseImage, PinnedImage
 from envlock.runtime.report import ERROR, Finding
 
 Find = Callable[[Reference, str], Found]

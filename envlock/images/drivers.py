@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from envlock.data.images import CudaImagesTable, DriverFloor
-from envlock.images.candidate import Candidate, Wanted
-from envlock.images.versions import Value, minor, numbers
+from envlock.images.candidate import Candidate, Value, Wanted, minor, numbers
 
 
 def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:

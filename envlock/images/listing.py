@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from envlock.data.images import Tables
-from envlock.images.candidate import SUBJECTS, Candidate, Wanted, reason
+from envlock.images.candidate import SUBJECTS, Candidate, Value, Wanted, numbers, reason
 from envlock.images.choose import Pinned
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
-from envlock.images.versions import Value, numbers
 
 LISTING_VERSION = 1
 

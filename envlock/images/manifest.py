@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from envlock.images.candidate import SUBJECTS, Candidate
+from envlock.images.candidate import SUBJECTS, Candidate, Value
 from envlock.images.reference import Reference
-from envlock.images.versions import Value
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from envlock import __version__
 from envlock.lock.document import validate
 from envlock.lock.models import SCHEMA_URL, Lockfile
-from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import judge
 from envlock.runtime.gpu.failures import of_binding

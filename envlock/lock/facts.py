@@ -1,26 +1,32 @@
-"""The models of `facts`: one section a class.
+"""The facts of a lockfile, and the kinds of text and number that all its models are made from.
 
-Every fact may be absent (it is then in `unavailable`, or was not asked) and may be null (looked, there is none); a
-dump keeps the two apart.
+Texts are constrained here, so that nothing from a lockfile can reach a shell or a Dockerfile unseen.
 """
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from envlock.lock.fields import (
-    Count,
-    DeviceIndex,
-    Hex,
-    PackageName,
-    PciId,
-    Strict,
-    Text,
-    VariableName,
-    Version,
-    WheelTag,
-    Word,
-)
+Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
+Version = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9.!+_-]*$")]
+PackageName = Annotated[str, Field(max_length=128, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+VariableName = Annotated[str, Field(max_length=128, pattern=r"^[A-Z][A-Z0-9_]*$")]
+WheelTag = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+FactPath = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
+PathPattern = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$")]
+PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+DeviceIndex = Annotated[str, Field(pattern=r"^[0-9]{1,3}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Strict(BaseModel):
+    """No unknown fields, no conversions, no changes afterwards."""
+
+    # no namespace is protected: a processor has a `model_name`, and pydantic before 2.10 would warn of it
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())
 
 
 class PythonFacts(Strict):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from envlock.guest import launch
-from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError
 
 TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python

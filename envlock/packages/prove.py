@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import Distribution
 from typing import Any, Literal, NamedTuple, Protocol
 
-from envlock.lock.identity import Identity, PackageIdentity, WheelFile
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.page import IndexFile, choose
 from envlock.packages.installation import Installation, by_name, record_of
 from envlock.packages.record import content, difference, digest, rows

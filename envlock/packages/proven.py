@@ -9,8 +9,7 @@ from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.lock.identity import WheelFile
-    from envlock.lock.models import Lockfile
+    from envlock.lock.models import Lockfile, WheelFile
 
 
 class Proven(NamedTuple):

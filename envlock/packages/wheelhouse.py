@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, NamedTuple, TypeVar
 
-from envlock.lock.identity import WheelFile
+from envlock.lock.models import WheelFile
 from envlock.packages import cache as caching
 from envlock.packages.proven import Proven
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError

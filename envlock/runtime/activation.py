@@ -6,8 +6,7 @@ import os
 
 from envlock.runtime import calls, own_variables, variables
 from envlock.runtime.assertion import locate, mode_of_process, say
-from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors import tensorflow
+from envlock.runtime.collectors import snapshot, tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host

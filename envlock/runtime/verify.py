@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.compare import NAMES, compare
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import Policy, names
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Tuple
 
-    from envlock.runtime.capture import Snapshot
+    from envlock.runtime.collectors import Snapshot
 
 
 def judge(

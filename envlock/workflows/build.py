@@ -16,8 +16,7 @@ from envlock.containers.plan import BuildPlan, plan
 from envlock.containers.render import dockerfile as render
 from envlock.containers.verification import Verdict
 from envlock.images.reference import parse_mirror, parse_platform
-from envlock.lock.image import Image
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of, name_of

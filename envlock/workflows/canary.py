@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envlock.lock.live import live
-from envlock.lock.models import Lockfile
-from envlock.lock.numerics import Numerics
+from envlock.lock.models import Lockfile, Numerics
 from envlock.numerics.canary.compare import compare, findings, notes
 from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report, count, ranked
 from envlock.runtime.verify import policy_of

@@ -9,7 +9,7 @@ from envlock.lock import capture as lock
 from envlock.lock.document import dump, parse
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import DEFAULT

@@ -11,7 +11,7 @@ from envlock.divergence.observe import Request
 from envlock.divergence.record import Recorded
 from envlock.divergence.record import record as write_trace
 from envlock.lock.live import live
-from envlock.numerics.target import target
+from envlock.numerics.repeat import target
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.repeat import need_folder_of

@@ -44,7 +44,7 @@ def doctor(
         environment = of_lock(model) if model is not None else of_live(live(python), os.environ, python)
         return report_of(diagnose(environment), subject=subject_of(lock))
     from envlock.determinism import proof
-    from envlock.determinism.prove import observe
+    from envlock.determinism.proof import observe
 
     progress.say("letting TensorFlow show its state")
     seen = observe(python, setup)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
 from envlock.runtime.report import ERROR, Report
 from envlock.runtime.verify import judge

@@ -11,10 +11,9 @@ from pathlib import Path
 from envlock.numerics import results
 from envlock.numerics.matrices import matrices, size
 from envlock.numerics.outcome import Outcome, report
-from envlock.numerics.repeat import Plan
+from envlock.numerics.repeat import Plan, target
 from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
-from envlock.numerics.target import target
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors import tensorflow
+from envlock.runtime.collectors import snapshot, tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.recipe import recipe_for

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from envlock.lock.live import live
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report, ranked

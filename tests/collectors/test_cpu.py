@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.capture import capture
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.collectors.cpu import collect, quota
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.collectors.cuda import collect
-from envlock.runtime.cuda.section import google_release
+from envlock.runtime.collectors.cuda import collect, google_release
 from envlock.runtime.facts import Unavailable
 from tests.fakes.elf_writer import write_elf
 from tests.fakes.tensorflow_tree import BUILD_INFO, Installation

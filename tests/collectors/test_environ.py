@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.capture import capture
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.collectors.environ import collect, record
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.lock.capture import capture
 from envlock.lock.document import dump
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.collectors.keras import DEFAULTS, collect
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.lock.capture import capture
 from envlock.lock.document import dump
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.collectors.numpy import collect
 from tests.machines import distribution, machine, write
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.lock.capture import capture
 from envlock.lock.document import dump
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.collectors.packages import collect, public_url
 from envlock.runtime.distributions import installed, normalise
 from envlock.runtime.facts import Unavailable

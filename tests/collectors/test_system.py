@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.capture import capture
-from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors import python, system
+from envlock.runtime.collectors import python, snapshot, system
 from envlock.runtime.host import Host
 from tests.machines import machine
 

@@ -11,7 +11,7 @@ from typing import Any
 from envlock.containers.plan import Base, BuildPlan, plan
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from tests.locks import document
 from tests.machines import complete
 

@@ -22,7 +22,7 @@ cd /
 /tmp/venv/bin/python -B -c '
 import json, sys
 sys.path.append("/tmp")
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 found = snapshot()
 print(json.dumps([found.facts, found.unavailable]))
 '

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.data import determinism as tables
-from envlock.data.divergence import operation_groups
+from envlock.data.determinism import operation_groups
 from envlock.runtime.recipe import nvidia_switch, recipe_for
 from envlock.runtime.tables import table
 

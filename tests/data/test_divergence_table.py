@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.data.divergence import operations, source
+from envlock.data.determinism import operations, source
 
 PROGRAM = """
 import json, sys

@@ -10,7 +10,7 @@ from envlock.determinism.doctor import examine
 from envlock.determinism.doctor.examine import LEAST, LIBRARY, missing_flags, of_live, of_lock
 from envlock.determinism.doctor.rules import diagnose
 from envlock.lock.document import validate
-from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from tests.determinism.test_fatbin import TWO, library
 from tests.locks import document
 from tests.machines import BUILD_INFO_CPU_2_21, complete, distribution, machine, write

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.determinism.prove import observe
+from envlock.determinism.proof import observe
 from envlock.runtime.errors import FactError, UsageError
 
 pytestmark = pytest.mark.processes

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from envlock.divergence.knowledge import about
-from envlock.divergence.verdict import Level, Suspect, Verdict, headline
+from envlock.divergence.verdict import Level, Suspect, Verdict, about, headline
 from envlock.reports import render
 from envlock.runtime.report import Finding, Where
 from tests.divergence.reports import KNOWN, PLACE, evidence, report

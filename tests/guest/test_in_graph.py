@@ -14,7 +14,7 @@ from envlock.divergence.observe import Request, observe
 from envlock.divergence.record import Effect, record
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.two_traces import report
-from envlock.numerics.target import Target
+from envlock.numerics.repeat import Target
 from envlock.runtime.report import Report
 from tests.conftest import Command
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from envlock.data.images import NgcRelease, WheelBuild, image_tables
-from envlock.images.candidate import Candidate, reason, wanted
+from envlock.images.candidate import Candidate, numbers, reason, wanted
 from envlock.images.choose import choose
 from envlock.images.sources import ngc
-from envlock.images.versions import numbers
 from envlock.lock.facts import Facts
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.images import WheelBuild
-from envlock.images.candidate import SUBJECTS, Wanted, reason, wanted
+from envlock.images.candidate import SUBJECTS, Wanted, minor, numbers, reason, wanted
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, ngc, slim
-from envlock.images.versions import minor, numbers
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
 REVIEWED = reviewed()

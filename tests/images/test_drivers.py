@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.images.candidate import Wanted
+from envlock.images.candidate import Value, Wanted
 from envlock.images.drivers import driver_floor, judge_driver, judge_gpus, oldest_driver
-from envlock.images.versions import Value
 from tests.images.asking import TABLES
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.images.candidate import reason, wanted
+from envlock.images.candidate import Value, reason, wanted
 from envlock.images.choose import Pinned, base_image, candidates, look_up
 from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
-from envlock.images.versions import Value
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 ASKED = wanted(nvidias(LABELLED[-1][0], "2.17.0"))

@@ -16,7 +16,7 @@ from envlock.images.reference import (
     parse_mirror,
     parse_platform,
 )
-from envlock.lock.image import ImageDigest, ImageName, ImageTag
+from envlock.lock.models import ImageDigest, ImageName, ImageTag
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
 

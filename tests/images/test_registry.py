@@ -15,7 +15,7 @@ from envlock.images.choose import Pinned, moved, pin
 from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import Mirror, Reference, parse
 from envlock.images.registry import Registry
-from envlock.lock.image import PinnedImage
+from envlock.lock.models import PinnedImage
 from envlock.runtime.errors import UsageError
 from envlock.web import client as web
 from envlock.web.client import Client, Limits

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from envlock.data.canary import canary_table
-from envlock.lock.numerics import Numerics
+from envlock.lock.models import Numerics
 
 ONEDNN = (
     "matmul",

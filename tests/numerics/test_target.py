@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.numerics.target import Target, target
+from envlock.numerics.repeat import Target, target
 from envlock.runtime.errors import UsageError
 
 

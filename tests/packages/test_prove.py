@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from envlock.lock.identity import PackageIdentity, WheelFile
+from envlock.lock.models import PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.prove import Installed, installed, prove

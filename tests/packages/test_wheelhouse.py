@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.identity import WheelFile
+from envlock.lock.models import WheelFile
 from envlock.packages import wheelhouse
 from envlock.packages.proven import Proven
 from envlock.packages.wheelhouse import Advance, Had, Missing, Moved, held, unowned, vendor, wheels_in

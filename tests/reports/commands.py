@@ -26,7 +26,7 @@ from envlock.numerics.outcome import Outcome
 from envlock.numerics.results import Run, Value
 from envlock.packages.files.findings import Fault
 from envlock.packages.files.findings import findings as file_findings
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import INFO, Finding, Report, Where, ranked
 from envlock.runtime.verify import judge

@@ -20,7 +20,7 @@ ROOT = str(Path(envlock.__file__).parents[1])
 LOCK = """
 import sys
 sys.path.append({root!r})
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 found = snapshot()
 import json
 document = {{"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
@@ -28,15 +28,15 @@ document = {{"lock_version": 1, "created_by": "a test", "facts": found.facts, "u
 open("envlock.lock", "w").write(json.dumps(document))
 """
 COUNT = """
-from envlock.runtime import assertion, capture
+from envlock.runtime import assertion, collectors
 calls = []
-ask = capture._ask
+ask = collectors._ask
 def counting(collect, host):
     calls.append(collect)
     return ask(collect, host)
-capture._ask = counting
+collectors._ask = counting
 def times():
-    return len(calls) // len(capture.COLLECTORS)
+    return len(calls) // len(collectors.COLLECTORS)
 """
 """How often the environment was looked at."""
 

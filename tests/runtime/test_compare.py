@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.capture import Snapshot, snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import ASK_AGAIN, STEADY, compare
 from envlock.runtime.facts import Unavailable, leaves, same
 from envlock.runtime.policy import Policy, names

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.capture import snapshot
-from envlock.runtime.collectors import COLLECTORS
+from envlock.runtime.collectors import COLLECTORS, snapshot
 from envlock.runtime.facts import Unavailable, leaves
 from envlock.runtime.host import Host, read_bytes, read_text
 from tests.machines import complete, machine

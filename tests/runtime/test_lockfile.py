@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envlock.runtime.capture import snapshot
+from envlock.runtime.collectors import snapshot
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.lockfile import DEPTH_LIMIT, find, parse, read_file
 from tests.locks import document, encode

@@ -11,10 +11,9 @@ import tempfile
 from collections import deque
 from pathlib import Path
 
-from envlock.containers.engines.builder import Order, Say
 from envlock.containers.engines.daemon import Daemon
-from envlock.containers.engines.failures import EngineError, explain
-from envlock.containers.engines.output import Trail, follow_buildx, plain, words
+from envlock.containers.engines.engine import Order, Say
+from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, plain, words
 
 OLDEST = (0, 10)
 """The first buildx that knows --provenance."""

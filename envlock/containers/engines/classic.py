@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
-from envlock.containers.engines.builder import Order, Say
 from envlock.containers.engines.daemon import Daemon
-from envlock.containers.engines.failures import explain
-from envlock.containers.engines.output import Trail, follow_classic, words
+from envlock.containers.engines.engine import Order, Say
+from envlock.containers.engines.failures import Trail, explain, follow_classic, words
 
 
 def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:

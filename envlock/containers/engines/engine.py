@@ -1,4 +1,4 @@
-"""An engine: a builder and the daemon on which images are looked at and run."""
+"""A container engine, and what builds on it: what is asked of a builder, what an engine can, and how both fail."""
 
 from __future__ import annotations
 
@@ -7,16 +7,42 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
-from envlock.containers.engines.builder import Builder, Order, Say
 from envlock.containers.engines.daemon import Daemon, Finished
-from envlock.containers.engines.failures import EngineError
-from envlock.containers.engines.output import Trail, pulled
+from envlock.containers.engines.failures import EngineError, Trail, pulled
 from envlock.runtime.errors import UsageError
+
+Say = Callable[[str], None]
+"""Takes a line of progress."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A build: the folder with its Dockerfile, and what the builder is told beside that."""
+
+    context: Path
+    epoch: int
+    labels: Mapping[str, str]
+    platform: str | None = None
+    network: str = "none"
+    no_cache: bool = False
+
+
+class Builder(Protocol):
+    """Builds an order and returns the image's ID.
+
+    What comes to be on the daemon is noted in the trail at once, so that it can be removed if the build ends early.
+
+    Raises:
+        EngineError: the build failed.
+    """
+
+    def __call__(self, daemon: Daemon, order: Order, say: Say, trail: Trail) -> str: ...
+
 
 _WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::\d+)?|[A-Za-z0-9-]+:\d+"

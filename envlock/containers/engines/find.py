@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from envlock.containers.engines import AUTO, ENGINES, buildx
-from envlock.containers.engines.builder import Builder
 from envlock.containers.engines.daemon import Daemon
-from envlock.containers.engines.engine import Engine
+from envlock.containers.engines.engine import Builder, Engine
 from envlock.runtime.errors import UsageError
 
 

@@ -15,7 +15,7 @@ from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.determinism.doctor.flags import flags
 from envlock.lock.live import ask
 from envlock.lock.models import Lockfile
-from envlock.runtime.capture import Snapshot
+from envlock.runtime.collectors import Snapshot
 
 LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag

@@ -8,8 +8,8 @@ from envlock.data.compatibility import ptx_cuda
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment
+from envlock.images.candidate import numbers
 from envlock.images.drivers import driver_floor, oldest_driver
-from envlock.images.versions import numbers
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
 from envlock.runtime.report import Finding

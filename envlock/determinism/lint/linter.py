@@ -1,16 +1,18 @@
-"""The linter: files and settings in, findings out. The code that is looked at is never run or imported."""
+"""The linter: files and settings in, findings out, less what is ignored. The code that is looked at is never run."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from envlock.data.determinism import holds
 from envlock.data.lint import LintRule, lint_rules, reference
 from envlock.determinism.lint.files import Unreadable, read
-from envlock.determinism.lint.ignores import Ignore, ignores
 from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
 from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
@@ -160,3 +162,60 @@ def _of_file(path: str, rule: str, message: str, line: int, column: int) -> Find
     row = lint_rules()[rule]
     where = Where(file=path, line=line, column=column, end_line=line, end_column=column)
     return Finding(rule, row.severity, where, message, row.why, row.fix, reference(row.source))
+
+
+MARK = re.compile(r"#\s*envlock:\s*ignore\b\s*(?:\[([^\]]*)\])?\s*(.*)$")
+
+
+@dataclass
+class Ignore:
+    """An ignore comment.
+
+    Attributes:
+        line, column: where it stands; `covers` are the lines it is for.
+        rules: what it names.
+        problem: why it ignores nothing, or None.
+        used: the rules of it for which there was a finding.
+    """
+
+    line: int
+    column: int
+    covers: tuple[int, ...]
+    rules: tuple[str, ...]
+    problem: str | None
+    used: set[str] = field(default_factory=set)
+
+
+def ignores(text: str, known: Iterable[str]) -> list[Ignore]:
+    """Return the ignore comments of a file; text in strings is none."""
+    if "envlock:" not in text:
+        return []
+    rules = frozenset(known)
+    marked = ((token, MARK.search(token.string)) for token in _comments(text))
+    return [_ignore(token, found, rules) for token, found in marked if found is not None]
+
+
+def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token
+    except (tokenize.TokenError, SyntaxError):  # the parser took it, so that all comments before are right
+        return
+
+
+def _ignore(token: tokenize.TokenInfo, found: re.Match[str], known: frozenset[str]) -> Ignore:
+    line, column = token.start
+    names = tuple(name for name in re.split(r"[\s,]+", (found[1] or "").strip()) if name)
+    alone = not token.line[:column].strip()
+    covers = (line, line + 1) if alone else (line,)
+    return Ignore(line, column + 1, covers, names, _problem(names, found[2], known))
+
+
+def _problem(names: tuple[str, ...], reason: str, known: frozenset[str]) -> str | None:
+    if not names:
+        return "it names no rule"
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        return f"there is no rule {', '.join(unknown)}"
+    return None if re.search(r"\w", reason) else "it gives no reason"

@@ -82,7 +82,7 @@ def become(argv: List[str]) -> int:
 
 def facts() -> int:
     """Print what the collectors find, and what they could not."""
-    from envlock.runtime.capture import snapshot
+    from envlock.runtime.collectors import snapshot
 
     found = snapshot()
     json.dump([found.facts, found.unavailable], sys.stdout)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
-from envlock.images.candidate import Candidate, Wanted
+from envlock.images.candidate import Candidate, Value, Wanted, likeness, minor, numbers
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
-from envlock.images.versions import Value, likeness, minor, numbers
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import NgcRelease, NgcTable, Tables
-from envlock.images.candidate import Candidate, Wanted
+from envlock.images.candidate import SAME, Candidate, Value, Wanted, likeness, minor, numbers
 from envlock.images.reference import Reference
-from envlock.images.versions import SAME, Value, likeness, minor, numbers
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import SlimImages, Tables, WheelBuild
-from envlock.images.candidate import Candidate, Wanted
+from envlock.images.candidate import Candidate, Value, Wanted, likeness, minor, numbers
 from envlock.images.reference import DOCKER_HUB, Reference
-from envlock.images.versions import Value, likeness, minor, numbers
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"

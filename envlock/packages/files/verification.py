@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from envlock import data
-from envlock.lock.identity import PackageIdentity
-from envlock.packages.files import bytecode, check_mode
-from envlock.packages.files.check_hash import has_no_hash, judge
+from envlock.lock.models import PackageIdentity
+from envlock.packages.files import bytecode, check_file
+from envlock.packages.files.check_file import has_no_hash, judge
 from envlock.packages.files.claims import Package
 from envlock.packages.files.findings import Fault, findings
 from envlock.packages.files.read_file import State, states
@@ -87,7 +87,7 @@ def permissions(survey: Survey, found: list[State]) -> list[Fault]:
     """Return the files and folders whose mode no installer has left."""
     judged = [_judged(survey, state) for state in found if state.problem is None and _has_own_mode(survey, state)]
     faults = []
-    for verdict in check_mode.judge(judged):
+    for verdict in check_file.judge_modes(judged):
         expected = None if verdict.expected is None else {"mode": f"{verdict.expected:04o}"}
         owners = tuple(claim.package for claim in survey.claims[verdict.path])
         what = f"{verdict.mode:04o}: {verdict.what}"
@@ -97,7 +97,7 @@ def permissions(survey: Survey, found: list[State]) -> list[Fault]:
         )
     info = {package.title: package.info for package in survey.packages}
     what = "most of its files may be written by anyone"
-    open_to_all = check_mode.writable_by_anyone(judged)
+    open_to_all = check_file.writable_by_anyone(judged)
     return faults + [Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all]
 
 
@@ -191,7 +191,7 @@ def _has_own_mode(survey: Survey, state: State) -> bool:
     return not state.path.endswith(".pyc") or any(claim.hash for claim in survey.claims[state.path])
 
 
-def _judged(survey: Survey, state: State) -> check_mode.Judged:
+def _judged(survey: Survey, state: State) -> check_file.Judged:
     folder, _, name = state.path.rpartition("/")
     is_script, is_elf, is_library = state.head[:2] == b"#!", state.head == b"\x7fELF", ".so" in name
     is_installed_script = os.path.basename(folder) in SCRIPTS and not any(
@@ -200,7 +200,7 @@ def _judged(survey: Survey, state: State) -> check_mode.Judged:
     program = "a program" if is_elf and not is_library and "/bin/" in state.path else None
     if is_script and is_installed_script:
         program = "a script"
-    return check_mode.Judged(
+    return check_file.Judged(
         state.path,
         survey.claims[state.path][0].package,
         state.mode,

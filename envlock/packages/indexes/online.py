@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from envlock.lock.identity import WheelFile
+from envlock.lock.models import WheelFile
 from envlock.packages import cache
 from envlock.packages.indexes import credentials, index_settings, page
 from envlock.packages.indexes.download import Downloaded, download

@@ -1,4 +1,4 @@
-"""The collectors: one file a subject, one line in `COLLECTORS`.
+"""The collectors, one file a subject and one line in `COLLECTORS`; together, the live environment as facts.
 
 A collector is a module with `collect(host)`. It returns a tree of facts, None for "looked, there is none", or
 `Unavailable`. It reads through the host, imports nothing of what it describes, and leaves no trace.
@@ -7,6 +7,8 @@ A collector is a module with `collect(host)`. It returns a tree of facts, None f
 from __future__ import annotations
 
 from envlock.runtime.collectors import cpu, cuda, environ, gpu, keras, numpy, packages, python, system, tensorflow
+from envlock.runtime.facts import Unavailable, split
+from envlock.runtime.host import Host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from envlock.runtime.host import Host
 
     Collector = Callable[[Host], Optional[Union[Tree, Unavailable]]]
+    from typing import Any, Mapping, Optional
+
+    from envlock.runtime.facts import Tree
 
 COLLECTORS: Dict[str, Collector] = {
     "python": python.collect,
@@ -29,3 +34,28 @@ COLLECTORS: Dict[str, Collector] = {
     "system": system.collect,
     "environ": environ.collect,
 }
+
+
+class Snapshot:
+    """What the collectors found: `facts`, and by dotted path what was `unavailable`."""
+
+    __slots__ = ("facts", "unavailable")
+
+    def __init__(self, facts: Tree, unavailable: Dict[str, Dict[str, str]]) -> None:
+        self.facts = facts
+        self.unavailable = unavailable
+
+
+def snapshot(host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None) -> Snapshot:
+    """Return the facts of this process and machine; nothing is changed, nothing of TensorFlow is imported."""
+    machine = Host() if host is None else host
+    table = COLLECTORS if collectors is None else collectors
+    tree: Dict[str, Any] = {name: _ask(collect, machine) for name, collect in table.items()}
+    return Snapshot(*split(tree))
+
+
+def _ask(collect: Collector, host: Host) -> Any:
+    try:
+        return collect(host)
+    except OSError as error:  # the file is there and cannot be read: its name may be private, its errno is not
+        return Unavailable(f"a file it needs cannot be read: {error.strerror}", "unreadable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlock.containers.engines.output import Trail, follow_buildx, follow_classic, plain, pulled, words
+from envlock.containers.engines.failures import Trail, follow_buildx, follow_classic, plain, pulled, words
 
 ID = "ba6ddf780c9690a1559e3abe42bc7e59941cbafb0c19c722dff9b32ccbf07fa2"
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.canary import Cause, canary_table
-from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.causes import sentence, suspects
-from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes
+from envlock.lock.models import Numerics
+from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes, sentence, suspects
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.numerics.canaries import conditions, group_of, numerics, section

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages.files.check_mode import Judged, judge, writable_by_anyone
+from envlock.packages.files.check_file import Judged, judge_modes, writable_by_anyone
 from tests.trees import quick
 
 
@@ -31,7 +31,7 @@ def test_what_installers_leave_under_any_umask_is_fine(umask: int) -> None:
         file("ptxas", plain | 0o111, program="a program", may_run=True),
         file("odd.py", plain | 0o111),
     ]
-    assert judge(files) == []
+    assert judge_modes(files) == []
 
 
 @pytest.mark.parametrize(
@@ -52,35 +52,35 @@ def test_what_installers_leave_under_any_umask_is_fine(umask: int) -> None:
     ],
 )
 def test_a_mode_that_no_installer_leaves(mode: int, expected: int, what: str) -> None:
-    (verdict,) = judge([*package(0o644), file("a.so", mode, may_run=True)])
+    (verdict,) = judge_modes([*package(0o644), file("a.so", mode, may_run=True)])
     assert verdict == ("/v/a.so", mode, expected, what, True)
 
 
 def test_a_program_that_cannot_be_run() -> None:
     files = [*package(0o644), file("ptxas", 0o644, program="a program"), file("f2py", 0o644, program="a script")]
-    assert [(verdict.path, verdict.expected, verdict.what) for verdict in judge(files)] == [
+    assert [(verdict.path, verdict.expected, verdict.what) for verdict in judge_modes(files)] == [
         ("/v/ptxas", 0o755, "a program that its owner may not run"),
         ("/v/f2py", 0o755, "a script that its owner may not run"),
     ]
 
 
 def test_the_only_one_of_many_that_may_be_run_is_for_information() -> None:
-    (verdict,) = judge([*package(0o644, 20), file("odd.py", 0o755)])
+    (verdict,) = judge_modes([*package(0o644, 20), file("odd.py", 0o755)])
     assert verdict == ("/v/odd.py", 0o755, None, "may be run, as no other .py of the package", False)
-    assert judge([*package(0o644, 19), file("odd.py", 0o755)]) == []
-    assert judge([*package(0o644, 20), file("odd.py", 0o755), file("two.py", 0o755)]) == []
-    assert judge([*package(0o644, 20), file("odd.py", 0o755, may_run=True)]) == []
+    assert judge_modes([*package(0o644, 19), file("odd.py", 0o755)]) == []
+    assert judge_modes([*package(0o644, 20), file("odd.py", 0o755), file("two.py", 0o755)]) == []
+    assert judge_modes([*package(0o644, 20), file("odd.py", 0o755, may_run=True)]) == []
 
 
 def test_a_package_that_anyone_may_write_to_is_one_verdict() -> None:
-    assert judge(package(0o666)) == []
+    assert judge_modes(package(0o666)) == []
     assert writable_by_anyone(package(0o666)) == ["numpy 1"]
     assert writable_by_anyone([*package(0o644), file("a.so", 0o666)]) == []
 
 
 def test_where_two_modes_are_as_frequent_the_environment_decides() -> None:
     other = [Judged(f"/v/o{number}", "other 1", 0o644, ".py", None, False, False) for number in range(9)]
-    (verdict,) = judge([file("a.py", 0o644), file("b.py", 0o640), *other])
+    (verdict,) = judge_modes([file("a.py", 0o644), file("b.py", 0o640), *other])
     assert (verdict.path, verdict.expected) == ("/v/b.py", 0o644)
 
 
@@ -92,5 +92,6 @@ def _is_as_left(mode: int) -> bool:
 @quick
 @given(st.integers(0, 0o7777))
 def test_every_other_mode_is_named(mode: int) -> None:
-    named = [verdict.path for verdict in judge([*package(0o644), file("a.so", mode, may_run=True)]) if verdict.sure]
+    found = judge_modes([*package(0o644), file("a.so", mode, may_run=True)])
+    named = [verdict.path for verdict in found if verdict.sure]
     assert named == ([] if _is_as_left(mode) else ["/v/a.so"])

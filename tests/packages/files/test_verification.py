@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from envlock import data
 from envlock.guest import bytecode as child
-from envlock.lock.identity import PackageIdentity
+from envlock.lock.models import PackageIdentity
 from envlock.packages.files import bytecode
 from envlock.packages.files import verification as files
 from envlock.packages.files.survey import survey

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from envlock.lock.identity import WheelFile
+from envlock.lock.models import WheelFile
 from envlock.packages.indexes import online as module
 from envlock.packages.indexes.online import Online, fetcher
 from envlock.packages.indexes.page import IndexFile

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from envlock.lock.identity import PackageIdentity
+from envlock.lock.models import PackageIdentity
 from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online

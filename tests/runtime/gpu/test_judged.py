@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.lock.facts import GpuFacts
-from envlock.runtime.capture import Snapshot, snapshot
-from envlock.runtime.collectors import gpu
+from envlock.runtime.collectors import Snapshot, gpu, snapshot
 from envlock.runtime.gpu import probe
 from envlock.runtime.verify import judge
 from tests.fakes.fake_nvml import Profile, profile, profile_names

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from envlock.determinism.lint.module import Hit, Module
-from envlock.determinism.lint.rules import draws, operations, orders, pipelines, seeds, switches, variables
+from envlock.determinism.lint.rules import operations, orders, pipelines, seeds, variables
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
@@ -18,22 +18,22 @@ ENGINE = (UNREADABLE, BAD_IGNORE, UNUSED_IGNORE)
 """Rules that no function finds: reading the file and its comments does."""
 
 RULES: dict[str, Check] = {
-    "ENV101": switches.not_called,
-    "ENV102": switches.assigned,
+    "ENV101": variables.not_called,
+    "ENV102": variables.assigned,
     "ENV103": variables.too_late,
     "ENV104": variables.hash_seed,
     "ENV105": variables.value,
     "ENV106": variables.unread,
-    "ENV107": switches.of_another_version,
-    "ENV108": switches.no_switch,
+    "ENV107": variables.of_another_version,
+    "ENV108": variables.no_switch,
     "ENV201": seeds.partial,
     "ENV202": seeds.model_without_seed,
-    "ENV203": draws.dataset,
-    "ENV204": draws.operation,
+    "ENV203": seeds.dataset,
+    "ENV204": seeds.operation,
     "ENV205": seeds.numpy,
     "ENV206": seeds.python,
     "ENV207": seeds.by_chance,
-    "ENV208": draws.own_entropy,
+    "ENV208": seeds.own_entropy,
     "ENV301": pipelines.stateful_map,
     "ENV302": pipelines.any_order,
     "ENV303": orders.files,
