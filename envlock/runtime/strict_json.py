@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 _BLANK = " \t\n\r"
 _SHOWN = 40
 """Characters of a culprit that a message repeats."""
+DEPTH_LIMIT = 100
+"""Objects and lists inside one another. How deep CPython can read differs from release to release (3.11: 1,000
+less the calls under way; 3.13: more than 10,000), and a file is to be refused by all or by none."""
+_OUTLINE = bytes.maketrans(b"{}", b"[]")
+_NO_OUTLINE = bytes(each for each in range(256) if each not in b'[]{}"')
 
 
 def parse(data: bytes) -> Any:
@@ -30,12 +35,12 @@ def parse(data: bytes) -> Any:
     start = len(text) - len(text.lstrip(_BLANK))
     if start == len(text):
         raise ValueError("it is empty")
+    if _is_too_deep(data):
+        raise ValueError("it is nested too deeply")
     try:
         value, end = _scan(text, start)
     except StopIteration as stop:
         raise ValueError(f"it is not JSON ({_place(text, stop.value)}: a value is missing)") from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
     except ValueError as error:
         position = getattr(error, "pos", None)  # json.JSONDecodeError has one, our own hooks do not
         if position is None:
@@ -47,6 +52,21 @@ def parse(data: bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
         _refuse_surrogates(value)
     return value
+
+
+def _is_too_deep(data: bytes) -> bool:
+    """Return whether more than `DEPTH_LIMIT` objects and lists are open at once; brackets in strings do not count."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH_LIMIT:
+        return False
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outline = data.translate(_OUTLINE, _NO_OUTLINE).replace(b'""', b"")  # two quotes side by side cancel each other
+    depth = 0
+    for bracket in b"".join(outline.split(b'"')[::2]):
+        depth += 1 if bracket == 0x5B else -1
+        if depth > DEPTH_LIMIT:
+            return True
+    return False
 
 
 def _scan(text: str, start: int) -> Tuple[Any, int]:
@@ -117,7 +137,7 @@ def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
 
 
 def _refuse_surrogates(document: Any) -> None:
-    stack = [document]  # no recursion: the C scanner may nest deeper than Python calls can
+    stack = [document]
     while stack:
         value = stack.pop()
         if isinstance(value, str):

@@ -38,6 +38,10 @@ REFUSED = {
     b"1" * 41: "a number of 41 digits is not a fact",
     b"[1, 2": "it is not JSON (line 1, column 6: Expecting ',' delimiter)",
     b"[1,": "it is not JSON (line 1, column 4: a value is missing)",
+    b"[" * 101 + b"]" * 101: "it is nested too deeply",
+    b'{"a":[' * 50 + b"{}" + b"]}" * 50: "it is nested too deeply",
+    b'["\\\\",' * 100 + b"[]" + b"]" * 100: "it is nested too deeply",
+    b"[" * 101: "it is nested too deeply",
     b"[" * 10_000 + b"]" * 10_000: "it is nested too deeply",
     b'{"a":' * 10_000 + b"1" + b"}" * 10_000: "it is nested too deeply",
     b"{}\n{}": "it is not JSON (line 2, column 1: extra data after the document)",
@@ -53,6 +57,12 @@ TAKEN: dict[bytes, Any] = {
     b"1" * 40: int("1" * 40),
     b"1e308": 1e308,
     b"[" * 100 + b"]" * 100: json.loads("[" * 100 + "]" * 100),
+    b"[" + b"[{}]," * 200 + b"1]": [[{}]] * 200 + [1],
+    b'["%s", "\\\\\\"%s", {"%s": "\\"%s\\\\"}]' % ((b"[{" * 200,) * 4): [
+        "[{" * 200,
+        '\\"' + "[{" * 200,
+        {"[{" * 200: '"' + "[{" * 200 + "\\"},
+    ],
 }
 
 
@@ -61,6 +71,13 @@ def refusal(data: bytes) -> str:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
         strict_json.parse(data)
     return str(caught.value)
+
+
+def depth(value: Any) -> int:
+    """Return how many lists and objects lie inside one another."""
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def test_what_is_refused_is_named() -> None:
@@ -93,10 +110,17 @@ def test_a_long_culprit_makes_no_long_message() -> None:
     assert max(len(refusal(data)) for data in culprits) < 120
 
 
-def test_half_a_surrogate_at_any_depth_is_no_crash() -> None:
-    depths = range(800, 1010)  # around the recursion limit
-    messages = {refusal(b"[" * depth + b'"\\ud800"' + b"]" * depth) for depth in depths}
-    assert messages == {"a string holds half a surrogate pair", "it is nested too deeply"}
+def test_half_a_surrogate_at_any_depth_is_named() -> None:
+    said = [refusal(b"[" * depth + b'"\\ud800"' + b"]" * depth) for depth in range(1, 200)]
+    assert said == ["a string holds half a surrogate pair"] * 100 + ["it is nested too deeply"] * 99
+
+
+@quick
+@given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=20))
+def test_the_depth_is_that_of_lists_and_objects(value: Any) -> None:
+    around = strict_json.DEPTH_LIMIT - depth(value)
+    strict_json.parse(b"[" * around + json.dumps(value).encode() + b"]" * around)
+    assert refusal(b"[" * (around + 1) + json.dumps(value).encode() + b"]" * (around + 1)) == "it is nested too deeply"
 
 
 @pytest.mark.processes
