@@ -8,6 +8,8 @@ docs/reference/determinism.md from envlock/data/determinism_*.toml and the docto
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/advice.md      from tests/determinism/advice.toml
 docs/reference/cli.md         from the help of each command
+docs/reference/python.md      from the docstrings of the public names
+README.md                     the table of commands
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import json
 import os
 import sys
 from contextlib import redirect_stdout
+from itertools import groupby
 from pathlib import Path
 
 import advice_page
 import canary_page
 import determinism_page
 import lint_page
+import python_page
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
@@ -38,6 +42,7 @@ from envlock.lock import models
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 DIVERGE = ("run", "record", "compare")
+TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
 def compact(value: object) -> str:
@@ -139,8 +144,9 @@ def policies_page() -> str:
         "",
     ]
     lines += ["| path | strict | same-arch | functional | why |", "|---|---|---|---|---|"]
-    for fact in table.fact:
-        lines.append(f"| `{fact.path}` | {fact.strict} | {fact.same_arch} | {fact.functional} | {fact.why} |")
+    for (*rules, why), rows in groupby(table.fact, lambda row: (row.strict, row.same_arch, row.functional, row.why)):
+        paths = ", ".join(f"`{row.path}`" for row in rows)
+        lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
     lines += [
         "",
         "## The determinism variables",
@@ -166,6 +172,16 @@ def cli_page() -> str:
         title = " ".join(["envlock", *words])
         lines += [f"## {title}", "", "```text", f"$ {title} --help", help_text(words), "```", ""]
     return "\n".join(lines)
+
+
+def readme() -> str:
+    """Return the README with its table of commands as they are now."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, _, rest = text.partition(TABLE)
+    _, _, after = rest.partition(TABLE_END)
+    pages = {name: f"docs/reference/cli.md#envlock-{name}{'-run' * (name == 'diverge')}" for name in COMMANDS}
+    rows = "".join(f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items())
+    return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"
 
 
 def base_dockerfile() -> str:
@@ -211,6 +227,8 @@ def outputs() -> dict[str, str]:
         "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),
         "docs/reference/cli.md": cli_page(),
+        "docs/reference/python.md": python_page.page(),
+        "README.md": readme(),
         "Dockerfile.base": base_dockerfile(),
     }
 

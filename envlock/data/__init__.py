@@ -68,7 +68,7 @@ class Variable(Row):
 class Fact(Row):
     """A path pattern, its rules and its reason (policy.toml explains the columns)."""
 
-    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.]+$")]
+    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
     why: Sentence
     fix: Sentence
     source: Text

@@ -107,6 +107,11 @@ def is_variable(path: str) -> bool:
     return path.startswith("environ.") and "*" not in path
 
 
+def is_package(path: str) -> bool:
+    """Return whether a row is about one package."""
+    return path.startswith("packages.") and path.split(".")[1] != "*"
+
+
 def test_every_policy_is_listed_here() -> None:
     assert table("policies") == list(LET_THROUGH) == list(data.policy_table().policies)
 
@@ -114,12 +119,43 @@ def test_every_policy_is_listed_here() -> None:
 @pytest.mark.parametrize("tier", LET_THROUGH)
 def test_what_a_policy_lets_through(tier: str) -> None:
     sys.stdout.write(f"{tier} lets through: {', '.join(ignored(tier))}\n")
-    assert [path for path in ignored(tier) if not is_variable(path)] == LET_THROUGH[tier]
+    assert [path for path in ignored(tier) if not is_variable(path) and not is_package(path)] == LET_THROUGH[tier]
+
+
+def test_packages_that_cannot_change_bits_are_let_through_whole_and_by_every_policy() -> None:
+    """Installers, development tools, notebook front ends; what they bring along may be there in addition."""
+    named = [row for row in data.policy_table().fact if is_package(row.path)]
+    whole, added = ([row for row in named if row.path.endswith(".**") is whole] for whole in (True, False))
+    assert {"packages.pip.**", "packages.uv.**", "packages.ruff.**", "packages.ipykernel.**"} <= {
+        row.path for row in whole
+    }
+    assert {(row.strict, row.same_arch, row.functional) for row in whole} == {("ignore",) * 3}
+    assert {(row.strict, row.same_arch, row.functional) for row in added} == {("superset",) * 3}
+    assert {row.path.split(".")[1] for row in named} & IMPORTED_BY_TENSORFLOW == {"setuptools"}
+
+
+IMPORTED_BY_TENSORFLOW = {
+    *(
+        "absl-py",
+        "astunparse",
+        "certifi",
+        "charset-normalizer",
+        "flatbuffers",
+        "gast",
+        "google-pasta",
+        "grpcio",
+        "h5py",
+    ),
+    *("idna", "keras", "libclang", "markdown-it-py", "mdurl", "ml-dtypes", "namex", "numpy", "opt-einsum", "optree"),
+    *("packaging", "protobuf", "requests", "rich", "setuptools", "six", "tensorboard", "tensorflow", "tensorflow-cpu"),
+    *("tensorflow-estimator", "termcolor", "typing-extensions", "urllib3", "wrapt"),
+}
+"""What TensorFlow 2.15.1, 2.18.1 and 2.21.0 require or import; setuptools for pkg_resources only."""
 
 
 def test_strict_lets_little_through() -> None:
     """A fact with a row of its own counts with the row for all that is below its section, as they say the same."""
-    paths = ignored("strict")
+    paths = [path for path in ignored("strict") if not is_package(path)]
     assert len([path for path in paths if not any(path != row and matches(row, path) for row in paths)]) <= 13
 
 
@@ -152,7 +188,8 @@ def test_every_fact_has_a_row_that_names_it() -> None:
     facts = [path for path in leaves(Facts) if path != "environ.*"]  # each variable has a row by its name
     assert len(facts) > 450
     assert [path for path in facts if not any(matches(row, path) for row in named)] == []
-    assert [row for row in named if row.partition(".")[0] != "environ" and not _below(row, facts)] == []
+    by_name = [row for row in named if row.startswith("environ.") or is_package(row)]
+    assert [row for row in named if row not in by_name and not _below(row, facts)] == []
 
 
 def _below(row: str, facts: list[str]) -> bool:
