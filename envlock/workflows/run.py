@@ -107,12 +107,12 @@ def _variables(facts: Mapping[str, Any], *, deterministic: bool, seed: int | Non
 def _program(name: str, path: str) -> str:
     found = shutil.which(name, path=path)
     if found is None:
-        raise UsageError(f"there is no command `{name}`", hint="check its spelling and PATH")
+        raise UsageError(f"command not found: {name}", hint="check its spelling and PATH")
     folder = Path(found).parent
     is_python = Path(found).name.startswith("python")
     if is_python and folder.resolve() != (Path(sys.prefix) / "bin").resolve():
         raise UsageError(
-            f"{found} is not the Python of the environment that envlock verifies ({sys.prefix})",
+            f"{found} is not the Python of the verified environment ({sys.prefix})",
             hint="install envlock into that environment, or write a bare `python`",
         )
     return found

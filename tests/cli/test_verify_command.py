@@ -110,7 +110,7 @@ def test_diff_of_two_locks(envlock: Command, lock: Path) -> None:
 
 def test_diff_of_stdin_with_itself(envlock: Command) -> None:
     done = envlock("diff", "-", "-")
-    expected = "error: stdin can be one side only\nhint: name a file or `live` for the other\n"
+    expected = "error: both sides are stdin\nhint: name a file or `live` for one of them\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
@@ -228,13 +228,61 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
     assert lines[4:] == ([warning, f"set {OWN}"] if unverified else [])
 
 
+ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED'])\n"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ["train.py"],
+        ["python", "train.py"],
+        ["-m", "pkg.train"],
+        ["--", "python", "train.py"],
+        ["envlock.lock", "--", "python", "-m", "pkg.train"],
+        ["-p", "strict", "--lock", "envlock.lock", "-m", "pkg.train"],
+        ["envlock.lock", "--policy=strict", "-qp", "strict", "--", "python", "train.py"],
+        ["-qpstrict", "--lock=envlock.lock", "--seed", "7", "train.py"],
+    ],
+)
+def test_run_begins_the_command_at_its_first_word_or_after_two_dashes(
+    form: list[str], envlock: Command, lock: Path
+) -> None:
+    """What follows it is its own, though `run` has options of these names."""
+    (envlock.folder / "pkg").mkdir()
+    for script in ("train.py", "pkg/train.py", "pkg/__init__.py"):
+        (envlock.folder / script).write_text("" if script.endswith("__init__.py") else ARGV, encoding="utf-8")
+    done = envlock("run", *form, "--seed", "x", "-h", "-q", environ={"PYTHONSAFEPATH": ""})
+    assert (done.returncode, done.stdout) == (0, "['--seed', 'x', '-h', '-q'] __main__ 0\n"), done.stderr
+
+
+BEFORE = "stands before `--`, where only a lockfile can stand\n"
+LEAVE = "hint: leave out `--`, or write it before the command: envlock run -- python train.py\n"
+
+
 @pytest.mark.parametrize(
     ("args", "stderr"),
     [
-        ([], "error: no command to run\nhint: write it after two dashes: envlock run -- python train.py\n"),
+        (
+            [],
+            "error: no command to run\n"
+            "hint: write one: envlock run python train.py, or after `--`: envlock run -- python train.py\n",
+        ),
+        (["train.py", "--", "--epochs", "2"], f"error: `train.py` {BEFORE}{LEAVE}"),
+        (["git", "diff", "-q", "--", "train.py"], f"error: `git diff` {BEFORE}{LEAVE}"),
+        (["-m", "pkg.train", "--", "-q"], f"error: `-m pkg.train` {BEFORE}{LEAVE}"),
+        (
+            ["gpu.lock", "python", "train.py"],
+            "error: `gpu.lock` is a lockfile, not a command\n"
+            "hint: write `--` after it: envlock run gpu.lock -- python train.py\n",
+        ),
+        (
+            ["--lock", "gpu.lock", "cpu.lock", "--", "python"],
+            "error: --lock and LOCK both name a lockfile\nhint: use one of them\n",
+        ),
+        (["no.py"], "error: command not found: no.py\nhint: check its spelling and PATH\n"),
         (
             ["--", "no-such-command"],
-            "error: there is no command `no-such-command`\nhint: check its spelling and PATH\n",
+            "error: command not found: no-such-command\nhint: check its spelling and PATH\n",
         ),
     ],
 )
@@ -249,4 +297,4 @@ def test_run_refuses_another_python(envlock: Command, lock: Path, tmp_path: Path
     other.chmod(0o755)
     done = envlock("run", "--", str(other))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {other} is not the Python of the environment that envlock verifies (")
+    assert done.stderr.startswith(f"error: {other} is not the Python of the verified environment (")
