@@ -28,6 +28,7 @@ USER = "1000:1000"
 SEED = 42
 BINDING = "nvidia-ml-py"
 """NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
+NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
 _OLDEST_PYTHON = (0, 3, 8)
 
@@ -274,7 +275,7 @@ def _wheels(
             reason = f"no wheel of it is known: {entry.reason}"
             missing.append(name)
         elif reason is None and wheel is not None and wheelhouse is not None and wheel.name not in wheelhouse:
-            reason = "its wheel is not in the wheelhouse"
+            reason = NOT_AT_HAND
             missing.append(name)
         if reason is not None or wheel is None:
             skipped.append((name, reason or ""))
@@ -299,10 +300,10 @@ def _left_to_the_base(name: str, route: Route) -> str | None:
 
 def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return UsageError(
-        f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}",
-        hint="`envlock vendor` fills the wheelhouse; --wheelhouse names another folder",
-    )
+    hint = "`envlock vendor` fills the wheelhouse; --wheelhouse names another folder"
+    if reasons[missing[0]] != NOT_AT_HAND:
+        hint = "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
+    return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)
 
 
 def _shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:

@@ -246,7 +246,7 @@ class FirstFiles(Row):
 
 
 class KnownFile(Row):
-    """What a known tool puts into site-packages without a RECORD."""
+    """What a known tool puts into an import path without a RECORD."""
 
     path: Text
     lines: list[Text] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import Distribution
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
@@ -17,6 +18,12 @@ from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 
 NO_RECORD = "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
+
+BUNDLED = Path("/usr/share/python-wheels")
+"""Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
+
+Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
+"""
 
 Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
@@ -80,9 +87,7 @@ def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -
     try:
         text = record_of(found) if found is not None else None
         if text is None:
-            reason = (
-                reason or "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
-            )
+            reason = reason or NO_RECORD
         else:
             common = content(rows(text))
     except FactError as error:
@@ -184,7 +189,24 @@ def _one(each: Installed, index: Index | None, earlier: PackageIdentity | None, 
         if proven is not None:
             return proven
         contradiction = contradiction or why
+    bundled = _bundled(each.name, each.version, each.common)
+    if bundled is not None:
+        what = f"it is the distribution's own build ({bundled}), which no index has"
+        return _unproven(each, f"{what}; `pip install --force-reinstall {each.name}=={each.version}` replaces it")
     return _unproven(each, f"the installed files are not those of {wheels[0].name}: {contradiction}")
+
+
+def _bundled(name: str, version: str, common: Mapping[str, str]) -> Path | None:
+    """Return the wheel of the operating system that holds the very files that are installed, if there is one."""
+    from envlock.packages.indexes.ranges import record_of as record_in  # it brings a client for the web
+
+    start = f"{name.replace('-', '_')}-{version}-"
+    wheel = next((each for each in sorted(BUNDLED.glob("*.whl")) if each.name.startswith(start)), None)
+    try:
+        same = wheel is not None and content(rows(record_in(wheel).decode("utf-8", "surrogateescape"))) == common
+    except EnvlockError:  # it is damaged
+        return None
+    return wheel if same else None
 
 
 def _at(url: str) -> IndexFile:

@@ -159,6 +159,9 @@ def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() 
     with pytest.raises(UsageError) as raised:
         plan(model(lock()), BASES["wheels"], None)
     assert raised.value.message == "mine cannot be installed: no wheel of it is known: it is an editable install"
+    assert raised.value.hint == (
+        "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
+    )
     skipped = dict(plan(model(lock()), BASES["ngc"], None).skipped)
     assert skipped["mine"] == "no wheel of it is known: it is an editable install"
 

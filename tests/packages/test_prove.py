@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from envlock.packages.indexes.page import IndexFile
 from envlock.packages.prove import Installed, installed, prove
 from envlock.packages.record import content, digest, rows
 from envlock.runtime.errors import EnvlockError, OutsideError
+from tests.packages.wheels import make_wheel, record_in
 
 HOME = "https://index.example/simple/"
 RECORD = "six.py,sha256=aaaa,10\nsix-1.17.0.dist-info/METADATA,sha256=bbbb,20\nsix-1.17.0.dist-info/RECORD,,\n"
@@ -158,6 +160,36 @@ def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(each: Installed
     index = FakeIndex({WHEEL: RECORD})
     ask(index, each, known={"six": earlier})
     assert index.asked[0] == "six"
+
+
+@pytest.mark.parametrize(
+    ("files", "is_bundled"),
+    [
+        ({}, False),
+        ({"setuptools.py": b"patched"}, True),
+        ({"setuptools.py": b"patched once more"}, False),
+        (None, False),
+    ],
+)
+def test_what_came_with_the_distributions_python_says_what_to_do(
+    files: dict[str, bytes] | None, is_bundled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = record_in(make_wheel(tmp_path / "other", "setuptools", "66.1.1", {"setuptools.py": b"patched"})).decode()
+    monkeypatch.setattr("envlock.packages.prove.BUNDLED", tmp_path / "system")
+    name = "setuptools-66.1.1-py3-none-any.whl"
+    bundled = tmp_path / "system" / name
+    if files:
+        make_wheel(bundled.parent, "setuptools", "66.1.1", files)
+    elif files is None:
+        bundled.parent.mkdir()
+        bundled.write_bytes(b"damaged")
+    each = Installed("setuptools", "66.1.1", ("py3-none-any",), "index", None, content(rows(own)), None)
+    found = ask(FakeIndex({name: RECORD}), each)
+    fix = "`pip install --force-reinstall setuptools==66.1.1` replaces it"
+    sentence = f"it is the distribution's own build ({bundled}), which no index has; {fix}"
+    assert found.reason is not None
+    assert (found.wheel, found.reason == sentence) == (None, is_bundled)
+    assert is_bundled or found.reason.startswith(f"the installed files are not those of {name}: ")
 
 
 def test_a_wheel_that_changes_between_two_requests_proves_nothing() -> None:

@@ -35,15 +35,21 @@ def around(survey: Survey, site: str, seen: Around, *, by: str | None) -> Iterat
 
 
 def customized_elsewhere(survey: Survey) -> Iterator[Fault]:
-    """Yield `sitecustomize` and `usercustomize` in the other folders of the import path."""
+    """Yield `sitecustomize` and `usercustomize` in the other folders of the import path.
+
+    That of a distribution's own Python, as it comes with it, is none to speak of.
+    """
     for folder in survey.folders:
         if folder in survey.sites:
             continue
         is_library = os.path.exists(f"{folder}/os.py")
         for name in sorted(filter(customizes, _names(folder))):
             path = f"{folder}/{name}"
+            known = _known(path)
+            if known is not None and (text := _read(path)) is not None and fits(text, known.lines):
+                continue
             owners = tuple(claim.package for claim in survey.claims.get(path, ()))
-            what = "runs at every start" + (", and came with Python or the system" if is_library else "")
+            what = "runs at every start" + (", and lies in the library of Python itself" if is_library else "")
             yield Fault("startup", path, what, owners, severity=INFO if is_library or owners else ERROR)
 
 

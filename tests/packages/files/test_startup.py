@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
+from envlock.packages.files.site_packages import customized_elsewhere
+from envlock.packages.files.survey import Survey
 from envlock.packages.files.unowned import customizes, fits, read_pth
 from tests.trees import quick
 
@@ -70,6 +72,42 @@ def test_python_does_the_same(tmp_path_factory: pytest.TempPathFactory, lines: l
 )
 def test_what_is_imported_at_every_start(name: str, expected: bool) -> None:
     assert customizes(name) is expected
+
+
+DEBIAN = """\
+# install the apport exception handler if available
+try:
+    import apport_python_hook
+except ImportError:
+    pass
+else:
+    apport_python_hook.install()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DEBIAN, []),
+        (DEBIAN + "import os\n", [("runs at every start, and lies in the library of Python itself", "info")]),
+        ("", []),
+    ],
+)
+def test_the_sitecustomize_of_debians_own_python(
+    text: str, said: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = data.file_table()
+    (row,) = [row for row in table.known if row.path == "/usr/lib/python3*/sitecustomize.py"]
+    here = row.model_copy(update={"path": f"{tmp_path}/usr/lib/python3*/sitecustomize.py"})
+    monkeypatch.setattr(data, "file_table", lambda: table.model_copy(update={"known": [here]}))
+    library, settings = tmp_path / "usr/lib/python3.11", tmp_path / "etc/python3.11"
+    for folder in (library, settings):
+        folder.mkdir(parents=True)
+    (library / "os.py").touch()
+    (library / "sitecustomize.py").symlink_to(settings / "sitecustomize.py")
+    (settings / "sitecustomize.py").write_text(text)
+    found = customized_elsewhere(Survey([str(library)], [], []))
+    assert [(fault.what, fault.severity) for fault in found] == said
 
 
 SETUPTOOLS = "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; "
