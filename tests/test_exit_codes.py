@@ -1,4 +1,4 @@
-"""The exit codes: what the errors say, what the program does, and what the README promises are one table."""
+"""The exit codes: what the errors say, what the program does, and what the documentation promises are one table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from envlock import cli
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, OutsideError, UsageError
 from envlock.runtime.report import Report
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/reference/formats.md"
 CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4, OutsideError: 5}
 
 
@@ -34,8 +34,7 @@ def test_a_mismatch_is_a_runtime_error_that_holds_the_report() -> None:
     assert (isinstance(error, RuntimeError), error.report, error.hint) == (True, report, None)
 
 
-def test_the_readme_lists_them() -> None:
-    text = README.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| *`?(\d+)`? *\| *\S", text, flags=re.MULTILINE)
-    listed = {int(code) for code in rows}
-    assert {0, *CODES.values(), cli.BUG, cli.INTERRUPTED} <= listed
+def test_the_documentation_lists_them() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Exit codes\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| \w", section, flags=re.MULTILINE)
+    assert [int(code) for code in rows] == sorted({0, *CODES.values(), cli.BUG, cli.INTERRUPTED})

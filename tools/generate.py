@@ -177,8 +177,9 @@ def cli_page() -> str:
 def readme() -> str:
     """Return the README with its table of commands as they are now."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    before, _, rest = text.partition(TABLE)
-    _, _, after = rest.partition(TABLE_END)
+    before, start, rest = text.partition(TABLE)
+    _, end, after = rest.partition(TABLE_END)
+    assert start and end, "README.md lacks the place for the table of commands"  # noqa: PT018
     pages = {name: f"docs/reference/cli.md#envlock-{name}{'-run' * (name == 'diverge')}" for name in COMMANDS}
     rows = "".join(f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items())
     return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"

@@ -1,0 +1,164 @@
+"""What the pages say can be typed, imported, opened and followed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+import envlock
+from envlock.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"),
+    *ROOT.glob(".github/*.md"),
+    *ROOT.glob("benchmarks/*.md"),
+    *ROOT.glob("tests/**/README.md"),
+]
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FOLDERS = ("benchmarks", "docs", "envlock", "examples", "templates", "tests", "tools")
+LOCKFILE = "envlock.lock"
+
+
+def test_what_the_pages_say_is_there() -> None:
+    """Links and anchors lead somewhere, paths exist, Python compiles, names, arguments and options are there."""
+    found = [f"{page.relative_to(ROOT)}: {offence}" for page in PAGES for offence in offences(page)]
+    assert found == []
+
+
+def offences(page: Path) -> Iterator[str]:
+    """Yield what a page says that is not so."""
+    text = page.read_text(encoding="utf-8")
+    for language, block in FENCE.findall(text):
+        if language == "python":
+            yield from _python(block)
+        elif language in ("console", "sh"):
+            yield from _commands(block)
+    prose = FENCE.sub("", text)
+    indented = "\n".join(re.findall(r"^ {4}(.*)$", prose, flags=re.MULTILINE))
+    yield from _commands(indented)
+    for span in SPAN.findall(prose):
+        yield from _span(span)
+    for target in LINK.findall(SPAN.sub("", prose)):
+        yield from _link(page, target)
+
+
+def _link(page: Path, target: str) -> Iterator[str]:
+    if target.startswith(("https://", "http://", "mailto:")):
+        return
+    name, _, anchor = target.partition("#")
+    file = (page.parent / name).resolve() if name else page
+    if not file.exists():
+        yield f"the link {target} leads to no file"
+    elif anchor and anchor not in anchors(file):
+        yield f"the link {target} leads to no heading"
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return what GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), flags=re.MULTILINE)
+    return frozenset(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
+def _python(code: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        yield f"this is no Python ({error}): {code.strip().splitlines()[0]}"
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "envlock":
+            yield from _name(node.attr)
+        if isinstance(node, ast.Call):
+            yield from _arguments(node)
+
+
+def _name(name: str) -> Iterator[str]:
+    if name not in envlock.__all__:
+        yield f"there is no envlock.{name}"
+
+
+def _arguments(call: ast.Call) -> Iterator[str]:
+    function = call.func
+    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+        return
+    if function.value.id != "envlock" or function.attr not in envlock.__all__:
+        return
+    parameters = inspect.signature(getattr(envlock, function.attr)).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    for keyword in call.keywords:
+        if keyword.arg not in parameters:
+            yield f"envlock.{function.attr} takes no {keyword.arg}"
+
+
+def _span(span: str) -> Iterator[str]:
+    if span.startswith("envlock "):
+        yield from _commands(span)
+    elif re.match(r"@?envlock\.\w+(\(.*\))?$", span) and span != LOCKFILE:
+        yield from _python(f"{span}\ndef _(): ...\n" if span.startswith("@") else span)
+    elif re.match(r"envlock(\.\w+){2,}$", span):
+        yield from _module(span)
+    elif re.match(rf"({'|'.join(FOLDERS)})/[\w.*/-]+(:\w+)?$", span):
+        path = span.partition(":")[0]
+        if not any(ROOT.glob(path.rstrip("/"))):
+            yield f"there is no {path}"
+
+
+def _module(span: str) -> Iterator[str]:
+    module, _, name = span.rpartition(".")
+    try:
+        importlib.import_module(span)
+    except ModuleNotFoundError:
+        try:
+            getattr(importlib.import_module(module), name)
+        except (ModuleNotFoundError, AttributeError):
+            yield f"there is no {span}"
+
+
+def _commands(block: str) -> Iterator[str]:
+    """Yield the options and subcommands that do not exist, of the lines that call envlock."""
+    for line in block.replace("\\\n", " ").splitlines():
+        called = re.match(r"(?:\$ )?(?:\w+=\S* )*envlock(?: (.*))?$", line.strip())
+        if called is None:
+            continue
+        words = shlex.split(called[1] or "", comments=True) if called[1] and "'" not in called[1] else []
+        yield from (f"{offence}: {line.strip()}" for offence in _options(words))
+
+
+def _options(words: list[str]) -> Iterator[str]:
+    command: Any = get_command(app)
+    context = command.make_context("envlock", [], resilient_parsing=True)
+    while words and hasattr(command, "list_commands"):
+        names = command.list_commands(context)
+        if words[0] in names:
+            command = command.get_command(context, words.pop(0))
+        elif "record" in names:  # `envlock diverge SCRIPT`
+            command = command.get_command(context, "run")
+        elif words[0].startswith("-"):
+            break
+        elif not words[0].islower():  # a placeholder, or a version
+            return
+        else:
+            yield f"there is no command {words[0]}"
+            return
+    known = {"--help", "-h"} | {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    for word in words:
+        if word == "--":
+            return
+        option = word.partition("=")[0]
+        if re.fullmatch(r"--?[a-z][\w-]*", option) and option not in known:
+            yield f"there is no option {option}"
