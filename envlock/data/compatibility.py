@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from envlock.data import Minor, Row, Sentence, Text, read
 from envlock.data.determinism import Specifiers, holds
+
+BINDING = "nvidia-ml-py"
+PATCH = "framework-reproducibility"
 
 
 class Needs(Row):
@@ -36,6 +41,14 @@ class Ptx(Row):
     source: Text
 
 
+class Added(Row):
+    """Which versions of a distribution a fix installs."""
+
+    package: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    takes: Text
+    source: Text
+
+
 class CompatibilityTable(Row):
     """compatibility.toml."""
 
@@ -43,6 +56,7 @@ class CompatibilityTable(Row):
     needs: list[Needs]
     breaks: list[Breaks]
     ptx: list[Ptx]
+    added: list[Added]
 
 
 @cache
@@ -54,3 +68,8 @@ def compatibility_table() -> CompatibilityTable:
 def ptx_cuda(tensorflow: str) -> str | None:
     """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where that was not read."""
     return next((row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None)
+
+
+def added(package: str) -> str:
+    """Return the specifier of the versions of a distribution that a fix installs."""
+    return next(row.takes for row in compatibility_table().added if row.package == package)

@@ -29,7 +29,37 @@ def _facts() -> dict[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
-    return {"prefix": sys.prefix, "folders": import_path(Host())}
+    return {"prefix": sys.prefix, "folders": import_path(Host()), "markers": markers()}
+
+
+def markers() -> dict[str, str]:
+    """Return what environment markers are evaluated with.
+
+    Source: https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
+    """
+    import os
+    import platform
+
+    version = platform.python_version()
+    return {
+        "implementation_name": sys.implementation.name,
+        "implementation_version": _implementation_version(),
+        "os_name": os.name,
+        "platform_machine": platform.machine(),
+        "platform_python_implementation": platform.python_implementation(),
+        "platform_release": platform.release(),
+        "platform_system": platform.system(),
+        "platform_version": platform.version(),
+        "python_full_version": version.rstrip("+"),  # a build between two releases says 3.13.0+, which is no version
+        "python_version": "{}.{}".format(*sys.version_info),
+        "sys_platform": sys.platform,
+    }
+
+
+def _implementation_version() -> str:
+    found = sys.implementation.version
+    level = "" if found.releaselevel == "final" else f"{found.releaselevel[0]}{found.serial}"
+    return "{}.{}.{}".format(*found) + level
 
 
 def _tensorflow() -> dict[str, Any]:

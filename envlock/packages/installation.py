@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
+from envlock.guest.environment import markers
 from envlock.lock.live import ask
 from envlock.runtime.distributions import import_path, normalise
 from envlock.runtime.errors import FactError
@@ -16,10 +20,14 @@ from envlock.runtime.host import Host
 
 @dataclass(frozen=True)
 class Installation:
-    """Where an interpreter's packages lie: its prefix, and the folders on its import path, in order."""
+    """Where an interpreter's packages lie: its prefix, and the folders on its import path, in order.
+
+    `markers` are the values that it evaluates environment markers with.
+    """
 
     prefix: Path
     folders: tuple[Path, ...]
+    markers: Mapping[str, str] = field(default_factory=markers)
 
 
 def installation(python: Path | None = None) -> Installation:
@@ -29,10 +37,10 @@ def installation(python: Path | None = None) -> Installation:
         UsageError: that interpreter cannot be run.
         FactError: it did not answer.
     """
-    here: dict[str, Any] = {"prefix": sys.prefix, "folders": import_path(Host())}
+    here: dict[str, Any] = {"prefix": sys.prefix, "folders": import_path(Host()), "markers": markers()}
     found = here if python is None else ask(python, "paths")
     unique = dict.fromkeys(Path(folder).resolve() for folder in found["folders"])
-    return Installation(Path(found["prefix"]), tuple(folder for folder in unique if folder.is_dir()))
+    return Installation(Path(found["prefix"]), tuple(folder for folder in unique if folder.is_dir()), found["markers"])
 
 
 def every_distribution(place: Installation) -> list[Distribution]:
@@ -46,6 +54,24 @@ def by_name(place: Installation) -> dict[str, Distribution]:
     for each in every_distribution(place):
         found.setdefault(normalise(_name(each)), each)
     return found
+
+
+def required(found: Distribution, values: Mapping[str, str]) -> Iterator[tuple[Requirement, str]]:
+    """Yield what a distribution requires where markers have these values, each with the extra that asks for it.
+
+    The extra is empty for what is always needed. A line that no specification of requirements fits is left out.
+    """
+    extras = ("", *(found.metadata.get_all("Provides-Extra") or ()))
+    for line in found.requires or ():
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:  # metadata of before PEP 508
+            continue
+        marker = requirement.marker
+        for extra in extras:
+            if marker is None or marker.evaluate({**values, "extra": extra}):
+                yield requirement, extra
+                break
 
 
 def record_of(found: Distribution) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from envlock.determinism.doctor.examine import of_live, of_lock
+from envlock.determinism.doctor.examine import of_live, of_lock, requirements_of
 from envlock.determinism.doctor.rules import TITLES, diagnose
 from envlock.lock.live import live
 from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
@@ -14,6 +14,7 @@ from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.determinism.doctor.environment import Environment
     from envlock.workflows.locks import Source
 
 
@@ -41,28 +42,32 @@ def doctor(
     """
     model = None if lock is None else lock_of(lock)
     if not prove:
-        environment = of_lock(model) if model is not None else of_live(live(python), os.environ, python)
+        environment = of_lock(model) if model is not None else _live(python)
         return report_of(diagnose(environment), subject=subject_of(lock))
     from envlock.determinism import proof
     from envlock.determinism.proof import observe
 
-    progress.say("letting TensorFlow show its state")
+    progress.say("running probe operations in TensorFlow (takes seconds)")
     seen = observe(python, setup)
     shown = proof.states(seen)
     found = proof.missed(shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"])
     return report_of(found, [each.to_json() for each in shown], subject=subject_of(lock))
 
 
+def _live(python: Path | None) -> Environment:
+    return of_live(live(python), os.environ, python, requirements_of(python))
+
+
 def report_of(found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT) -> Report:
     """Return findings as the doctor's report: only an error makes it no; `states` are what a proof has shown."""
     sound = not any(finding.severity == ERROR for finding in found)
-    nothing = "no problems found" if states is None else "everything is as it was asked for"
+    nothing = "no problems found" if states is None else "everything is as wanted"
     return Report(
         found,
         command="doctor",
         headline=f"{'sound' if sound else 'not sound'}: {tally(found)}" if found else nothing,
         subject=subject,
-        titles={**TITLES, "proof": "TensorFlow's state is not the one that was asked for"},
+        titles={**TITLES, "proof": "TensorFlow is not in the wanted state"},
         attachments={} if states is None else {"states": states},
         breaking=(ERROR,),
     )

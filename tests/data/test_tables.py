@@ -25,7 +25,7 @@ AUTHORING = {
     "lint",
     "lint_names",
     *("cuda_images", "files", "image", "ngc_tensorflow", "python_images", "tensorflow_builds"),
-    *("compatibility", "determinism_sources", "determinism_variables", "divergence"),
+    *("compatibility", "determinism_sources", "determinism_variables", "divergence", "installers"),
 }
 """Tables that nothing of the runtime half reads, so they have no JSON."""
 
@@ -188,7 +188,7 @@ def test_every_fact_has_a_row_that_names_it() -> None:
     facts = [path for path in leaves(Facts) if path != "environ.*"]  # each variable has a row by its name
     assert len(facts) > 450
     assert [path for path in facts if not any(matches(row, path) for row in named)] == []
-    by_name = [row for row in named if row.startswith("environ.") or is_package(row)]
+    by_name = [row for row in named if row.partition(".")[0] == "environ" or is_package(row)]
     assert [row for row in named if row not in by_name and not _below(row, facts)] == []
 
 

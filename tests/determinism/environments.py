@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from envlock.data import determinism, variables
@@ -78,13 +79,7 @@ def changed(environment: Environment, *facts: tuple[str, Any], **changes: Any) -
         tree = put(tree, path, value)
     fields = {name: changes.pop(name) for name in list(changes) if name in Environment.__dataclass_fields__}
     values = {**environment.variables, **changes}
-    kept = {
-        "unavailable": environment.unavailable,
-        "others": environment.others,
-        "strange_flags": environment.strange_flags,
-        "missing_flag_file": environment.missing_flag_file,
-    }
-    return Environment(tree, variables=values, **{**kept, **fields})
+    return replace(environment, facts=tree, variables=values, **fields)
 
 
 def _is(row: Any, line: str) -> bool:

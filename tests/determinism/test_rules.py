@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
-from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.environment import Environment, Requirement
 from envlock.determinism.doctor.rules import RULES, diagnose
 from envlock.determinism.doctor.values import exports
 from envlock.reports import render
@@ -32,6 +32,26 @@ OTHERS = {"linkage": "dlopen", "file": "libcudnn.so.9", "resolved_by": "LD_LIBRA
 COMPAT = {"soname": "libcuda.so.1", "file": "x", "compat_cuda": "12.9", "compat_drivers": [535, 550]}
 LATE = {"environ.TF_DETERMINISTIC_OPS": {"code": "changed-after-start", "reason": "it was unset when ..."}}
 BROKEN = {"gpu": {"code": "driver-library-mismatch", "reason": "The library is version 1; reboot the machine."}}
+UV = {"installer": "uv", "python": "/srv/an env/bin/python"}
+TF_KERAS = Requirement("tf-keras", "2.16.0", "tensorflow", "<2.17,>=2.16")
+TWICE = changed(
+    clean("2.16"),
+    ("tensorflow.version", "2.16.2"),
+    ("tensorflow.distributions", ["tensorflow", "tensorflow-cpu"]),
+    ("packages.tensorflow", {"version": "2.16.2"}),
+    ("packages.tensorflow-cpu", {"version": "2.16.2"}),
+)
+TYPING = [
+    Requirement("tensorflow-cpu", "2.13.1", "typing-extensions", "<4.6,>=3.6.6"),
+    Requirement("rich", "13.0", "typing-extensions", ">=4.0"),
+    Requirement("rich", "13.0", "pygments", ">=2.13"),
+    Requirement("rich", "13.0", "ipywidgets", ">=7", extra="jupyter"),
+    Requirement("requests", "2.31", "charset-normalizer", extras=("chardet",)),
+]
+PYDANTIC = Requirement("pydantic", "2.10.0", "typing-extensions", ">=4.12.2")
+TF13 = changed(clean("2.13"), ("packages.typing-extensions", {"version": "4.16.0"}))
+GPU_CUDNN = Requirement("tensorflow", "2.21.0", "nvidia-cudnn-cu12", "==9.3.0.75", extra="and-cuda")
+UNBOUND = {"gpu": {"code": "no-binding", "reason": "The module pynvml is not installed; run `pip`."}}
 
 CASES: dict[str, Environment] = {
     "no TensorFlow": changed(CPU, ("tensorflow", None)),
@@ -40,14 +60,33 @@ CASES: dict[str, Environment] = {
         ("tensorflow.version", None),
         unavailable={"tensorflow.version": {"code": "no-metadata", "reason": "it belongs to no distribution"}},
     ),
-    "two distributions": changed(CPU, ("tensorflow.distributions", ["tensorflow", "tensorflow-cpu"])),
+    "two distributions": TWICE,
+    "two distributions, one of them required": changed(TWICE, requirements=[TF_KERAS], **UV),
+    "two distributions, the other required": changed(
+        TWICE, requirements=[Requirement("model", "1.0", "tensorflow-cpu")], **UV
+    ),
+    "two distributions, one from a file": changed(
+        TWICE, ("packages.tensorflow.origin", {"url": "file:tensorflow-2.16.2.whl", "vcs": None})
+    ),
+    "two distributions, installed by conda": changed(TWICE, ("packages.tensorflow.installer", "conda")),
+    "requirements that are not met": changed(TF13, requirements=TYPING, **UV),
+    "requirements that nothing can meet": changed(
+        TF13, ("packages.pygments", {"version": "2.20"}), requirements=[*TYPING[:3], PYDANTIC]
+    ),
+    "a requirement on a source repository": changed(
+        CPU, requirements=[Requirement("mine", "1.0", "other", url="git+https://example.org/other.git@0a")]
+    ),
     "Python too new": changed(CPU, ("python.version", "3.14.1")),
     "NumPy 2 with 2.15": changed(TF15, ("packages.numpy", {"version": "2.2.6"})),
+    "NumPy 2 with 2.15, which pandas wants": changed(
+        TF15, ("packages.numpy", {"version": "2.2.6"}), requirements=[Requirement("pandas", "3.0.0", "numpy", ">=2.0")]
+    ),
     "NumPy 2.3 with 2.18": changed(clean("2.18"), ("packages.numpy", {"version": "2.3.0"})),
     "protobuf 5 with 2.21": changed(CPU, ("packages.protobuf", {"version": "5.29.5"})),
     "protobuf 3.19 with 2.18": changed(clean("2.18"), ("packages.protobuf", {"version": "3.19.6"})),
     "Keras 3 with 2.15": changed(TF15, ("packages.keras", {"version": "3.5.0"})),
     "driver and library of two versions": changed(CPU, unavailable=BROKEN),
+    "no binding of NVML": changed(CPU, unavailable=UNBOUND),
     "a GPU that does not tell all": changed(
         GPU, unavailable={"gpu.devices.0.ecc": {"code": "nvml-15", "reason": "It has fallen off the bus; reset it."}}
     ),
@@ -76,6 +115,15 @@ CASES: dict[str, Environment] = {
         GPU, ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH"), ("cuda.cudnn.wheel_version", None)
     ),
     "cuDNN 9.1": changed(GPU, ("cuda.cudnn.version", "9.1.0")),
+    "cuDNN 9.1, by TensorFlow's own requirement": changed(
+        GPU, ("cuda.cudnn.version", "9.1.0"), requirements=[GPU_CUDNN], **UV
+    ),
+    "cuDNN 9.1, which torch wants": changed(
+        GPU,
+        ("cuda.cudnn.version", "9.1.0"),
+        ("packages.nvidia-cudnn-cu12", {"version": "9.1.0.70"}),
+        requirements=[GPU_CUDNN, Requirement("torch", "2.5.1", "nvidia-cudnn-cu12", "==9.1.0.70")],
+    ),
     "cuDNN 10": changed(GPU, ("cuda.cudnn.version", "10.4.0")),
     "cuDNN 8 from LD_LIBRARY_PATH": changed(
         GPU, ("cuda.cudnn.version", "8.9.7"), ("cuda.cudnn.resolved_by", "LD_LIBRARY_PATH")
@@ -100,7 +148,24 @@ CASES: dict[str, Environment] = {
         ("packages.nvidia-cudnn-cu13", {"version": "9.20.0.48"}),
         ("cuda.cudnn.claimed_by", ["nvidia-cudnn-cu12 9.3.0.75", "nvidia-cudnn-cu13 9.20.0.48"]),
     ),
-    "pynvml before nvidia-ml-py": changed(GPU, ("gpu.binding.problem", "shadowed"), ("gpu.binding.version", "11.4.1")),
+    "CUDA 13 for torch": changed(
+        GPU,
+        ("packages.nvidia-cudnn-cu13", {"version": "9.20.0.48"}),
+        requirements=[Requirement("torch", "2.11.0", "nvidia-cudnn-cu13", "==9.20.0.48")],
+    ),
+    "pynvml before nvidia-ml-py": changed(
+        GPU,
+        ("gpu.binding.problem", "shadowed"),
+        ("gpu.binding.version", "11.4.1"),
+        ("packages.nvidia-ml-py", {"version": "13.610.43"}),
+    ),
+    "pynvml that another requires": changed(
+        CPU,
+        ("packages.pynvml", {"version": "13.0.1"}),
+        ("packages.nvidia-ml-py", {}),
+        requirements=[Requirement("gpu-watch", "1.0", "pynvml")],
+    ),
+    "nvidia-ml-py3": changed(GPU, ("gpu.binding.problem", "abandoned"), ("gpu.binding.version", "7.352.0")),
     "pynvml beside nvidia-ml-py": changed(
         CPU, ("packages.pynvml", {"version": "13.0.1"}), ("packages.nvidia-ml-py", {})
     ),
@@ -173,6 +238,23 @@ def test_a_cuda_build_on_a_machine_without_gpu_and_libraries_is_a_cpu_installati
         key: {"soname": key, "file": None, "resolved_by": "not found"} for key in ("cudart", "cudnn", "cusolver")
     }
     assert diagnose(changed(GPU, ("gpu", None), ("cuda", nothing))) == []
+    stray = {"soname": "libnccl.so.2", "file": "{prefix}/x", "resolved_by": "RUNPATH"}  # xgboost brings it along
+    assert diagnose(changed(GPU, ("gpu", None), ("cuda", {**nothing, "nccl": stray}))) == []
+
+
+def test_without_a_gpu_all_missing_libraries_are_one_note() -> None:
+    one = {"soname": "libcublas.so.12", "file": "{prefix}/x", "resolved_by": "RUNPATH"}
+    lost = {key: {"soname": f"lib{key}.so", "file": None, "resolved_by": "not found"} for key in ("cudart", "cufft")}
+    (found,) = diagnose(changed(GPU, ("gpu", None), ("cuda", {"cublas": one, **lost})))
+    assert (found.severity, found.commands) == ("info", [])
+    assert found.message == "libcudart.so and 1 more are not found by TensorFlow's loader, and no GPU is visible"
+
+
+def test_tensorflow_under_another_name_meets_a_requirement_on_tensorflow() -> None:
+    cpu = changed(clean("2.16"), ("packages.tensorflow-cpu", {"version": "2.16.2"}), requirements=[TF_KERAS])
+    assert diagnose(cpu) == []
+    other = changed(cpu, ("packages.tensorflow-cpu", {"version": "2.15.1"}))
+    assert [each.rule for each in diagnose(other)] == ["requirements"]
 
 
 def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
@@ -248,4 +330,4 @@ def test_the_states_that_were_shown_stand_above_the_findings() -> None:
         "not sound: 1 error",
         "  x oneDNN: on, wanted: off [proof]",
     ]
-    assert render(report_of([], states)).splitlines()[1:] == ["everything is as it was asked for"]
+    assert render(report_of([], states)).splitlines()[1:] == ["everything is as wanted"]

@@ -13,6 +13,28 @@ from envlock.data import determinism
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """What an installed distribution requires.
+
+    Attributes:
+        by, version: the distribution, and its version.
+        name: what it requires.
+        takes: the PEP 440 specifier of the versions that it takes; empty for every one.
+        extras: what of that must be installed with it.
+        url: where it must come from; empty for an index.
+        extra: the extra that asks for it; empty where it is always needed.
+    """
+
+    by: str
+    version: str
+    name: str
+    takes: str = ""
+    extras: tuple[str, ...] = ()
+    url: str = ""
+    extra: str = ""
+
+
+@dataclass(frozen=True)
 class Environment:
     """An environment, live or as a lock tells it.
 
@@ -24,6 +46,9 @@ class Environment:
         strange_flags: flags in XLA_FLAGS and TF_XLA_FLAGS that the installed TensorFlow does not contain.
         missing_flag_file: whether XLA_FLAGS names a file that is not there.
         ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, where that was read.
+        requirements: what the installed distributions require, by the markers of their interpreter; none of a lock.
+        installer: what installs here: a name of installers.toml.
+        python: the interpreter, as a shell finds it.
     """
 
     facts: Mapping[str, Any]
@@ -33,6 +58,9 @@ class Environment:
     strange_flags: Sequence[str] = ()
     missing_flag_file: bool = False
     ptx_cuda: str | None = None
+    requirements: Sequence[Requirement] = ()
+    installer: str = "pip"
+    python: str = "python"
 
     def get(self, path: str) -> Any:
         """Return the fact at a dotted path; None where it is null, absent or could not be told."""

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from envlock.data import determinism, variables
-from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.environment import Environment, Requirement
 from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.determinism.doctor.flags import flags
+from envlock.determinism.doctor.remedies import installer_of
 from envlock.lock.live import ask
 from envlock.lock.models import Lockfile
+from envlock.packages.installation import by_name, installation, required
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.distributions import normalise
 
 LIBRARY = "libtensorflow_cc.so.2"
 LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
@@ -24,16 +29,46 @@ LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
 def of_lock(lock: Lockfile) -> Environment:
     """Return the environment of a lock; of variables that no lock holds nothing is known."""
     document = lock.to_document()
-    return Environment(document["facts"], document["unavailable"], dict(lock.facts.environ or {}))
+    environment = Environment(document["facts"], document["unavailable"], dict(lock.facts.environ or {}))
+    return replace(environment, installer=installer_of(environment, has_uv=True))
 
 
-def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = None) -> Environment:
+def requirements_of(python: Path | None = None) -> list[Requirement]:
+    """Return what the distributions of this environment, or of another interpreter's, require.
+
+    Raises:
+        UsageError: that interpreter cannot be run.
+        FactError: it did not answer.
+    """
+    place = installation(python)
+    return [
+        Requirement(
+            name,
+            found.version,
+            normalise(each.name),
+            str(each.specifier),
+            tuple(sorted(each.extras)),
+            each.url or "",
+            extra,
+        )
+        for name, found in by_name(place).items()
+        for each, extra in required(found, place.markers)
+    ]
+
+
+def of_live(
+    found: Snapshot,
+    environ: Mapping[str, str],
+    python: Path | None = None,
+    requirements: Sequence[Requirement] = (),
+) -> Environment:
     """Return the live environment.
 
     Args:
         found: its facts.
         environ: the variables as they are now, all of them; only names and values of the tables are used.
         python: the interpreter whose environment it is; this one when not given.
+        requirements: what the distributions there require.
     """
     known = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
     late = {path.rpartition(".")[2] for path in found.unavailable if path.startswith("environ.")}
@@ -45,7 +80,10 @@ def of_live(found: Snapshot, environ: Mapping[str, str], python: Path | None = N
         now,
         others=sorted(name for name in environ if name not in known),
         missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
+        requirements=requirements,
+        python=sys.executable or "python" if python is None else str(Path(shutil.which(python) or python).absolute()),
     )
+    environment = replace(environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None))
     unlisted, has_gpu = _unlisted(environment), environment.gpus and environment.get("tensorflow.cuda_build")
     if environment.tensorflow is None or not (unlisted or has_gpu):
         return environment

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envlock.data.compatibility import ptx_cuda
+from envlock.data.compatibility import BINDING, added, ptx_cuda
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.remedies import Remedy, change
 from envlock.images.candidate import numbers
 from envlock.images.drivers import driver_floor, oldest_driver
 from envlock.runtime.compare import STEADY
@@ -16,6 +17,9 @@ from envlock.runtime.report import Finding
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")
 """Where one of these cannot be told, TensorFlow hardly gets a GPU either."""
+
+_BINDING_NEEDED = ("no-binding", "binding-too-old")
+"""Codes of what another version of NVIDIA's binding tells."""
 
 _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 
@@ -101,6 +105,7 @@ def mixed(environment: Environment) -> Iterator[Finding]:
 def untold(environment: Environment) -> Iterator[Finding]:
     """Yield what could not be told, with the collectors' own sentence."""
     reasons: dict[str, list[str]] = {}
+    codes = {entry["reason"]: entry.get("code") for entry in environment.unavailable.values()}
     for path, entry in environment.unavailable.items():
         if entry.get("code") not in (*STEADY, "changed-after-start") and path not in (
             "tensorflow",
@@ -111,12 +116,16 @@ def untold(environment: Environment) -> Iterator[Finding]:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         sentence, _, remedy = reason.partition("; ")
         severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
+        fix = Remedy(remedy.rstrip(".") or "mend what the sentence names, and ask again")
+        if codes[reason] in _BINDING_NEEDED:
+            fix = change(environment, add={BINDING: BINDING + added(BINDING)})
         yield Finding(
             "fact-untold",
             severity,
             paths[0],
             f"{paths[0]}{more} could not be told: {sentence.rstrip('.')}",
             "What cannot be told can neither be judged nor locked, and is often itself the trouble.",
-            remedy.rstrip(".") or "mend what the sentence names, and ask again",
+            fix.text,
             "the collectors",
+            commands=fix.commands,
         )

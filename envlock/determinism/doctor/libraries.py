@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envlock.determinism.doctor.environment import Environment
+from envlock.determinism.doctor.remedies import Remedy, change
+from envlock.determinism.doctor.requirements import joint, requirers
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.report import Finding
 
 NOT_FOUND = "not found"
@@ -20,6 +24,7 @@ _SKIPPED = (
     "TensorFlow opens these libraries when it looks for GPUs; where one is missing it says `Cannot dlopen some GPU "
     "libraries`, skips every GPU and computes on the CPU."
 )
+_NO_GPU = "TensorFlow computes on the CPU, which needs none of them; with a GPU it skips that."
 _SKIPPED_SOURCE = "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
 
 
@@ -30,27 +35,27 @@ def found(environment: Environment) -> Mapping[str, Mapping[str, Any]]:
 
 
 def missing(environment: Environment) -> Iterator[Finding]:
-    """Yield libraries that are not found, where others are or where there is a GPU to use.
+    """Yield libraries that are not found: one finding a wheel where there is a GPU, one for all where there is none.
 
-    A CUDA build without any NVIDIA library, on a machine without GPU, is a CPU installation and no problem.
+    A CUDA build without any of these libraries, on a machine without GPU, is a CPU installation and no problem.
     """
     libraries = found(environment)
-    lost = [key for key, each in libraries.items() if each.get("resolved_by") == NOT_FOUND and key != _DRIVER]
-    some = any(each.get("file") for key, each in libraries.items() if key != _DRIVER)
-    if not (some or environment.gpus):
+    needed = {key: each for key, each in libraries.items() if key not in (_DRIVER, *_OPTIONAL)}
+    lost = [key for key, each in needed.items() if each.get("resolved_by") == NOT_FOUND]
+    if not lost or not (environment.gpus or any(each.get("file") for each in needed.values())):
         return
-    for keys in _by_wheel(key for key in lost if key not in _OPTIONAL):
-        severity = "error" if environment.gpus else "warning"
+    fix = _found_again(environment, lost)
+    for keys in _by_wheel(lost) if environment.gpus else [lost]:
         evidence = f"{_named(keys, libraries, 'is', 'are')} not found by TensorFlow's loader"
-        yield Finding(
-            "library-missing",
-            severity,
-            f"cuda.{keys[0]}",
-            evidence,
-            _SKIPPED,
-            _fix(keys[0], environment),
-            _SKIPPED_SOURCE,
-        )
+        where = f"cuda.{keys[0]}"
+        if environment.gpus:
+            commands = fix.commands
+            yield Finding(
+                "library-missing", "error", where, evidence, _SKIPPED, fix.text, _SKIPPED_SOURCE, commands=commands
+            )
+        else:
+            evidence, told = f"{evidence}, and no GPU is visible", f"nothing for the CPU; for a GPU: {fix.text}"
+            yield Finding("library-missing", "info", where, evidence, _NO_GPU, told, _SKIPPED_SOURCE)
 
 
 def _by_wheel(keys: Iterable[str]) -> list[list[str]]:
@@ -66,13 +71,27 @@ def _named(keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str
     return f"{first} {one}" if not more else f"{first} and {more} more {several}"
 
 
-def _fix(key: str, environment: Environment) -> str:
-    """Return what makes the library found: its wheel, or the wheel's folder where TensorFlow does not look there."""
-    folder = _folder(key)
-    if environment.installed(_wheel(key)):
-        folder = f"$(python -c 'import nvidia.{folder} as m; print(m.__path__[0])')/lib"
-        return f'export LD_LIBRARY_PATH="{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-    return f"pip install 'tensorflow[and-cuda]=={environment.tensorflow}'"
+def _found_again(environment: Environment, keys: Iterable[str]) -> Remedy:
+    """Return what makes libraries found: their wheels, and the folders in which TensorFlow does not look for them."""
+    wheels = {_wheel(key): _folder(key) for key in keys}
+    lines: list[str] = []
+    if not all(map(environment.installed, wheels)):
+        name = next(iter(environment.get("tensorflow.distributions") or ()), "tensorflow")
+        wanted = {name: f"{name}[and-cuda]=={environment.tensorflow}"}
+        if not environment.stock or not environment.holds([">=2.14"]):
+            return Remedy(
+                "install the CUDA libraries that this TensorFlow was built with, and name their folder in "
+                "LD_LIBRARY_PATH"
+            )
+        fix = change(environment, add=wanted)
+        if not fix.commands:
+            return fix
+        lines += fix.commands
+    for folder in [folder for wheel, folder in wheels.items() if environment.installed(wheel)]:
+        asked = shlex.join([environment.python, "-c", f"import nvidia.{folder} as m; print(m.__path__[0])"])
+        lines.append(f'export LD_LIBRARY_PATH="$({asked})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"')
+    text = "; ".join(lines)
+    return Remedy(text, [text])
 
 
 def _folder(key: str) -> str:
@@ -108,11 +127,23 @@ def cudnn(environment: Environment) -> Iterator[Finding]:
     evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
     why = "TensorFlow refuses a cuDNN of another major version or of a lower minor one: the first convolution fails."
     name = "nvidia-cudnn-cu12" if environment.installed("nvidia-cudnn-cu12") else f"nvidia-cudnn-cu{_cuda(environment)}"
-    fix = f"pip install '{name}>={wants[0]}.{wants[1]},<{wants[0] + 1}'"
+    fix = _other_cudnn(environment, name, f"{wants[0]}.{wants[1]}")
     if environment.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fix = f"take that cuDNN out of {environment.get('cuda.cudnn.resolved_by')}"
+        fix = Remedy(f"take that cuDNN out of {environment.get('cuda.cudnn.resolved_by')}")
     source = "TensorFlow's stream_executor/cuda/cuda_dnn.cc: `CuDNN library needs to have matching major version`"
-    yield Finding("cudnn-version", "error", "cuda.cudnn.version", evidence, why, fix, source)
+    where = "cuda.cudnn.version"
+    yield Finding("cudnn-version", "error", where, evidence, why, fix.text, source, commands=fix.commands)
+
+
+def _other_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
+    """Return what installs the cuDNN that TensorFlow's own metadata names, else the newest of the minor version."""
+    own = {each.takes for each in environment.requirements if each.name == name and each.by in DISTRIBUTIONS}
+    exact = own.pop() if len(own) == 1 and "==" in "".join(own) else f"=={minor}.*"
+    wanted = joint(environment, name, exact)
+    if wanted is None:
+        asking = " and ".join(requirers(environment, name))
+        return Remedy(f"move {asking}, which requires another {name}, to another environment than TensorFlow's")
+    return change(environment, add={name: wanted})
 
 
 def shadowed(environment: Environment) -> Iterator[Finding]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from packaging.version import Version
 
-from envlock.data.compatibility import compatibility_table
+from envlock.data.compatibility import BINDING, PATCH, added, compatibility_table
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
-from envlock.determinism.doctor.environment import Environment, fits
+from envlock.determinism.doctor.environment import Environment, Requirement, fits
+from envlock.determinism.doctor.remedies import Remedy, change, pinned, reinstall
+from envlock.determinism.doctor.requirements import joint, requirers, violated
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.failures import of_binding
-from envlock.runtime.report import Finding
+from envlock.runtime.report import WARNING, Finding
 
 _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes for yes
 
@@ -32,9 +35,26 @@ def several_tensorflows(environment: Environment) -> Iterator[Finding]:
     if len(names) > 1:
         evidence = f"{' and '.join(names)} are installed over each other"
         why = "All of them hold the folder `tensorflow`: which files are whose depends on the order of installation."
-        fix = f"pip uninstall -y {' '.join(names)} && pip install --force-reinstall --no-deps {names[0]}"
-        source = "the distributions' own file lists"
-        yield Finding("tensorflow-twice", "error", "tensorflow.distributions", evidence, why, fix, source)
+        kept = min(names, key=lambda name: _price(environment, name, names))
+        fix = reinstall(environment, kept, without=names, alone=not _lacking(environment, kept))
+        source, where = "the distributions' own file lists", "tensorflow.distributions"
+        yield Finding("tensorflow-twice", "error", where, evidence, why, fix.text, source, commands=fix.commands)
+
+
+def _price(environment: Environment, name: str, names: Sequence[str]) -> tuple[int, int, bool, bool]:
+    """Return what it costs to keep one of several distributions of TensorFlow and to remove the others.
+
+    That is: others that require one of the removed by its name, requirements of its own that are not met, a build
+    without GPU where there is one, and another version than the one that is imported.
+    """
+    gone = [each for each in names if each != name]
+    asking = {by for each in gone for by in requirers(environment, each, without=names)}
+    without_gpu = "cpu" in name and bool(environment.gpus)
+    return len(asking), _lacking(environment, name), without_gpu, environment.package(name) != environment.tensorflow
+
+
+def _lacking(environment: Environment, name: str) -> int:
+    return sum(each.by == name for each in violated(environment))
 
 
 def python(environment: Environment) -> Iterator[Finding]:
@@ -75,15 +95,55 @@ def companions(environment: Environment) -> Iterator[Finding]:
         evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} asks for {row.takes}"
         why = broken.what if broken else "TensorFlow was not tested with it: it may fail at import, or later."
         source = cited((broken or row).source, table.evidence)
+        fix = _agreed(environment, row.package, row.takes)
         yield Finding(
             "package-version",
             "error" if broken else "warning",
             f"packages.{row.package}",
             evidence,
             why,
-            f"pip install '{row.package}{row.takes}'",
+            fix.text,
             source,
+            commands=fix.commands,
         )
+
+
+def requirements(environment: Environment) -> Iterator[Finding]:
+    """Yield what an installed distribution requires and what is missing or of another version.
+
+    What `package-version` says of TensorFlow is left out.
+    """
+    told = {finding.where.fact.removeprefix("packages.") for finding in companions(environment)}
+    found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in told]
+    names = dict.fromkeys(each.name for each in found)
+    agreed = {name: wanted for name in names if (wanted := joint(environment, name)) is not None}
+    why = "It was not tested like that: it may fail at import, or later, and `pip check` exits with 1."
+    source = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+    for each in sorted(found, key=lambda each: each.name not in agreed):
+        fix = change(environment, add=agreed) if each.name in agreed else _agreed(environment, each.name)
+        where, evidence = f"packages.{each.name}", _evidence(environment, each)
+        yield Finding("requirements", WARNING, where, evidence, why, fix.text, source, commands=fix.commands)
+
+
+def _evidence(environment: Environment, required: Requirement) -> str:
+    version = environment.package(required.name)
+    state = "not installed" if version is None else version
+    wanted = required.takes or (f"it from {required.url}" if required.url else "it")
+    return f"{required.name} is {state}, and {required.by} {required.version} requires {wanted}"
+
+
+def _agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
+    """Return what installs a version of a distribution that all who require it take, or says that there is none."""
+    wanted = joint(environment, name, wish)
+    if wanted is not None:
+        return change(environment, add={name: wanted})
+    asking = {"TensorFlow": f"TensorFlow {environment.tensorflow} ({wish})"} if wish else {}
+    for each in environment.requirements:
+        if each.name == name and not each.extra and (each.takes or each.url):
+            owner = "TensorFlow" if each.by in DISTRIBUTIONS else each.by
+            asking.setdefault(owner, f"{each.by} {each.version} ({each.takes or each.url})")
+    told = ", ".join(asking.values())
+    return Remedy(f"no version of {name} meets all requirements: {told}; move one of them to another environment")
 
 
 def two_cudas(environment: Environment) -> Iterator[Finding]:
@@ -91,7 +151,9 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
     names = [name for name in environment.get("packages") or {} if name.startswith("nvidia-")]
     twelve = {name[:-5]: name for name in names if name.endswith("-cu12")}
     thirteen = {name.removesuffix("-cu13"): name for name in names if not name.endswith(("-cu11", "-cu12"))}
-    for part in sorted(twelve.keys() & thirteen.keys()):
+    parts = sorted(twelve.keys() & thirteen.keys())
+    fix = _one_cuda(environment, [twelve[part] for part in parts], [thirteen[part] for part in parts])
+    for part in parts:
         pair = (twelve[part], thirteen[part])
         shared = _claimed(environment, pair)
         evidence = f"{pair[0]} and {pair[1]} are both installed"
@@ -100,9 +162,17 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
         why = (
             "A wheel for CUDA 13 may overwrite the files of the one for CUDA 12, and TensorFlow loads what lies there."
         )
-        fix = f"pip uninstall -y {' '.join(pair)} && pip install --force-reinstall --no-deps {pair[0]}"
-        severity = "error" if shared else "warning"
-        yield Finding("cuda-majors", severity, f"packages.{pair[1]}", evidence, why, fix, "the wheels' RECORD files")
+        severity, where, source = "error" if shared else "warning", f"packages.{pair[1]}", "the wheels' RECORD files"
+        yield Finding("cuda-majors", severity, where, evidence, why, fix.text, source, commands=fix.commands)
+
+
+def _one_cuda(environment: Environment, kept: Sequence[str], others: Sequence[str]) -> Remedy:
+    """Return what leaves the wheels for CUDA 12 alone, as they are now; not where somebody requires the others."""
+    asking = sorted({by for name in others for by in requirers(environment, name, without=others)})
+    if asking:
+        return Remedy(f"move {' and '.join(asking)}, which requires CUDA 13, to another environment than TensorFlow's")
+    wanted = {name: requirement for name in kept if (requirement := pinned(environment, name)) is not None}
+    return change(environment, remove=[*wanted, *others], add=wanted, alone=True)
 
 
 def _claimed(environment: Environment, pair: tuple[str, str]) -> str | None:
@@ -124,12 +194,24 @@ def nvml_binding(environment: Environment) -> Iterator[Finding]:
         problem, version = ("shadowed" if module < Version("11.5") else "deprecated"), environment.package("pynvml")
     if problem is None:
         return
-    sentence = of_binding(problem, version).reason
-    evidence, _, rest = sentence.partition("; ")
-    fix = rest.removeprefix("run ").rstrip(".").replace("`", "").replace(" and pip", " && pip")
-    fix = fix.replace("pip uninstall ", "pip uninstall -y ")
+    evidence, _, _ = of_binding(problem, version).reason.partition("; ")
+    fix = _one_binding(environment, problem)
     why = "Whoever asks about GPUs through the module pynvml gets the other package's answers, or its warnings."
-    yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix, "the two distributions' file lists")
+    source = "the two distributions' file lists"
+    yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix.text, source, commands=fix.commands)
+
+
+def _one_binding(environment: Environment, problem: str) -> Remedy:
+    """Return what leaves NVIDIA's binding alone; not where somebody requires the other."""
+    other = "nvidia-ml-py3" if problem == "abandoned" else "pynvml"
+    asking = requirers(environment, other)
+    if asking:
+        return Remedy(f"replace {' and '.join(asking)}, which requires {other}, or take a version that does not")
+    if problem == "deprecated":  # it holds no file of the other
+        return change(environment, remove=[other], add={})
+    if environment.installed(BINDING):
+        return reinstall(environment, BINDING, without=[other])
+    return change(environment, remove=[other], add={BINDING: BINDING + added(BINDING)})
 
 
 def keras_xla(environment: Environment) -> Iterator[Finding]:
@@ -140,6 +222,10 @@ def keras_xla(environment: Environment) -> Iterator[Finding]:
         and environment.has_keras(">=3,<3.7")
         and not _legacy(environment)
     ):
+        smallest = joint(environment, "keras", added("keras"))
+        fix = (
+            _agreed(environment, "keras", ">=3.7") if smallest is None else change(environment, add={"keras": smallest})
+        )
         yield Finding(
             "keras-xla",
             "warning",
@@ -147,8 +233,9 @@ def keras_xla(environment: Environment) -> Iterator[Finding]:
             f"Keras is {environment.keras}, and a GPU is visible",
             "Keras 3.0 to 3.6 compile every model with XLA where one GPU is visible, under op determinism too: "
             "operations without a deterministic form in XLA then fail. 3.7 and later switch it off.",
-            "pip install 'keras>=3.7', or pass jit_compile=False to compile()",
+            f"{fix.text}\npass jit_compile=False to compile()",
             "keras/src/trainers/trainer.py of the wheels of Keras 3.0 to 3.15",
+            commands=fix.commands,
         )
 
 
@@ -179,14 +266,15 @@ def patch_missing(environment: Environment) -> Iterator[Finding]:
     """Yield that TensorFlow 1.14 to 2.0 has not NVIDIA's patch."""
     if not environment.stock or not environment.holds([">=1.14,<2.1"]):
         return
-    if not any(environment.installed(name) for name in ("framework-reproducibility", "tensorflow-determinism")):
+    if not any(environment.installed(name) for name in (PATCH, "tensorflow-determinism")):
         why = (
             "On a GPU the gradient of bias_add is summed with atomics in these versions, and no variable changes that."
         )
         evidence = f"TensorFlow is {environment.tensorflow} without NVIDIA's patch"
-        fix = "pip install framework-reproducibility, and call fwr13y.d9m.tensorflow.enable_determinism()"
-        source = "https://github.com/NVIDIA/framework-reproducibility"
-        yield Finding("patch-missing", "warning", "packages.framework-reproducibility", evidence, why, fix, source)
+        fix = change(environment, add={PATCH: PATCH + added(PATCH)})
+        told = f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()"
+        source, where = "https://github.com/NVIDIA/framework-reproducibility", f"packages.{PATCH}"
+        yield Finding("patch-missing", "warning", where, evidence, why, told, source, commands=fix.commands)
 
 
 def _minor(version: str) -> str:

@@ -16,6 +16,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "tensorflow-twice": (packages.several_tensorflows, "several distributions of TensorFlow over each other"),
     "python-version": (packages.python, "a Python that this TensorFlow has no wheels for"),
     "package-version": (packages.companions, "NumPy, protobuf or Keras that this TensorFlow does not take"),
+    "requirements": (packages.requirements, "a distribution that another requires, missing or of another version"),
     "fact-untold": (gpus.untold, "something that could not be told, such as a broken driver"),
     "driver-version": (gpus.driver, "a driver older than the CUDA runtime takes"),
     "driver-minor": (gpus.driver, "a driver that serves the CUDA runtime by minor version compatibility only"),

@@ -1,0 +1,96 @@
+"""What the installed distributions require of one another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from packaging.specifiers import Specifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envlock.determinism.doctor.environment import Environment, Requirement
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+
+
+def violated(environment: Environment) -> Iterator[Requirement]:
+    """Yield the requirements that what is installed does not meet, as `pip check` finds them.
+
+    One kind less: a distribution of TensorFlow under another name (tensorflow-cpu for tensorflow) meets a requirement
+    by its version, as the package `tensorflow` is what is imported.
+    """
+    for each in environment.requirements:
+        if each.extra:
+            continue
+        versions = [environment.package(each.name)] if environment.installed(each.name) else []
+        if each.name in DISTRIBUTIONS and not versions:
+            versions = [environment.package(name) for name in DISTRIBUTIONS if environment.installed(name)]
+        if not any(version is None or _takes(each.takes, version) for version in versions):
+            yield each
+
+
+def requirers(environment: Environment, name: str, *, without: Iterable[str] = ()) -> list[str]:
+    """Return the distributions that require another by its name, those in `without` left out."""
+    gone = {name, *without}
+    asking = (each.by for each in environment.requirements if each.name == name and not each.extra)
+    return sorted({by for by in asking if by not in gone})
+
+
+def joint(environment: Environment, name: str, wish: str = "") -> str | None:
+    """Return the requirement on a distribution that all that is installed, and a wish, agree on; None without one.
+
+    Each specifier that another implies is left out.
+    """
+    asking = [each for each in environment.requirements if each.name == name and not each.extra]
+    urls = {each.url for each in asking if each.url}
+    if urls:
+        return f"{name} @ {urls.pop()}" if len(urls) == 1 else None
+    specifiers = SpecifierSet(",".join(filter(None, [wish, *(each.takes for each in asking)])))
+    extras = sorted({extra for each in asking for extra in each.extras})
+    named = f"{name}[{','.join(extras)}]" if extras else name
+    return f"{named}{','.join(_tightest(specifiers))}" if is_satisfiable(specifiers) else None
+
+
+def is_satisfiable(specifiers: SpecifierSet) -> bool:
+    """Return whether some version can meet all specifiers.
+
+    If any does, one at a lower bound does or one just above it; where there is no lower bound, the lowest of all.
+    """
+    named = [version for each in specifiers if (version := _version(each.version.removesuffix(".*"))) is not None]
+    above = [Version(f"{version.base_version}{end}") for version in named for end in _ABOVE]
+    candidates = [Version("0"), *named, *above]
+    return any(specifiers.contains(candidate, prereleases=True) for candidate in candidates)
+
+
+_ABOVE = (".0.0.0.1", ".0.0.1", ".1")
+
+
+def _tightest(specifiers: SpecifierSet) -> Sequence[str]:
+    """Return the specifiers without the lower and upper bounds that another one implies.
+
+    `<6.0.0dev` becomes `<6.0.0`: no pre-release fits that either (PEP 440), and naming one lets pip take others.
+    """
+    texts = {Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each for each in specifiers}
+    lower = [each for each in texts if each.operator == ">="]
+    upper = [each for each in texts if each.operator == "<"]
+    kept = {str(each) for each in texts if each not in (*lower, *upper)}
+    kept |= {str(max(lower, key=_bound))} if lower else set()
+    kept |= {str(min(upper, key=_bound))} if upper else set()
+    return sorted(kept)
+
+
+def _is_below(specifier: Specifier) -> bool:
+    return specifier.operator == "<" and Version(specifier.version).is_devrelease
+
+
+def _bound(specifier: Specifier) -> tuple[Version, str]:
+    return Version(specifier.version), specifier.version
+
+
+def _takes(specifiers: str, version: str) -> bool:
+    return SpecifierSet(specifiers).contains(version, prereleases=True)
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:  # of `===`, which takes any text
+        return None

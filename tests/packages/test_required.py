@@ -1,0 +1,70 @@
+"""What installed distributions require, by the markers of their interpreter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+
+from envlock.determinism.doctor.environment import Requirement
+from envlock.determinism.doctor.examine import requirements_of
+from envlock.guest.environment import markers
+from envlock.packages.installation import Installation, by_name, installation, required
+from tests.machines import distribution
+
+METADATA = """\
+Metadata-Version: 2.1
+Name: thing
+Version: 1.0
+Provides-Extra: fast
+Requires-Dist: Six_Of.One>=1.16
+Requires-Dist: old; python_version < "3.9"
+Requires-Dist: new<2; python_version >= "3.9"
+Requires-Dist: windows; sys_platform == "win32"
+Requires-Dist: speed[more]==2.*; extra == "fast"
+Requires-Dist: other @ https://example.org/other.whl
+Requires-Dist: not a requirement of any specification
+
+Requires-Dist: a-line-of-the-description
+"""
+
+
+def of(folder: Path, **values: str) -> list[tuple[str, str]]:
+    """Return (requirement without its marker, extra) of the distribution `thing`."""
+    distribution(folder, "thing", "1.0", {"METADATA": METADATA})
+    place = Installation(folder, (folder,))
+    found = required(by_name(place)["thing"], {**place.markers, **values})
+    return [(each.url or str(each).partition(";")[0], extra) for each, extra in found]
+
+
+def test_requirements_follow_the_markers(tmp_path: Path) -> None:
+    always = ("Six_Of.One>=1.16", "")
+    rest = [("speed[more]==2.*", "fast"), ("https://example.org/other.whl", "")]
+    assert of(tmp_path, python_version="3.8") == [always, ("old", ""), *rest]
+    assert of(tmp_path, python_version="3.13") == [always, ("new<2", ""), *rest]
+
+
+def test_the_markers_are_those_that_packaging_finds() -> None:
+    assert markers() == {name: str(value) for name, value in default_environment().items()}
+
+
+@pytest.mark.processes
+def test_of_another_interpreter_its_own(tmp_path: Path) -> None:
+    """The interpreter in a virtual environment is the same, so its markers are, and its packages are not."""
+    home = tmp_path / "env"
+    site = home / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+    distribution(site, "thing", "1.0", {"METADATA": METADATA})
+    (home / "bin").mkdir()
+    python = home / "bin" / "python"
+    python.symlink_to(Path(sys.executable).resolve())
+    settings = f"home = {Path(sys.executable).resolve().parent}\ninclude-system-site-packages = false\n"
+    (home / "pyvenv.cfg").write_text(settings, encoding="utf-8")
+    assert installation(python).markers == markers()
+    assert requirements_of(python) == [
+        Requirement("thing", "1.0", "six-of-one", ">=1.16"),
+        Requirement("thing", "1.0", "new", "<2"),
+        Requirement("thing", "1.0", "speed", "==2.*", ("more",), extra="fast"),
+        Requirement("thing", "1.0", "other", url="https://example.org/other.whl"),
+    ]
