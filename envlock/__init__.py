@@ -40,6 +40,7 @@ _EXPORTS = {
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.determinism.dataset",
     "load": "envlock.workflows.locks",
+    "merge": "envlock.workflows.merge",
     "prepare": "envlock.workflows.run",
     "Progress": "envlock.workflows.progress",
     "rebuild": "envlock.workflows.build",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
+    from envlock.workflows.merge import merge as merge
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved
     from envlock.workflows.repeat import repeat as repeat
@@ -110,7 +112,7 @@ else:  # in the else, or mypy accepts envlock.any_typo
             module = __import__(_EXPORTS[name], fromlist=[name])
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.startswith("envlock"):
-                reason = f"envlock.{name} is part of the authoring half, which is not installed here"
+                reason = f"envlock.{name} needs the complete envlock, and only its runtime is installed"
             else:
                 reason = f"envlock.{name} needs {error.name}"
             raise ImportError(f"{reason}: pip install tf-envlock") from error

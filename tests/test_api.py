@@ -64,7 +64,7 @@ def test_an_unknown_policy_is_wrong_use(name: str, path: Path) -> None:
     with pytest.raises(envlock.UsageError) as caught:
         ask[name]()
     assert (caught.value.message, caught.value.hint) == (
-        "there is no policy `x`",
+        "unknown policy `x`",
         "choose from: strict, same-arch, functional",
     )
 
@@ -73,7 +73,7 @@ def test_an_unknown_format_is_wrong_use(path: Path) -> None:
     with pytest.raises(envlock.UsageError) as caught:
         envlock.render(envlock.diff(path, path), "xml")
     assert (caught.value.message, caught.value.hint) == (
-        "there is no format `xml`",
+        "unknown format `xml`",
         "choose from: text, json, github, junit, sarif",
     )
 
@@ -85,6 +85,7 @@ FUNCTIONS = {
     "show": ["load"],
     "verify": ["verify"],
     "diff": ["diff"],
+    "merge": ["merge"],
     "run": ["prepare"],
     "doctor": ["doctor"],
     "lint": ["lint"],

@@ -20,17 +20,18 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "capture": "Write the live environment into a lockfile.",
-    "show": "Show what a lockfile holds.",
+    "show": "Show the contents of a lockfile.",
     "verify": "Check that this environment is the locked one.",
     "diff": "Compare two lockfiles, or a lockfile and the live environment.",
+    "merge": "Merge the changes of two lockfiles; a merge driver for git.",
     "run": "Run a command in the locked environment, or refuse.",
-    "doctor": "Find what is unsound or not deterministic in an environment.",
-    "lint": "Find code that makes TensorFlow give other bits.",
+    "doctor": "Find defects and sources of nondeterminism in an environment.",
+    "lint": "Find code that makes TensorFlow results differ between runs.",
     "repeat": "Run a training several times and compare the results bit for bit.",
-    "diverge": "Name the first operation that makes runs differ, and its line.",
+    "diverge": "Find the first operation that makes runs differ, and its line.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
     "hash": "Find the wheel of every installed package and record its SHA-256.",
-    "export": "Write a lockfile in a format that installers read.",
+    "export": "Export a lockfile in a format that installers read.",
     "vendor": "Download the wheels that a lockfile names.",
     "images": "List base images, ranked for a lockfile.",
     "build": "Build a container that is the locked environment, and verify it inside.",
@@ -83,11 +84,11 @@ def _program(
     try:
         Path.cwd()
     except OSError:
-        raise UsageError("the current folder is gone", hint="change into an existing one") from None
+        raise UsageError("the current folder does not exist any more", hint="change to another folder") from None
 
 
 def main() -> None:
-    """Run the program and exit: 0 to 5 as the README's table says, 70 for a bug, 130 when interrupted."""
+    """Run the program and exit: 0 to 5 as docs/reference/formats.md says, 70 for a bug, 130 when interrupted."""
     if sys.stderr is None:  # closed: the parser would put its complaints on stdout, or fail
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:

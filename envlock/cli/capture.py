@@ -17,7 +17,7 @@ from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
 from envlock.workflows.settings import policy as policy_of
-from envlock.workflows.settings import target
+from envlock.workflows.settings import project_name, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +42,27 @@ NewPolicyOption = Annotated[
         "policy",
         *("--policy", "-p"),
         envvar="ENVLOCK_POLICY",
-        help="How closely to compare later. [default: the project's, else the renewed lockfile's, else strict]",
+        help="Policy for later comparisons. [default: the project's, else the renewed lockfile's, else strict]",
         show_default=False,
     ),
 ]
-HashesOption = Annotated[bool, typer.Option("--hashes", help="Also find the wheel of every package: `envlock hash`.")]
-CanaryOption = Annotated[bool, typer.Option("--canary", help="Also compute the canary: `envlock canary --update`.")]
+HashesOption = Annotated[
+    bool, typer.Option("--hashes", help="Also find the wheel of every package, like `envlock hash`.")
+]
+CanaryOption = Annotated[
+    bool, typer.Option("--canary", help="Also compute the canary, like `envlock canary --update`.")
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="PATH",
+        help="Renew only the facts at this path or pattern; repeatable.",
+        show_default=False,
+    ),
+]
+SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
 
 
 @app.command(cls=Command)
@@ -58,6 +72,7 @@ def capture(
     python: PythonOption = None,
     hashes: HashesOption = False,
     canary: CanaryOption = False,
+    only: OnlyOption = None,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -68,11 +83,12 @@ def capture(
 
     \b
     Examples:
-      envlock capture                            write ./envlock.lock, or renew the nearest one
+      envlock capture                            write or renew the project's envlock.lock
       envlock capture -o gpu.lock -p same-arch   another file and policy
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --hashes                   with the SHA-256 of every package's wheel
       envlock capture --canary                   with exact results of TensorFlow operations
+      envlock capture --only packages.numpy      accept one change, keep the other facts
       envlock capture --check                    in CI: exit 1 if the lockfile is out of date
     """
     from envlock.lock.document import dump
@@ -80,18 +96,27 @@ def capture(
 
     project, to_stdout = config(), output is not None and str(output) == "-"
     if to_stdout and check:
-        raise UsageError("--check compares with a file, and `-` is stdout", hint="name the file")
+        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
     path = None if to_stdout else target(output, project)
     earlier = None if path is None else _earlier(path)
     chosen = policy_of(policy, project, earlier)
-    lock = take(*chosen, python=python, hashes=hashes, canary=canary, earlier=earlier, progress=Terminal(quiet))
+    lock = take(
+        *chosen,
+        python=python,
+        hashes=hashes,
+        canary=canary,
+        earlier=earlier,
+        only=only,
+        project=project_name(Path.cwd()),
+        progress=Terminal(quiet),
+    )
     if path is None:
         emit(dump(lock))
     elif check:
         _check(path, lock, quiet)
     else:
         write_atomically(path, dump(lock))
-        _report(path, lock, hashes=hashes, quiet=quiet)
+        _report(path, lock, earlier, hashes=hashes, quiet=quiet)
 
 
 def _earlier(path: Path) -> Lockfile | None:
@@ -104,10 +129,12 @@ def _earlier(path: Path) -> Lockfile | None:
         return None
 
 
-def _report(path: Path, lock: Lockfile, *, hashes: bool, quiet: bool) -> None:
+def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, quiet: bool) -> None:
     from envlock.lock.capture import warnings
 
-    talk(f"wrote {path}: {_summary(lock)}", quiet=quiet)
+    talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
+    for text in [] if earlier is None or quiet else _changes(earlier, lock):
+        talk(f"  {text}")
     for text in warnings(lock):
         talk(f"warning: {text}", quiet=quiet)
     if hashes:
@@ -115,6 +142,15 @@ def _report(path: Path, lock: Lockfile, *, hashes: bool, quiet: bool) -> None:
 
         for line in summary(lock):
             talk(line, quiet=quiet)
+
+
+def _changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
+    """Return what a renewed lockfile says otherwise, a line each, the most important first."""
+    from envlock.workflows.diff import diff
+
+    texts = [finding.message for finding in diff(earlier, lock, names=("was", "now")).findings]
+    more = [f"and {count(len(texts) - SHOWN, 'more change')}"] if len(texts) > SHOWN else []
+    return texts[:SHOWN] + more if texts else ["no fact changed"]
 
 
 def _check(path: Path, lock: Lockfile, quiet: bool) -> None:
@@ -139,7 +175,7 @@ def _summary(lock: Lockfile) -> str:
     facts = lock.facts
     parts = [count(len(facts.packages or {}), "package")]
     if facts.tensorflow is not None:
-        parts.insert(0, f"TensorFlow {facts.tensorflow.version or '(version unknown)'}")
+        parts.insert(0, f"TensorFlow {facts.tensorflow.version or 'of unknown version'}")
     if lock.identity is not None:
         proven = sum(each.wheel is not None for each in lock.identity.packages.values())
         parts[-1] += f" ({proven} with a proven wheel)"

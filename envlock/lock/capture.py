@@ -13,17 +13,21 @@ from envlock.runtime.cuda.gpu_code import judge
 from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.lockfile import LOCK_VERSION
 from envlock.runtime.policy import DEFAULT
+from envlock.runtime.verify import without_package
 
 
 def capture(
-    policy: str = DEFAULT, overrides: Mapping[str, str] | None = None, live: Snapshot | None = None
+    policy: str = DEFAULT,
+    overrides: Mapping[str, str] | None = None,
+    live: Snapshot | None = None,
+    project: str | None = None,
 ) -> Lockfile:
-    """Return a lock of the live environment (or of `live`) under a policy.
+    """Return a lock of the live environment (or of `live`) under a policy, without the package called `project`.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
     """
-    found = snapshot() if live is None else live
+    found = without_package(snapshot() if live is None else live, project)
     document = {
         "$schema": SCHEMA_URL,
         "lock_version": LOCK_VERSION,
@@ -32,7 +36,7 @@ def capture(
         "unavailable": found.unavailable,
         "policy": {"name": policy, "overrides": dict(overrides or {})},
     }
-    return validate(document, "to be written")
+    return validate(document if project is None else {**document, "project": {"name": project}}, "to be written")
 
 
 def warnings(lock: Lockfile) -> list[str]:

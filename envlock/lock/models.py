@@ -282,6 +282,12 @@ class LockedPolicy(Strict):
     overrides: dict[PathPattern, Word]
 
 
+class Project(Strict):
+    """The project that the lock stands in: its own package is not a fact, and no policy holds it."""
+
+    name: PackageName
+
+
 class Lockfile(Strict):
     """The whole file."""
 
@@ -293,6 +299,7 @@ class Lockfile(Strict):
     facts: Facts
     unavailable: dict[FactPath, UnavailableFact]
     policy: LockedPolicy
+    project: Project | None = None
     identity: Identity | None = None
     base_image: BaseImage | None = None
     image: Image | None = None

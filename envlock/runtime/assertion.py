@@ -6,7 +6,7 @@ import os
 import sys
 
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError, UsageError
-from envlock.runtime.lockfile import NAME, find, read_file
+from envlock.runtime.lockfile import NAME, find, find_outside, project, read_file
 from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
@@ -31,8 +31,8 @@ def assert_locked(
     variable has changed since. A spawned child verifies again: it is a new process, and may differ.
 
     Args:
-        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder upwards,
-            else from the script's folder upwards.
+        path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder up to the
+            project's, else from the script's folder up to its project's.
         policy: `strict`, `same-arch` or `functional`; else `$ENVLOCK_POLICY`, else the lock's own.
 
     Returns:
@@ -46,7 +46,7 @@ def assert_locked(
     """
     mode = mode_of_process()
     if mode == "off":
-        say("ENVLOCK_MODE=off: the environment is NOT verified")
+        say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None
     lockfile = locate(path)
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
@@ -60,7 +60,7 @@ def assert_locked(
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
         if mode == "enforce":
             raise mismatch
-        say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
+        say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
     return report
 
 
@@ -85,10 +85,18 @@ def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
         found = find(start)
         if found is not None:
             return found
-    raise LockfileError(
-        f"no {NAME} in {here} or any folder above it" if here else f"no {NAME}: the current folder is gone",
-        hint="make one with `envlock capture`, or name one in ENVLOCK_LOCK",
-    )
+    raise _none_found(here)
+
+
+def _none_found(here: str) -> LockfileError:
+    hint = "create one with `envlock capture`, or name one in ENVLOCK_LOCK"
+    if not here:
+        return LockfileError(f"no {NAME}: the current folder does not exist any more", hint=hint)
+    border, outside = project(here), find_outside(here)
+    above = "" if border == here else f", or above it in the project {border}"
+    if outside is not None:
+        hint = f"create one with `envlock capture`, or set ENVLOCK_LOCK={outside} to use another project's"
+    return LockfileError(f"no {NAME} in {here}{above}", hint=hint)
 
 
 def mode_of_process() -> str:
@@ -99,7 +107,7 @@ def mode_of_process() -> str:
     """
     mode = os.environ.get("ENVLOCK_MODE") or "enforce"
     if mode not in MODES:
-        raise UsageError(f"ENVLOCK_MODE is `{mode}`", hint=f"it can be: {', '.join(MODES)}")
+        raise UsageError(f"invalid ENVLOCK_MODE `{mode}`", hint=f"choose from: {', '.join(MODES)}")
     return mode
 
 

@@ -26,26 +26,79 @@ SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
 ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
+CONFLICT = b"<<<<<<< "
+"""How a side begins in a file that git could not merge: https://git-scm.com/docs/git-merge#_how_conflicts_are_presented"""
+
 UPGRADES: Dict[int, Upgrade] = {}
 """Older `lock_version` -> the step that makes a document of the next version from it. Empty while 1 is the first."""
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
-OBJECTS = ("identity", "base_image", "image", "numerics")
+OBJECTS = ("project", "identity", "base_image", "image", "numerics")
 OPTIONAL = ("$schema", *OBJECTS)
 SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 
 
+SETTINGS = "pyproject.toml"
+REPOSITORIES = (".git", ".hg", ".svn")
+
+
 def find(start: str) -> Optional[str]:
-    """Return the nearest `envlock.lock` in the folder `start` or one above it, or None."""
-    folder = os.path.abspath(start)
+    """Return the nearest `envlock.lock` in the folder `start` or above it in its project, or None."""
+    border = project(start)
+    return next((path for path in _upwards(start, NAME) if _is_within(path, border)), None)
+
+
+def find_outside(start: str) -> Optional[str]:
+    """Return the nearest `envlock.lock` above the project of the folder `start`: another project's, or None."""
+    border = project(start)
+    return next((path for path in _upwards(start, NAME) if not _is_within(path, border)), None)
+
+
+def project(start: str) -> str:
+    """Return the project's folder: nothing above it is looked at or written.
+
+    That is the nearest one with a pyproject.toml (with `[tool.envlock]` where one in the repository has it), else the
+    root of the repository, else `start` itself.
+    """
+    folder = start = os.path.abspath(start)
+    nearest: Optional[str] = None
     while True:
-        candidate = os.path.join(folder, NAME)
-        if os.path.lexists(candidate):
-            return candidate
+        settings = os.path.join(folder, SETTINGS)
+        if os.path.isfile(settings):
+            if _mentions_envlock(settings):
+                return folder
+            nearest = nearest or folder
+        if any(os.path.lexists(os.path.join(folder, name)) for name in REPOSITORIES):
+            return nearest or folder
         parent = os.path.dirname(folder)
         if parent == folder:
-            return None
+            return nearest or start
         folder = parent
+
+
+def _upwards(start: str, name: str) -> Iterator[str]:
+    folder = os.path.abspath(start)
+    while True:
+        candidate = os.path.join(folder, name)
+        if os.path.lexists(candidate):
+            yield candidate
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return
+        folder = parent
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _mentions_envlock(file: str) -> bool:
+    """Return whether it seems to have settings of envlock; Python 3.8 has no TOML reader."""
+    try:
+        with open(file, "rb") as stream:
+            return b"tool.envlock" in stream.read(SIZE_LIMIT)
+    except OSError:
+        return False
 
 
 def read_file(path: str, upgrades: Optional[Mapping[int, Upgrade]] = None) -> Document:
@@ -65,12 +118,15 @@ def parse(data: bytes, name: str, upgrades: Optional[Mapping[int, Upgrade]] = No
     """
     if len(data) > SIZE_LIMIT:
         raise _too_large(name, f"more than {SIZE_LIMIT // 2**20} MB")
+    if data.startswith(CONFLICT) or b"\n" + CONFLICT in data:
+        hint = "take one side, then run `envlock capture`; `envlock merge --help` shows how git merges lockfiles itself"
+        raise LockfileError(f"lockfile {name} is not valid: it has conflict markers", hint=hint)
     try:
         document = strict_json.parse(data)
     except ValueError as error:
         raise _invalid(name, str(error)) from None
     if not isinstance(document, dict):
-        raise _invalid(name, f"it holds {_kind(document)}, not an object")
+        raise _invalid(name, f"it is {_kind(document)}, not an object")
     document = _upgrade(document, name, UPGRADES if upgrades is None else upgrades)
     problem = next(_problems(document), None)
     if problem is not None:
@@ -83,11 +139,11 @@ def _read_bytes(path: str) -> bytes:
         # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
-        hint = "make one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+        hint = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
         raise LockfileError(f"lockfile not found: {path}", hint=hint) from None
     except OSError as error:
         loop = error.errno == errno.ELOOP
-        hint = "the symbolic links lead round in a circle; remove one" if loop else "check the path and its permissions"
+        hint = "remove one of the symbolic links: they form a loop" if loop else "check the path and its permissions"
         raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint=hint) from None
     except ValueError:  # a NUL byte in the name
         raise LockfileError(f"cannot read lockfile {path!r}: not a path", hint="check the path") from None
@@ -110,7 +166,7 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
     version = document.get("lock_version")
     if type(version) is not int:
         found = "it is missing" if version is None else f"it is {_kind(version)}"
-        raise _invalid(name, f"`lock_version` must be a whole number and {found}")
+        raise _invalid(name, f"`lock_version` must be a whole number, but {found}")
     if version > LOCK_VERSION:
         writer = document.get("created_by")
         by = f", written by {writer}" if isinstance(writer, str) and writer.isprintable() and len(writer) < 60 else ""
@@ -120,7 +176,7 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
         )
     while version < LOCK_VERSION:
         if version not in upgrades:
-            raise _invalid(name, f"there is no lock_version {version}")
+            raise _invalid(name, f"unknown lock_version {version}")
         try:
             document = dict(upgrades[version](document), lock_version=version + 1)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -138,10 +194,10 @@ def _problems(document: Document) -> Iterator[str]:
             yield f"it has an unknown field `{_short(key)}`"
     for key in ("$schema", "created_by"):
         if not isinstance(document.get(key, ""), str):
-            yield f"`{key}` must be a string and is {_kind(document[key])}"
+            yield f"`{key}` must be a string, but is {_kind(document[key])}"
     for key in OBJECTS:
         if not isinstance(document.get(key, {}), dict):
-            yield f"`{key}` must be an object and is {_kind(document[key])}"
+            yield f"`{key}` must be an object, but is {_kind(document[key])}"
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])
@@ -149,7 +205,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 def _fact_problems(facts: Any) -> Iterator[str]:
     if not isinstance(facts, dict):
-        yield f"`facts` must be an object and is {_kind(facts)}"
+        yield f"`facts` must be an object, but is {_kind(facts)}"
         return
     for name in facts:
         if name not in SECTIONS:
@@ -170,10 +226,10 @@ def _tree_problems(node: Dict[str, Any], path: str, depth: int) -> Iterator[str]
 
 def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[str]:
     if not isinstance(unavailable, dict):
-        yield f"`unavailable` must be an object and is {_kind(unavailable)}"
+        yield f"`unavailable` must be an object, but is {_kind(unavailable)}"
         return
     if len(unavailable) > ENTRY_LIMIT:
-        yield f"`unavailable` has {len(unavailable)} entries, the most is {ENTRY_LIMIT}"
+        yield f"`unavailable` has {len(unavailable)} entries, more than {ENTRY_LIMIT}"
     for path, entry in unavailable.items():
         strings: List[Any] = list(entry.values()) if isinstance(entry, dict) else []
         if not isinstance(entry, dict) or set(entry) != {"reason", "code"}:
@@ -181,7 +237,7 @@ def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[s
         elif not all(isinstance(item, str) for item in strings):
             yield f"`unavailable.{_short(path)}` must hold strings"
         elif _holds(facts, path):  # or the entry would silence every difference there
-            yield f"`{_short(path)}` stands in `facts` and in `unavailable`"
+            yield f"`{_short(path)}` is in `facts` and in `unavailable`"
 
 
 def _holds(facts: Dict[str, Any], path: str) -> bool:
@@ -198,22 +254,22 @@ def _policy_problems(policy: Any) -> Iterator[str]:
         yield "`policy` must be an object of `name` and `overrides`"
         return
     if not isinstance(policy["name"], str):
-        yield f"`policy.name` must be a string and is {_kind(policy['name'])}"
+        yield f"`policy.name` must be a string, but is {_kind(policy['name'])}"
     overrides = policy["overrides"]
     if not isinstance(overrides, dict) or not all(isinstance(rule, str) for rule in overrides.values()):
         yield "`policy.overrides` must be an object of strings"
     elif len(overrides) > ENTRY_LIMIT:
-        yield f"`policy.overrides` has {len(overrides)} entries, the most is {ENTRY_LIMIT}"
+        yield f"`policy.overrides` has {len(overrides)} entries, more than {ENTRY_LIMIT}"
 
 
 def _invalid(name: str, problem: str) -> LockfileError:
-    hint = "restore it from version control, or make it again with `envlock capture`"
+    hint = "restore it from version control, or create it again with `envlock capture`"
     return LockfileError(f"lockfile {name} is not valid: {problem}", hint=hint)
 
 
 def _too_large(name: str, size: str) -> LockfileError:
     limit = f"{SIZE_LIMIT // 2**20} MB"
-    return LockfileError(f"lockfile {name} is {size}, the most is {limit}", hint="name the lockfile itself")
+    return LockfileError(f"lockfile {name} is too large: {size}, limit {limit}", hint="name the lockfile itself")
 
 
 def _short(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import NAMES, compare
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import Policy, names
@@ -31,13 +31,26 @@ def judge(
         UsageError: `policy` does not exist.
     """
     rules = policy_of(lock, policy)
-    findings = compare((lock["facts"], lock["unavailable"]), (live.facts, live.unavailable), rules, sides)
+    here = without_package(live, lock.get("project", {}).get("name"))
+    findings = compare((lock["facts"], lock["unavailable"]), (here.facts, here.unavailable), rules, sides)
     return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
 
 
 def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
     """Capture the live environment and judge it; see `judge`."""
     return judge(lock, snapshot(), policy)
+
+
+def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
+    """Return a snapshot without one package, the project's own; its code is the project's, whatever its version "
+    "says."""
+    packages = live.facts.get("packages")
+    if name is None or not isinstance(packages, dict):
+        return live
+    others = {each: facts for each, facts in packages.items() if each != name}
+    own = f"packages.{name}."
+    unavailable = {path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)}
+    return Snapshot({**live.facts, "packages": others}, unavailable)
 
 
 def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
@@ -48,8 +61,8 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
         UsageError: `name` does not exist.
     """
     if name is not None and name not in names():
-        raise UsageError(f"there is no policy `{name}`", hint=f"choose from: {', '.join(names())}")
+        raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
         return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"])
     except ValueError as error:
-        raise LockfileError(f"the lockfile's policy is not valid: {error}", hint="capture again") from None
+        raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlock.lock import capture as lock
@@ -10,7 +10,7 @@ from envlock.lock.document import dump, parse
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.errors import LockfileError
+from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import DEFAULT
 from envlock.runtime.report import Report
@@ -25,6 +25,8 @@ def capture(
     hashes: bool = False,
     canary: bool = False,
     earlier: Lockfile | None = None,
+    only: Sequence[str] | None = None,
+    project: str | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return a lock of the live environment; nothing is written.
@@ -36,16 +38,20 @@ def capture(
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
         earlier: a lock that this one renews; what it has proven and still holds is kept.
+        only: path patterns of the facts that are renewed; the others stay as in `earlier`.
+        project: the normalised name of the project's own package, which is left out: its code is not the environment.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter.
+        UsageError: there is no such interpreter, there is no earlier lock to keep facts of, or nothing fits a pattern.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     found = live(python)
-    new = lock.capture(policy, overrides, found)
+    new = lock.capture(policy, overrides, found, project)
+    if only:
+        new = _accepted(earlier, new, only)
     if earlier is not None and earlier.identity is not None:
         from envlock.packages.installation import installation
         from envlock.packages.prove import everything_installed, kept, with_identity
@@ -56,6 +62,17 @@ def capture(
 
         new = prove(new, python, progress=progress)
     return _with_canary(new, earlier, found, python, progress, wanted=canary)
+
+
+def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
+    """Return the earlier lock with some facts of the new one, under the new one's policy."""
+    from envlock.lock.merge import accept, unmatched
+
+    if earlier is None:
+        raise UsageError("`--only` needs a valid lockfile to renew", hint="run `envlock capture` without it first")
+    for pattern in unmatched(patterns, earlier, new):
+        raise UsageError(f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths")
+    return accept(earlier, new, patterns).model_copy(update={"policy": new.policy})
 
 
 def _with_canary(
@@ -71,7 +88,7 @@ def _with_canary(
         return new
     if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):
         return new.model_copy(update={"numerics": earlier.numerics})
-    progress.say("warning: the lock's canary was of other facts and is left out (`--canary` computes it anew)")
+    progress.say("warning: dropped the canary of the old lockfile, as facts differ (`--canary` computes a new one)")
     return new
 
 
@@ -84,4 +101,4 @@ def changes(path: Path, new: Lockfile) -> Report | str:
         report = diff(path, parse(dump(new), "to be written"), names=("locked", "live"))
     except LockfileError as error:
         return f"it is not a valid lockfile ({error.message})"
-    return report if report.findings else "its policy, its writer or its layout is another"
+    return report if report.findings else "its policy, its envlock version or its layout differs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,16 +46,13 @@ def load(folder: Path) -> Config:
     Raises:
         UsageError: its pyproject.toml is not TOML, or `[tool.envlock]` has something that does not exist.
     """
-    for parent in [folder, *folder.parents]:
-        file = parent / "pyproject.toml"
-        if file.is_file():
-            try:
-                table = _table(file)
-                if table is not None:
-                    return _config(table, file)
-            except RecursionError:
-                raise UsageError(f"cannot read {file}: it is nested too deeply", hint="correct the file") from None
-    return Config()
+    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    if not file.is_file():
+        return Config()
+    try:
+        return _config(_at(_document(file), "tool", "envlock", missing={}), file)
+    except RecursionError:
+        raise UsageError(f"cannot read {file}: it is nested too deeply", hint="correct the file") from None
 
 
 def policy(name: str | None, config: Config, earlier: Lockfile | None) -> tuple[str, dict[str, str]]:
@@ -65,46 +63,80 @@ def policy(name: str | None, config: Config, earlier: Lockfile | None) -> tuple[
 
 
 def target(output: Path | None, config: Config) -> Path:
-    """Return where `capture` writes: the file named, the project's, the nearest one of the project, or a new one here.
+    """Return where `capture` writes: the file named, the settings', the nearest of the project, or its folder."""
+    here = str(Path.cwd())
+    new = Path(lockfile.project(here)) / lockfile.NAME
+    return output or config.lock or _from_here(Path(lockfile.find(here) or new))
 
-    A lock above the folder of the project's settings belongs to another project.
+
+def project_name(folder: Path) -> str | None:
+    """Return the normalised name of the project's own distribution; None where its files name none.
+
+    Raises:
+        UsageError: its pyproject.toml is not TOML.
     """
-    near = lockfile.find(str(Path.cwd()))
-    if near is not None and config.folder is not None and not Path(near).is_relative_to(config.folder):
-        near = None
-    return output or config.lock or Path(near or lockfile.NAME)
+    from configparser import ConfigParser, Error
+
+    from packaging.utils import InvalidName, canonicalize_name
+
+    root = Path(lockfile.project(str(folder)))
+    file, setup = root / lockfile.SETTINGS, ConfigParser(interpolation=None)
+    document = _document(file) if file.is_file() else {}
+    with suppress(Error, UnicodeDecodeError):
+        setup.read(root / "setup.cfg", encoding="utf-8")
+    names = (
+        _at(document, "project", "name"),
+        _at(document, "tool", "poetry", "name"),
+        setup.get("metadata", "name", fallback=None),
+    )
+    try:
+        return canonicalize_name(str(next(filter(None, names), "")), validate=True)[:128]
+    except InvalidName:
+        return None
 
 
-def _table(file: Path) -> Any:
+def _from_here(path: Path) -> Path:
+    """Return a path as the user would write it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _document(file: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
-            raise UsageError(f"cannot read {file}: it is larger than 128 KB", hint="is it the project's own?")
-        document = tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
+            raise UsageError(
+                f"cannot read {file}: it is larger than 128 KB", hint="check that it is the file of the project"
+            )
+        return tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:  # also a number of thousands of digits is a ValueError
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
-    tool = document.get("tool")
-    return tool.get("envlock") if isinstance(tool, dict) else None
+
+
+def _at(document: Any, *names: str, missing: Any = None) -> Any:
+    """Return what stands there; `missing` where a table on the way is none, or has it not."""
+    for name in names:
+        if not isinstance(document, dict) or name not in document:
+            return missing
+        document = document[name]
+    return document
 
 
 def _config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
     if not isinstance(table, dict) or set(table) - {"lock", "policy", "lint"}:
-        raise UsageError(
-            f"{where} can hold `lock`, `policy` and `lint` only", hint="see the reference of the configuration"
-        )
+        raise UsageError(f"{where} has an unknown key", hint="use only `lock`, `policy` and `lint`")
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
     if not isinstance(lock, str | None) or not isinstance(policy, dict):
-        raise UsageError(f"{where}: `lock` is a path, `policy` is a name or a table")
+        raise UsageError(f"{where}: `lock` must be a path, and `policy` a name or a table")
     overrides = _flat(policy, "")
     name = overrides.pop("name", None)
     try:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
-        raise UsageError(f"{where}: {error}", hint='write for example: "cpu.flags" = "superset"') from None
+        raise UsageError(f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`') from None
     lint = _lint(table.get("lint", {}), where)
     return Config(None if lock is None else file.parent / lock, name, overrides, file.parent, lint)
 
@@ -112,10 +144,12 @@ def _config(table: Any, file: Path) -> Config:
 def _lint(table: Any, where: str) -> dict[str, list[str]]:
     if not isinstance(table, dict) or set(table) - set(LINT_KEYS):
         keys = ", ".join(f"`{key}`" for key in LINT_KEYS)
-        raise UsageError(f"{where}: `lint` can hold {keys} only", hint="see the reference of the configuration")
+        raise UsageError(f"{where}: `lint` has an unknown key", hint=f"use only {keys}")
     for key, value in table.items():
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UsageError(f"{where}: `lint.{key}` is a list of text", hint='write for example: ignore = ["ENV402"]')
+            raise UsageError(
+                f"{where}: `lint.{key}` must be a list of strings", hint='write it like `ignore = ["ENV402"]`'
+            )
     return {key: list(value) for key, value in table.items()}
 
 

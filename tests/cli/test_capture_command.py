@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_capture_then_show_then_check(envlock: Command) -> None:
 
     check = envlock("capture", "--check")
     path = envlock.folder / "envlock.lock"
-    assert (check.returncode, check.stdout, check.stderr) == (0, "", f"{path} is up to date\n")
+    assert (check.returncode, check.stdout, check.stderr) == (0, "", "envlock.lock is up to date\n")
     assert path.read_text(encoding="utf-8") == written
 
 
@@ -76,7 +77,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
             ["-o", "-"],
             None,
             2,
-            "error: --check compares with a file, and `-` is stdout\nhint: name the file\n",
+            "error: `--check` needs a file, and `-` is stdout\nhint: name the file with `--output`\n",
         ),
     ],
 )
@@ -94,7 +95,7 @@ def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_
     os.truncate(tmp_path / "x.lock", 3 * 2**30)
     limited = Command(["/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", *envlock.argv], tmp_path)
     done = limited("capture", "--check", "-o", "x.lock")
-    clause = "lockfile x.lock is 3072 MB, the most is 4 MB"
+    clause = "lockfile x.lock is too large: 3072 MB, limit 4 MB"
     assert (done.returncode, done.stderr) == (1, f"x.lock would change: it is not a valid lockfile ({clause})\n")
 
 
@@ -120,5 +121,104 @@ def test_show_for_people(envlock: Command, tmp_path: Path) -> None:
     assert "tensorflow: none" in lines
     assert lines[-2:] == [
         "could not be collected",
-        "  packages.mine-two.origin: its direct_url.json is not what the packaging specification says",
+        "  packages.mine-two.origin: its direct_url.json does not follow the packaging specification",
     ]
+
+
+# --- renewing
+
+
+def test_a_renewal_says_what_changed(envlock: Command, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    for number in range(10):
+        distribution(site, f"old{number}", "1.0", {})
+    environ = {"PYTHONPATH": str(site)}
+    first = envlock("capture", environ=environ).stderr
+    assert first.startswith("wrote envlock.lock: ")
+    same = envlock("capture", environ=environ).stderr.splitlines()
+    assert (same[0].partition(":")[0], same[1:]) == ("renewed envlock.lock", ["  no fact changed"])
+    environ["TF_CUDNN_DETERMINISTIC"] = "1"
+    for number in range(10):
+        distribution(site, f"old{number}", "2.0", {})
+        shutil.rmtree(site / f"old{number}-1.0.dist-info")
+    renewed = envlock("capture", environ=environ).stderr.splitlines()
+    assert renewed[1:] == [
+        "  environ.TF_CUDNN_DETERMINISTIC: was unset, now 1",
+        *(f"  packages.old{number}.version: was 1.0, now 2.0" for number in range(7)),
+        "  and 3 more changes",
+    ]
+
+
+def test_one_change_is_accepted_and_the_rest_is_kept(envlock: Command) -> None:
+    assert envlock("capture", "-q").returncode == 0
+    environ = {"TF_CUDNN_DETERMINISTIC": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    done = envlock("capture", "--only", "environ.TF_CUDNN_DETERMINISTIC", environ=environ)
+    assert done.stderr.splitlines()[1:] == ["  environ.TF_CUDNN_DETERMINISTIC: was unset, now 1"]
+    assert envlock("verify", environ={"TF_CUDNN_DETERMINISTIC": "1"}).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--only", "cpu.flag"], "no fact fits `cpu.flag`\nhint: run `envlock diff envlock.lock live` for the paths"),
+        (
+            ["--only", "cpu.flags", "-o", "new.lock"],
+            "`--only` needs a valid lockfile to renew\nhint: run `envlock capture` without it first",
+        ),
+    ],
+)
+def test_what_cannot_be_accepted_writes_nothing(
+    args: list[str], message: str, envlock: Command, tmp_path: Path
+) -> None:
+    assert envlock("capture", "-q").returncode == 0
+    before = (tmp_path / "envlock.lock").read_bytes()
+    done = envlock("capture", *args, environ={"TF_CUDNN_DETERMINISTIC": "1"})
+    assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
+    assert [file.read_bytes() for file in tmp_path.glob("*.lock")] == [before]
+
+
+# --- the project
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", '[project]\nname = "My.Project"\n'),
+        ("pyproject.toml", '[tool.poetry]\nname = "my_project"\n'),
+        ("setup.cfg", "[metadata]\nname = my-project\n"),
+    ],
+)
+def test_the_projects_own_package_is_not_held(file: str, text: str, envlock: Command, tmp_path: Path) -> None:
+    """Not its version, its commit or whether it is installed: neither verify nor `capture --check` minds."""
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    site = tmp_path / "site"
+    distribution(site, "my_project", "0.3", {"direct_url.json": '{"url": "file:///x", "dir_info": {"editable": true}}'})
+    environ = {"PYTHONPATH": str(site)}
+    assert envlock("capture", "-q", environ=environ).returncode == 0
+    assert json.loads((tmp_path / "envlock.lock").read_bytes())["project"] == {"name": "my-project"}
+    shutil.rmtree(site / "my_project-0.3.dist-info")
+    for words in (["verify"], ["capture", "--check"]):
+        assert envlock(*words, environ=environ).returncode == 0
+        assert envlock(*words).returncode == 0
+    distribution(site, "my_project", "0.4.dev3+g1234567", {})
+    for words in (["verify"], ["capture", "--check"]):
+        assert envlock(*words, environ=environ).returncode == 0
+    distribution(site, "another", "1.0", {})
+    assert "packages.another" in envlock("verify", environ=environ).stdout
+
+
+def test_a_new_lock_lies_in_the_projects_folder(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    below = tmp_path / "src" / "pkg"
+    below.mkdir(parents=True)
+    done = Command(envlock.argv, below)("capture")
+    assert done.stderr.startswith(f"wrote {tmp_path}/envlock.lock: ")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.lock")] == ["envlock.lock"]
+
+
+def test_the_lock_above_a_repository_is_not_touched(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "envlock.lock").write_bytes(b"another project's")
+    assert Command(envlock.argv, tmp_path / "repo")("capture", "-q").returncode == 0
+    assert (tmp_path / "envlock.lock").read_bytes() == b"another project's"
+    assert (tmp_path / "repo" / "envlock.lock").exists()

@@ -95,7 +95,7 @@ def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) 
         "  x environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0\n"
         "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution gradients, "
         "softmax and trained weights on an AVX-512 host.\n"
-        "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as the lock has it, before the process starts "
+        "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as locked, before the process starts "
         "(`envlock run` does).\n"
     )
 
@@ -122,20 +122,32 @@ def test_without_a_file_in_main_the_current_folder_counts(run: Run) -> None:
     assert printed(run("del sys.modules['__main__']; report = envlock.assert_locked(); assert report.match")) == ""
 
 
-def test_the_scripts_folder_counts_where_the_current_one_has_none(run: Run) -> None:
+def test_the_scripts_folder_counts_where_the_current_one_has_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
     code = "import os; os.chdir('/proc'); print(envlock.assert_locked().match)"
     assert printed(run(code, how="script")) == "True\n"
     done = run(code)
-    message = "no envlock.lock in /proc or any folder above it\nhint: make one with `envlock capture`, or name one in "
-    assert done.stderr.endswith(f"LockfileError: {message}ENVLOCK_LOCK\n")
+    hint = "create one with `envlock capture`, or name one in ENVLOCK_LOCK"
+    assert done.stderr.endswith(f"LockfileError: no envlock.lock in /proc\nhint: {hint}\n")
+
+
+def test_the_lock_of_another_project_is_named_but_not_taken(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "in" / "pyproject.toml").touch()
+    done = run(f"import os; os.chdir({str(tmp_path / 'in' / 'below')!r}); envlock.assert_locked()")
+    assert done.stderr.splitlines()[-2:] == [
+        f"envlock.runtime.errors.LockfileError: no envlock.lock in {tmp_path}/in/below, or above it in the project "
+        f"{tmp_path}/in",
+        f"hint: create one with `envlock capture`, or set ENVLOCK_LOCK={tmp_path}/envlock.lock to use another project's",
+    ]
 
 
 def test_a_current_folder_that_is_gone_is_no_crash(run: Run) -> None:
     code = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); {}"
     done = run(code.format("envlock.assert_locked()"))
     assert done.stderr.splitlines()[-2:] == [
-        "envlock.runtime.errors.LockfileError: no envlock.lock: the current folder is gone",
-        "hint: make one with `envlock capture`, or name one in ENVLOCK_LOCK",
+        "envlock.runtime.errors.LockfileError: no envlock.lock: the current folder does not exist any more",
+        "hint: create one with `envlock capture`, or name one in ENVLOCK_LOCK",
     ]
 
 
@@ -174,27 +186,27 @@ for policy in ("functional", None):
 @pytest.mark.parametrize(
     ("environ", "code", "message"),
     [
-        ({"ENVLOCK_MODE": "of"}, "", "UsageError: ENVLOCK_MODE is `of`\nhint: it can be: enforce, warn, off\n"),
+        ({"ENVLOCK_MODE": "of"}, "", "UsageError: invalid ENVLOCK_MODE `of`\nhint: choose from: enforce, warn, off\n"),
         (
             {"ENVLOCK_POLICY": "loose"},
             "",
-            "UsageError: there is no policy `loose`\nhint: choose from: strict, same-arch, functional\n",
+            "UsageError: unknown policy `loose`\nhint: choose from: strict, same-arch, functional\n",
         ),
         (
             {},
             "policy='loose'",
-            "UsageError: there is no policy `loose`\nhint: choose from: strict, same-arch, functional\n",
+            "UsageError: unknown policy `loose`\nhint: choose from: strict, same-arch, functional\n",
         ),
         (
             {},
             "'gone.lock'",
-            "LockfileError: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
+            "LockfileError: lockfile not found: gone.lock\nhint: create one with `envlock capture`, or name one: "
             "`envlock verify path/to/envlock.lock`\n",
         ),
         (
             {"ENVLOCK_MODE": "warn"},
             "'gone.lock'",
-            "LockfileError: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
+            "LockfileError: lockfile not found: gone.lock\nhint: create one with `envlock capture`, or name one: "
             "`envlock verify path/to/envlock.lock`\n",
         ),
     ],
@@ -209,7 +221,7 @@ def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 4)
     assert lines[:2] == [
-        f"envlock: ENVLOCK_MODE=warn: going on although {tmp_path}/envlock.lock: "
+        f"envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program: {tmp_path}/envlock.lock: "
         "does not match under policy strict: 1 fact differs",
         "  x environ.OMP_NUM_THREADS: locked unset, live 3",
     ]
@@ -222,7 +234,7 @@ def test_mode_warn_is_silent_when_it_matches(run: Run) -> None:
 def test_mode_off_looks_at_nothing_and_says_so(run: Run, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_text("garbage", encoding="utf-8")
     done = run("print(envlock.assert_locked())", ENVLOCK_MODE="off")
-    expected = (0, "None\n", "envlock: ENVLOCK_MODE=off: the environment is NOT verified\n")
+    expected = (0, "None\n", "envlock: warning: ENVLOCK_MODE=off, the environment is not verified\n")
     assert (done.returncode, done.stdout, done.stderr) == expected
 
 

@@ -14,13 +14,13 @@ import pytest
 
 from envlock.runtime.collectors import snapshot
 from envlock.runtime.errors import LockfileError
-from envlock.runtime.lockfile import DEPTH_LIMIT, find, parse, read_file
+from envlock.runtime.lockfile import DEPTH_LIMIT, find, find_outside, parse, project, read_file
 from tests.locks import document, encode
 from tests.machines import complete
 
-RESTORE = "restore it from version control, or make it again with `envlock capture`"
+RESTORE = "restore it from version control, or create it again with `envlock capture`"
 REASON = {"reason": "no way", "code": "denied"}
-MAKE = "make one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+MAKE = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
 
 
 def problem(data: bytes) -> str:
@@ -36,11 +36,49 @@ def problem(data: bytes) -> str:
 # --- finding
 
 
-def test_the_nearest_one_upwards_is_found(tmp_path: Path) -> None:
+def test_the_nearest_one_of_the_project_is_found(tmp_path: Path) -> None:
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     (tmp_path / "envlock.lock").touch()
+    (tmp_path / "pyproject.toml").touch()
     assert find(str(below)) == str(tmp_path / "envlock.lock")
+    (tmp_path / "a" / "envlock.lock").touch()
+    assert find(str(below)) == str(tmp_path / "a" / "envlock.lock")
+
+
+PLAIN, OURS = "[project]\n", "[tool.envlock]\n"
+PROJECTS: dict[str, tuple[dict[str, str], str]] = {
+    "nothing says where a project begins": ({}, "a/b"),
+    "a pyproject.toml": ({"pyproject.toml": PLAIN}, ""),
+    "the nearest pyproject.toml": ({"pyproject.toml": PLAIN, "a/pyproject.toml": PLAIN}, "a"),
+    "settings of envlock before a nearer pyproject.toml": ({"pyproject.toml": OURS, "a/pyproject.toml": PLAIN}, ""),
+    "the nearest settings": ({"pyproject.toml": OURS, "a/pyproject.toml": OURS}, "a"),
+    "a repository": ({".git/HEAD": "", "a/x": ""}, ""),
+    "a work tree, whose .git is a file": ({"a/.git": "gitdir: /x", "pyproject.toml": PLAIN}, "a"),
+    "settings above the repository": ({"a/.git/HEAD": "", "pyproject.toml": OURS}, "a"),
+    "a package in a repository": ({".git/HEAD": "", "a/b/pyproject.toml": PLAIN}, "a/b"),
+    "a package of a repository with settings": ({".git/HEAD": "", "a/b/setup.py": "", "pyproject.toml": OURS}, ""),
+}
+
+
+def test_where_a_project_begins(tmp_path: Path) -> None:
+    found = {}
+    for case, (files, _) in PROJECTS.items():
+        root = tmp_path / case
+        (root / "a" / "b").mkdir(parents=True)
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text, encoding="utf-8")
+        found[case] = os.path.relpath(project(str(root / "a" / "b")), root)
+    assert found == {case: folder or "." for case, (_, folder) in PROJECTS.items()}
+
+
+def test_the_lock_of_another_project_is_not_found_but_can_be_named(tmp_path: Path) -> None:
+    below = tmp_path / "a" / "b"
+    (tmp_path / "a" / ".git").mkdir(parents=True)
+    below.mkdir()
+    (tmp_path / "envlock.lock").touch()
+    assert (find(str(below)), find_outside(str(below))) == (None, str(tmp_path / "envlock.lock"))
     (tmp_path / "a" / "envlock.lock").touch()
     assert find(str(below)) == str(tmp_path / "a" / "envlock.lock")
 
@@ -78,9 +116,9 @@ UNREADABLE: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "circle": (
         lambda path: path.symlink_to(path.name),
         "cannot read lockfile {}: Too many levels of symbolic links",
-        "the symbolic links lead round in a circle; remove one",
+        "remove one of the symbolic links: they form a loop",
     ),
-    "100 MB": (_sparse, "lockfile {} is 100 MB, the most is 4 MB", "name the lockfile itself"),
+    "100 MB": (_sparse, "lockfile {} is too large: 100 MB, limit 4 MB", "name the lockfile itself"),
     "empty": (Path.touch, "lockfile {} is not valid: it is empty", RESTORE),
 }
 
@@ -121,7 +159,7 @@ def test_a_name_that_is_no_path() -> None:
 def test_bytes_beyond_the_limit_are_refused_unread() -> None:
     with pytest.raises(LockfileError) as caught:
         parse(b" " * (16 * 2**20 + 1), "from stdin")
-    assert caught.value.message == "lockfile from stdin is more than 4 MB, the most is 4 MB"
+    assert caught.value.message == "lockfile from stdin is too large: more than 4 MB, limit 4 MB"
 
 
 # --- what is no lockfile
@@ -157,19 +195,19 @@ def test_a_lock_with_any_byte_changed_is_refused_or_read_but_never_a_crash() -> 
 
 
 NO_OBJECT = [
-    (b"[]", "it holds a list, not an object"),
-    (b"null", "it holds null, not an object"),
-    (b'"x"', "it holds a string, not an object"),
-    (b"3.5", "it holds a number, not an object"),
-    (b"true", "it holds a boolean, not an object"),
-    (b"{}", "`lock_version` must be a whole number and it is missing"),
+    (b"[]", "it is a list, not an object"),
+    (b"null", "it is null, not an object"),
+    (b'"x"', "it is a string, not an object"),
+    (b"3.5", "it is a number, not an object"),
+    (b"true", "it is a boolean, not an object"),
+    (b"{}", "`lock_version` must be a whole number, but it is missing"),
     (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
-    (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
+    (b'{"a": "\xff"}', "it is not UTF-8 (at byte 7)"),
     (b'{"lock_version": 1, "lock_version": 1}', "the key 'lock_version' stands twice in one object"),
     (b'{"lock_version": NaN}', "NaN is not a JSON number"),
     (b'{"lock_version": Infinity}', "Infinity is not a JSON number"),
     (b'{"lock_version": 1e999}', "1e999 is too large for a number"),
-    (b'{"lock_version": 1%s}' % (b"0" * 5000), "a number of 5001 digits is not a fact"),
+    (b'{"lock_version": 1%s}' % (b"0" * 5000), "a number has 5001 digits"),
     (b'{"facts": "\\ud800"}', "a string holds half a surrogate pair"),
     (b'{"facts": ' + b'{"a":' * 10_000, "it is nested too deeply"),
     (b'{"facts": ' + b"[" * 10_000, "it is nested too deeply"),
@@ -190,14 +228,14 @@ KINDS: dict[str, Any] = {"null": None, "a boolean": True, "a number": 1, "a stri
 
 
 FIELDS = {
-    "$schema": ("a string", "`$schema` must be a string and is {}"),
-    "created_by": ("a string", "`created_by` must be a string and is {}"),
-    "facts": ("an object", "`facts` must be an object and is {}"),
-    "unavailable": ("an object", "`unavailable` must be an object and is {}"),
+    "$schema": ("a string", "`$schema` must be a string, but is {}"),
+    "created_by": ("a string", "`created_by` must be a string, but is {}"),
+    "facts": ("an object", "`facts` must be an object, but is {}"),
+    "unavailable": ("an object", "`unavailable` must be an object, but is {}"),
     "policy": ("-", "`policy` must be an object of `name` and `overrides`"),
-    "lock_version": ("a number", "`lock_version` must be a whole number and it is {}"),
+    "lock_version": ("a number", "`lock_version` must be a whole number, but it is {}"),
 }
-MISSING = {("lock_version", "null"): "`lock_version` must be a whole number and it is missing"}
+MISSING = {("lock_version", "null"): "`lock_version` must be a whole number, but it is missing"}
 
 
 def test_a_field_of_another_type_is_named() -> None:
@@ -210,9 +248,9 @@ def test_a_field_of_another_type_is_named() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"lock_version": 1.0}, "`lock_version` must be a whole number and it is a number"),
-    ({"lock_version": 0}, "there is no lock_version 0"),
-    ({"lock_version": -1}, "there is no lock_version -1"),
+    ({"lock_version": 1.0}, "`lock_version` must be a whole number, but it is a number"),
+    ({"lock_version": 0}, "unknown lock_version 0"),
+    ({"lock_version": -1}, "unknown lock_version -1"),
     ({"fact": {}}, "it has an unknown field `fact`"),
     ({"a\x1b[2Jb": {}}, "it has an unknown field `a\\x1b[2Jb`"),
     ({"k" * 99: {}}, f"it has an unknown field `{'k' * 57}...`"),
@@ -223,11 +261,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"unavailable": {"a": {"reason": "x"}}}, "`unavailable.a` must be an object of `reason` and `code`"),
     ({"unavailable": {"a": {"reason": "x", "code": 1}}}, "`unavailable.a` must hold strings"),
     ({"unavailable": {"a": {"reason": None, "code": "x"}}}, "`unavailable.a` must hold strings"),
-    ({"unavailable": {"cpu": REASON}}, "`cpu` stands in `facts` and in `unavailable`"),
-    ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` stands in `facts` and in `unavailable`"),
-    ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` stands in `facts` and in `unavailable`"),
+    ({"unavailable": {"cpu": REASON}}, "`cpu` is in `facts` and in `unavailable`"),
+    ({"unavailable": {"cpu.flags": REASON}}, "`cpu.flags` is in `facts` and in `unavailable`"),
+    ({"unavailable": {"tensorflow": REASON}}, "`tensorflow` is in `facts` and in `unavailable`"),
     ({"policy": {"name": "strict"}}, "`policy` must be an object of `name` and `overrides`"),
-    ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string and is a number"),
+    ({"policy": {"name": 1, "overrides": {}}}, "`policy.name` must be a string, but is a number"),
     ({"policy": {"name": "strict", "overrides": []}}, "`policy.overrides` must be an object of strings"),
     ({"policy": {"name": "strict", "overrides": {"a": 1}}}, "`policy.overrides` must be an object of strings"),
 ]
@@ -294,4 +332,14 @@ def test_an_invalid_document_of_an_older_version_is_refused() -> None:
 def test_what_an_upgrade_gives_is_checked_like_any_other() -> None:
     with pytest.raises(LockfileError) as caught:
         parse(encode(document(lock_version=0)), "x.lock", {0: lambda old: {**old, "facts": []}})
-    assert caught.value.message == "lockfile x.lock is not valid: `facts` must be an object and is a list"
+    assert caught.value.message == "lockfile x.lock is not valid: `facts` must be an object, but is a list"
+
+
+@pytest.mark.parametrize("data", [b"<<<<<<< HEAD\n{}\n", b'{\n<<<<<<< ours\n  "a": 1\n=======\n>>>>>>> theirs\n}\n'])
+def test_conflict_markers_are_recognised(data: bytes) -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(data, "x.lock")
+    assert (caught.value.message, caught.value.hint) == (
+        "lockfile x.lock is not valid: it has conflict markers",
+        "take one side, then run `envlock capture`; `envlock merge --help` shows how git merges lockfiles itself",
+    )

@@ -1,0 +1,43 @@
+"""`envlock merge`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli.output import talk
+from envlock.cli.parser import Command, new_app
+from envlock.lock.writer import write_atomically
+from envlock.runtime.report import count
+
+app = new_app()
+
+BaseArgument = Annotated[Path, typer.Argument(help="Lockfile before both changes.", show_default=False)]
+OursArgument = Annotated[Path, typer.Argument(help="Lockfile of our side; receives the result.", show_default=False)]
+TheirsArgument = Annotated[Path, typer.Argument(help="Lockfile of the other side.", show_default=False)]
+
+
+@app.command(cls=Command)
+def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> None:
+    """Merge the changes of two lockfiles; a merge driver for git.
+
+    Facts that only one side changed are taken from that side. Where both sides changed a fact, ours stays, the fact is
+    printed, and the exit code is 1. A canary or an image of other facts is dropped. The result describes an environment
+    that no machine has captured yet: check it with `envlock verify`.
+
+    \b
+    Examples:
+      git config merge.envlock.driver "envlock merge %O %A %B"  make it known to git
+      echo "envlock.lock merge=envlock" >> .gitattributes       use it for lockfiles
+      envlock merge base.lock ours.lock theirs.lock             merge by hand, into ours.lock
+    """
+    from envlock.lock.document import dump
+    from envlock.workflows.merge import merge as combine
+
+    merged = combine(base, ours, theirs)
+    write_atomically(ours, dump(merged.lock))
+    if merged.conflicts:
+        talk(f"{count(len(merged.conflicts), 'conflict')}, ours kept: {', '.join(merged.conflicts)}")
+        raise typer.Exit(1)

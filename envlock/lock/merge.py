@@ -1,0 +1,129 @@
+"""One lockfile from several: accept some of a new one's facts, or merge what two sides have changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envlock.lock.document import validate
+from envlock.lock.models import Lockfile
+from envlock.runtime.facts import Unavailable, leaves, same, split
+from envlock.runtime.policy import matches
+
+Flat = dict[str, Any]
+"""What lies under each dotted path."""
+
+GONE = object()
+"""What a side does not have."""
+
+MADE_OF_FACTS = ("numerics", "image")
+"""Sections that hold for one set of facts only."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A lockfile of two sides; `conflicts` are the paths that both have changed, each to something else."""
+
+    lock: Lockfile
+    conflicts: tuple[str, ...]
+
+
+def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
+    """Return the old lockfile, with the new one's facts where a path fits one of the patterns.
+
+    The canary and the image are dropped when a fact has changed, and so is the wheel of a changed package.
+
+    Raises:
+        LockfileError: the facts do not fit together.
+    """
+    wanted = tuple(patterns)
+    before, after = old.to_document(), new.to_document()
+
+    def choose(path: str, was: Any, now: Any) -> Any:
+        return now if any(_fits(pattern, path) for pattern in wanted) else was
+
+    facts = _combined(_flat(before), _flat(after), choose)
+    return _whole({**before, "created_by": after["created_by"]}, facts, before)
+
+
+def unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
+    """Return the patterns that fit no fact of any of the lockfiles."""
+    paths = {path for lock in locks for path in _flat(lock.to_document())}
+    return [pattern for pattern in patterns if not any(_fits(pattern, path) for path in paths)]
+
+
+def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
+    """Return what both sides have changed since the base; where they disagree, ours stays and the path is named.
+
+    Raises:
+        LockfileError: the facts do not fit together.
+    """
+    old, left, right = (each.to_document() for each in (base, ours, theirs))
+    conflicts: list[str] = []
+
+    def merged(before: Flat) -> Callable[[str, Any, Any], Any]:
+        def choose(path: str, mine: Any, other: Any) -> Any:
+            was = before.get(path, GONE)
+            if not same(mine, other) and not same(mine, was) and not same(other, was):
+                conflicts.append(path)
+            return other if same(mine, was) else mine
+
+        return choose
+
+    facts = _combined(_flat(left), _flat(right), merged(_flat(old)))
+    sections = _combined(_sections(left), _sections(right), merged(_sections(old)))
+    document = {**{key: left[key] for key in left if key not in _sections(left)}, **_grown(sections)}
+    return Merged(_whole(document, facts, left), tuple(dict.fromkeys(conflicts)))
+
+
+def _flat(document: Mapping[str, Any]) -> Flat:
+    """Return the facts, and what was unavailable."""
+    untold = {path: Unavailable(entry["reason"], entry["code"]) for path, entry in document["unavailable"].items()}
+    return {**dict(leaves(document["facts"])), **untold}
+
+
+def _sections(document: Mapping[str, Any]) -> Flat:
+    """Return the sections beside the facts: each whole, the identity by package."""
+    whole = {name: document[name] for name in ("policy", "project", "base_image", *MADE_OF_FACTS) if name in document}
+    packages = document.get("identity", {}).get("packages", {})
+    return {**whole, **{f"identity.packages.{name}": entry for name, entry in packages.items()}}
+
+
+def _combined(left: Flat, right: Flat, choose: Callable[[str, Any, Any], Any]) -> Flat:
+    chosen = {path: choose(path, left.get(path, GONE), right.get(path, GONE)) for path in {**left, **right}}
+    return {path: value for path, value in chosen.items() if value is not GONE}
+
+
+def _grown(flat: Flat) -> dict[str, Any]:
+    """Return nested objects again; an empty one gives way to what another side has in it."""
+    tree: dict[str, Any] = {}
+    for path, value in sorted(flat.items()):
+        *folders, name = path.split(".")
+        node = tree
+        for folder in folders:
+            if not isinstance(node.get(folder), dict):  # one side has nothing there, the other has facts below it
+                node[folder] = {}
+            node = node[folder]
+        if value != {} or name not in node:
+            node[name] = value
+    return tree
+
+
+def _whole(document: dict[str, Any], flat: Flat, side: Mapping[str, Any]) -> Lockfile:
+    """Return a lockfile of these facts, without the sections of one side that were made of other facts."""
+    facts, unavailable = split(_grown(flat))
+    changed = not (same(facts, side["facts"]) and same(unavailable, side["unavailable"]))
+    kept = {key: value for key, value in document.items() if not (changed and key in MADE_OF_FACTS)}
+    packages = facts.get("packages") or {}
+    proven = {
+        name: entry
+        for name, entry in kept.pop("identity", {}).get("packages", {}).items()
+        if packages.get(name, {}).get("version") == entry["version"]
+    }
+    identity = {"identity": {"packages": proven}} if proven else {}
+    return validate({**kept, **identity, "facts": facts, "unavailable": unavailable}, "to be written")
+
+
+def _fits(pattern: str, path: str) -> bool:
+    return matches(pattern, path) or matches(f"{pattern}.**", path)

@@ -1,0 +1,142 @@
+"""Accepting some changes of a lockfile, and merging those of two sides."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.lock.document import dump, validate
+from envlock.lock.merge import accept, merge, unmatched
+from envlock.lock.models import Lockfile
+from tests.conftest import Command
+from tests.locks import FACTS, document, encode
+from tests.trees import quick
+
+WHEEL = {
+    "content": None,
+    "origin": "index",
+    "proof": "record",
+    "reason": None,
+    "wheel": {"name": "numpy-1.26.4-x.whl", "sha256": "0" * 64, "size": 1, "url": None, "index": None},
+}
+
+
+def lock(facts: dict[str, Any] | None = None, **changes: Any) -> Lockfile:
+    """Return a lockfile with sections of the facts changed."""
+    return validate(document(facts={**FACTS, **(facts or {})}, **changes), "x.lock")
+
+
+def numpy(version: str) -> dict[str, Any]:
+    """Return facts with a numpy."""
+    return {"packages": {"numpy": {"version": version, "origin": None}}}
+
+
+PROVEN = {"packages": {"numpy": {"version": "1.26.4", **WHEEL}}}
+
+
+def test_only_what_fits_is_accepted() -> None:
+    old = lock({**numpy("1.26.4"), "cpu": {"flags": ["avx"], "quota": 1.5}})
+    new = lock({**numpy("2.0.0"), "cpu": {"flags": ["avx2"], "quota": None}}, unavailable={})
+    assert accept(old, new, ["packages.numpy"]) == lock({**numpy("2.0.0"), "cpu": {"flags": ["avx"], "quota": 1.5}})
+    assert accept(old, new, ["cpu.*", "keras"]).facts.cpu == new.facts.cpu
+    assert accept(old, new, ["keras"]).unavailable == {}
+    assert accept(old, new, ["**"]).facts == new.facts
+    assert unmatched(["cpu.flags", "cpu", "packages.nunpy", "keras"], old, new) == ["packages.nunpy"]
+
+
+def test_a_package_that_comes_or_goes_is_accepted() -> None:
+    with_six = lock({"packages": {**FACTS["packages"], "six": {"version": "1.16.0"}}})
+    assert accept(lock(), with_six, ["packages.six"]) == with_six
+    assert accept(with_six, lock(), ["packages.six.**"]) == lock()
+
+
+def test_a_section_that_is_none_gives_way_to_facts_in_it() -> None:
+    old, new = lock({"tensorflow": None}), lock({"tensorflow": {"version": "2.21.0"}})
+    assert accept(old, new, ["tensorflow.version"]) == new
+    assert accept(new, old, ["tensorflow.**"]) == old
+
+
+def test_what_was_made_of_other_facts_is_dropped() -> None:
+    old = lock(identity=PROVEN)
+    assert accept(old, lock({"tensorflow": {}}), ["tensorflow.**"]).identity == old.identity
+    assert accept(old, lock(numpy("2.0.0")), ["packages.numpy"]).identity is None
+
+
+def test_what_one_side_changed_is_taken_from_it() -> None:
+    base, ours = lock(), lock(numpy("2.0.0"))
+    loose, cpu = {"name": "same-arch", "overrides": {}}, {"cpu": {"flags": ["avx"], "quota": None}}
+    theirs, both = lock(cpu, policy=loose), lock({**numpy("2.0.0"), **cpu}, policy=loose)
+    for one, other in ((ours, theirs), (theirs, ours)):
+        merged = merge(base, one, other)
+        assert (dump(merged.lock), merged.conflicts) == (dump(both), ())
+
+
+def test_what_both_changed_is_a_conflict_and_ours_stays() -> None:
+    merged = merge(lock(), lock(numpy("2.0.0")), lock(numpy("2.1.0")))
+    assert (merged.lock, merged.conflicts) == (lock(numpy("2.0.0")), ("packages.numpy.version",))
+
+
+small = st.dictionaries(st.sampled_from(["six", "numpy", "keras", "absl-py"]), st.sampled_from(["1", "2", "3"]))
+
+
+@quick
+@given(small, small, small)
+def test_merging_is_symmetric_but_for_conflicts_and_loses_nothing(
+    old: dict[str, str], left: dict[str, str], right: dict[str, str]
+) -> None:
+    sides = (old, left, right)
+    base, ours, theirs = (lock({"packages": {name: {"version": v} for name, v in side.items()}}) for side in sides)
+    one, other = merge(base, ours, theirs), merge(base, theirs, ours)
+    assert set(one.conflicts) == set(other.conflicts)
+    assert one.conflicts or dump(one.lock) == dump(other.lock)
+    assert merge(base, ours, base).lock == ours
+    assert merge(base, ours, ours) == merge(ours, ours, ours)
+
+
+# --- as git calls it
+
+
+@pytest.mark.processes
+def test_git_merges_lockfiles(tmp_path: Path) -> None:
+    def git(*words: str, code: int = 0) -> str:
+        argv = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main", *words]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def commit(lockfile: Lockfile, message: str) -> None:
+        (tmp_path / "envlock.lock").write_bytes(dump(lockfile))
+        git("add", ".")
+        git("commit", "-qm", message)
+
+    git("init", "-q")
+    git("config", "merge.envlock.driver", f"{sys.executable} -m envlock merge %O %A %B")
+    (tmp_path / ".gitattributes").write_text("envlock.lock merge=envlock\n", encoding="utf-8")
+    commit(lock(), "base")
+    git("checkout", "-qb", "theirs")
+    commit(lock({"cpu": {"flags": ["avx"], "quota": 1.5}}), "another processor")
+    git("checkout", "-q", "main")
+    commit(lock(numpy("2.0.0")), "another numpy")
+    git("merge", "-q", "theirs", "-m", "merged")
+    both = lock({**numpy("2.0.0"), "cpu": {"flags": ["avx"], "quota": 1.5}})
+    assert (tmp_path / "envlock.lock").read_bytes() == dump(both)
+    git("checkout", "-qb", "other", "main~2")
+    commit(lock(numpy("2.1.0")), "a third numpy")
+    assert "1 conflict, ours kept: packages.numpy.version\n" in git("merge", "main", "-m", "merged", code=1)
+
+
+def test_a_merge_of_what_is_no_lockfile_writes_nothing(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "ours").write_bytes(encode(document()))
+    (tmp_path / "theirs").write_bytes(b"{}")
+    done = envlock("merge", "ours", "ours", "theirs")
+    assert (done.returncode, done.stderr.partition("\n")[0]) == (
+        3,
+        "error: lockfile theirs is not valid: `lock_version` must be a whole number, but it is missing",
+    )
+    assert (tmp_path / "ours").read_bytes() == encode(document())
