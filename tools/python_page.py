@@ -47,7 +47,7 @@ def page() -> str:
 
 
 def _section(name: str, code: str, each: Any) -> str:
-    return f"\n### {name}\n\n```python\n{code}\n```\n\n```text\n{inspect.getdoc(each) or ''}\n```\n"
+    return f"\n### {name}\n\n```text\n{code}\n```\n\n```text\n{inspect.getdoc(each) or ''}\n```\n"
 
 
 def _summary(each: Any) -> str:
