@@ -22,3 +22,9 @@ echo "making $folder with $what" >&2
 rm -rf "$folder"
 "$python" -m venv "$folder"
 "$folder/bin/python" -m pip install --quiet --upgrade "pip>=25.1"
+
+# Debian, Ubuntu and Fedora install a setuptools of their own build, which no index has: put the index's in its place.
+own="import importlib.metadata as m, sysconfig; sysconfig.get_config_var('WHEEL_PKG_DIR') and print(m.version('setuptools'))"
+if version=$("$folder/bin/python" -c "$own" 2>/dev/null) && [ -n "$version" ]; then
+    "$folder/bin/python" -m pip install --quiet --force-reinstall "setuptools==$version"
+fi

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +51,30 @@ def _pip(python: str, *args: str) -> list[str]:
 
 def _uv(python: str, *args: str) -> list[str]:
     return [UV, "pip", "install", "--quiet", "--python", python, *args]
+
+
+def test_what_python_itself_brings_is_proven_or_the_reason_mends_it(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Debian's, Ubuntu's and Fedora's `venv` brings a pip and a setuptools that are patched."""
+    _run([sys.executable, "-m", "venv", "env"], tmp_path, environ)
+    python = str(tmp_path / "env" / "bin" / "python")
+    environ |= {"PATH": f"{tmp_path}/env/bin:{environ['PATH']}"}
+    identities = _identities(envlock, python, environ)
+    reasons = [each["reason"] for each in identities.values() if each["wheel"] is None]
+    bundled = [reason for reason in reasons if reason.startswith("it is the distribution's own build (")]
+    assert reasons == (bundled if sysconfig.get_config_var("WHEEL_PKG_DIR") else [])
+    for reason in reasons:
+        _run(shlex.split(reason.split("`")[1]), tmp_path, environ)
+    assert {each["proof"] for each in _identities(envlock, python, environ).values()} == {"file"}
+
+
+def _identities(envlock: Command, python: str, environ: dict[str, str]) -> dict[str, Any]:
+    """Lock and hash the packages of an environment; return what the lock says of them."""
+    done = envlock("capture", "--quiet", "--hashes", "--python", python, environ=environ, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    packages: dict[str, Any] = json.loads((envlock.folder / "envlock.lock").read_bytes())["identity"]["packages"]
+    return packages
 
 
 Installer = Callable[..., list[str]]
