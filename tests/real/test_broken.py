@@ -88,9 +88,9 @@ CASES = {
         (
             'site="$(python -c "import sysconfig; print(sysconfig.get_path(\'purelib\'))")"',
             'echo \'import os, tensorflow as tf; tf.timestamp(); os.environ["TF_DETERMINISTIC_OPS"] = "1"\' '
-            '> "$site/sitecustomize.py"',
+            '> "$site/late.pth"',  # no sitecustomize: Debian's own Python has one, which comes first
         ),
-        pasted='echo > "$site/sitecustomize.py"; export TF_DETERMINISTIC_OPS=1',
+        pasted='echo > "$site/late.pth"; export TF_DETERMINISTIC_OPS=1',
     ),
 }
 """In the environment with TensorFlow 2.21, without the package index."""
