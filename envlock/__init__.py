@@ -21,6 +21,7 @@ _EXPORTS = {
     "Report": "envlock.runtime.report",
     "TooLateError": "envlock.runtime.errors",
     "UsageError": "envlock.runtime.errors",
+    "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
@@ -35,8 +36,10 @@ _EXPORTS = {
     "diverge_script": "envlock.workflows.diverge",
     "dockerfile": "envlock.workflows.build",
     "doctor": "envlock.workflows.doctor",
+    "explain": "envlock.workflows.policy",
     "export": "envlock.workflows.export",
     "hash_packages": "envlock.workflows.hash",
+    "ignore": "envlock.workflows.policy",
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.determinism.dataset",
     "load": "envlock.workflows.locks",
@@ -96,6 +99,9 @@ if TYPE_CHECKING:
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.merge import merge as merge
+    from envlock.workflows.policy import allowed as allowed
+    from envlock.workflows.policy import explain as explain
+    from envlock.workflows.policy import ignore as ignore
     from envlock.workflows.progress import Progress as Progress
     from envlock.workflows.repeat import compare_saved as compare_saved
     from envlock.workflows.repeat import repeat as repeat

@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from envlock.reports import FORMATS
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "envlock"
 FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
-TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 
 ROOMS = [
     *("runtime", "guest", "data", "lock", "web", "packages", "images", "containers", "determinism", "numerics"),
@@ -76,6 +76,7 @@ OWNERS = {
         "envlock/packages/indexes/index_settings.py",
     ),
     "tomli_w": ("envlock/packages/export.py",),
+    "tomlkit": ("envlock/workflows/settings.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
     "matplotlib": ("envlock/reports/heatmap.py",),
@@ -101,8 +102,26 @@ STARTERS = {
 """Who starts a process."""
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return what every file of the package holds."""
+    return {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
+
+
+@cache
+def nodes(name: str) -> list[ast.AST]:
+    """Return all nodes of a file."""
+    return list(ast.walk(trees()[name]))
+
+
 def _is_guard(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+@cache
+def used_by(name: str) -> set[str]:
+    """Return every module that a file imports, at once or later."""
+    return set(imports(trees()[name]))
 
 
 def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
@@ -118,6 +137,8 @@ def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
             assert isinstance(node, ast.If)
             for child in node.orelse:
                 yield from imports(child, inside_functions=inside_functions)
+        elif isinstance(node, ast.expr):
+            continue
         elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from imports(node, inside_functions=inside_functions)
 
@@ -149,9 +170,9 @@ def test_every_room_is_in_the_order_of_rooms() -> None:
 
 def test_a_room_uses_only_rooms_above_it() -> None:
     offenders = []
-    for name, tree in TREES.items():
+    for name in FILES:
         own = room(module_of(name))
-        used = {used for module in imports(tree) if (used := room(module)) is not None}
+        used = {used for module in used_by(name) if (used := room(module)) is not None}
         if own in ROOMS:
             allowed = {"reports": {"reports", "runtime"}, "runtime": {"runtime"}, "guest": {"guest", "runtime"}}
             before = set(ROOMS[: ROOMS.index(own) + 1])
@@ -161,10 +182,10 @@ def test_a_room_uses_only_rooms_above_it() -> None:
 
 def test_the_runtime_half_is_the_standard_library_and_cheap() -> None:
     offenders = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         if not name.startswith("envlock/runtime/"):
             continue
-        outside = {module for module in imports(tree) if room(module) != "runtime"}
+        outside = {module for module in used_by(name) if room(module) != "runtime"}
         at_import = {module for module in imports(tree, inside_functions=False) if room(module) != "runtime"}
         if name != CHILD:
             offenders += [(name, module) for module in at_import - CHEAP]
@@ -176,10 +197,10 @@ def test_the_runtime_half_is_the_standard_library_and_cheap() -> None:
 def test_a_guest_needs_the_standard_library_and_what_is_stated() -> None:
     """Over there is neither this environment nor the authoring half; TensorFlow and NumPy are, where OWNERS says so."""
     offenders = []
-    for name, tree in TREES.items():
+    for name in FILES:
         if not name.startswith("envlock/guest/"):
             continue
-        used = set(imports(tree))
+        used = used_by(name)
         offenders += [(name, module) for module in used if room(module) not in (None, "runtime", "guest")]
         offenders += [(name, module) for module in used if module == module_of(LAUNCHER)]
         others = {top(module) for module in used} - set(sys.stdlib_module_names) - {"envlock"}
@@ -189,8 +210,8 @@ def test_a_guest_needs_the_standard_library_and_what_is_stated() -> None:
 
 def test_what_runs_inside_an_image_stands_alone() -> None:
     """The entrypoint finds the runtime half beside it; the others run before it is there."""
-    alone = {name: tree for name, tree in TREES.items() if name.startswith("envlock/guest/image/")}
-    ours = {name: {module for module in imports(tree) if top(module) == "envlock"} for name, tree in alone.items()}
+    alone = [name for name in FILES if name.startswith("envlock/guest/image/")]
+    ours = {name: {module for module in used_by(name) if top(module) == "envlock"} for name in alone}
     assert {name: used for name, used in ours.items() if used and not name.endswith("/entrypoint.py")} == {}
 
 
@@ -215,28 +236,33 @@ BY_NAME = {
 def test_only_activation_imports_by_name() -> None:
     calls = ("import_module", "__import__", "exec", "eval")
     found: dict[str, set[str]] = {}
-    for name, tree in TREES.items():
-        for node in ast.walk(tree) if name.startswith("envlock/runtime/") else ():
+    for name in FILES:
+        for node in nodes(name) if name.startswith("envlock/runtime/") else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in calls:
                 found.setdefault(name, set()).add(ast.unparse(node.args[0]))
     assert found == BY_NAME
 
 
 def test_an_outside_package_is_imported_by_its_owner_only() -> None:
-    used = {(name, top(module)) for name, tree in TREES.items() for module in imports(tree)}
+    used = {(name, top(module)) for name in FILES for module in used_by(name)}
     assert sorted((name, package) for name, package in used if not name.startswith(OWNERS.get(package, ""))) == []
 
 
 def test_only_the_launcher_and_a_few_start_processes() -> None:
-    def starts(tree: ast.AST) -> bool:
-        words = ("subprocess.", "os.exec", "os.fork", "os.popen", "os.posix_spawn", "os.spawn", "os.system")
-        return any(isinstance(node, ast.Call) and ast.unparse(node.func).startswith(words) for node in ast.walk(tree))
+    words = ("subprocess.", "os.exec", "os.fork", "os.popen", "os.posix_spawn", "os.spawn", "os.system")
 
-    assert {name for name, tree in TREES.items() if starts(tree)} == STARTERS
+    def starts(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func).startswith(words)
+        )
+
+    assert {name for name in FILES if any(starts(node) for node in nodes(name))} == STARTERS
 
 
 def test_what_decides_does_not_touch_the_world() -> None:
-    used = {(name, top(module)) for name in PURE for module in imports(TREES[name])}
+    used = {(name, top(module)) for name in PURE for module in used_by(name)}
     assert sorted((name, module) for name, module in used if module in WORLD) == []
 
 
@@ -245,8 +271,8 @@ def test_files_and_functions_are_short() -> None:
     assert {name: lines for name, lines in files.items() if lines > 400} == {}
     functions = [
         (f"{name}:{node.name}", (node.end_lineno or 0) - node.lineno + 1)
-        for name, tree in TREES.items()
-        for node in ast.walk(tree)
+        for name in FILES
+        for node in nodes(name)
         if isinstance(node, ast.FunctionDef)
     ]
     assert {name: lines for name, lines in functions if lines > 50} == {}
@@ -254,8 +280,8 @@ def test_files_and_functions_are_short() -> None:
 
 def _commands() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Yield the name of the module and the function of every command, which is decorated with `@app.command(...)`."""
-    for name, tree in TREES.items():
-        for node in ast.walk(tree) if name.startswith("envlock/cli/") else ():
+    for name in FILES:
+        for node in nodes(name) if name.startswith("envlock/cli/") else ():
             decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
             if any(ast.unparse(each).startswith("app.command(") for each in decorators):
                 assert isinstance(node, ast.FunctionDef)
@@ -288,12 +314,12 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 
 def test_every_module_is_imported_or_a_program() -> None:
     """What nothing imports is dead, unless it is run: by the launcher, inside an image, or by `python -m`."""
-    used = {module for tree in TREES.values() for module in imports(tree)}
+    used = {module for name in FILES for module in used_by(name)}
     used |= set(facade._EXPORTS.values()) | set(ENGINES.values())
     used |= {f"envlock.reports.{name}" for name in FORMATS} | {f"envlock.cli.{name}" for name in COMMANDS}
     used |= {name for module in used for name in _parents(module)}
     modules = {module_of(name): name for name in FILES}
-    unused = {name for module, name in modules.items() if module not in used and not _is_program(TREES[name])}
+    unused = {name for module, name in modules.items() if module not in used and not _is_program(trees()[name])}
     assert unused - {"envlock/__main__.py"} == set()
 
 

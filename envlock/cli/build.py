@@ -12,6 +12,7 @@ from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
+from envlock.runtime.report import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    The base is pinned by digest, wheels are installed by hash and without a network, and building again gives the same
+    The base is pinned by digest, wheels are installed by hash without a network, and a second build gives the same
     layers. The image refuses to start where it is not the locked environment.
 
     \b
@@ -98,7 +99,10 @@ def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
 
 def _write(made: workflow.Context, *, quiet: bool) -> None:
     _warn(made.warnings, quiet=quiet)
-    talk(f"wrote {made.folder}: Dockerfile, .dockerignore and payload.tar with {made.wheels} wheels", quiet=quiet)
+    talk(
+        f"wrote {made.folder}: Dockerfile, .dockerignore and payload.tar with {count(made.wheels, 'wheel')}",
+        quiet=quiet,
+    )
 
 
 def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -> None:
@@ -106,13 +110,18 @@ def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -
     from envlock.lock.document import dump
     from envlock.lock.writer import write_atomically
     from envlock.workflows import build as workflow
+    from envlock.workflows.locks import name_of
 
     made = workflow.build(lock, **how)
     verdict = made.verdict
     if verdict is None:
-        talk(f"built {made.name}, NOT verified: envlock verifies on Python 3.8 or newer only", quiet=quiet)
+        talk(
+            f"warning: built {made.name} without verification, which needs Python 3.8 or newer in the image",
+            quiet=quiet,
+        )
     elif not verdict.image.match:
-        talk(f"built {made.name}, which is not the locked environment:\n{verdict.image.to_text()}")
+        untagged = "" if how["tag"] is None else f", and {made.name} is not tagged"
+        talk(f"the image is not the environment of {name_of(lock)}{untagged}:\n{verdict.image.to_text()}")
         raise typer.Exit(verdict.image.exit_code)
     else:
         talk(sentence(verdict, made.name), quiet=quiet)
@@ -121,7 +130,7 @@ def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -
             raise typer.Exit(verdict.machine.exit_code)
     if isinstance(lock, str):
         write_atomically(Path(lock), dump(made.lock))
-        talk(f"wrote base and image into {lock}", quiet=quiet)
+        talk(f"wrote {lock}: base and image", quiet=quiet)
 
 
 def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
@@ -134,7 +143,7 @@ def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
     if made.new.id == made.old.id:
         talk("identical: the same image ID", quiet=quiet)
         return
-    by = f"{made.new.engine} {made.new.engine_version} stamps its own times"
+    by = f"{made.new.engine} {made.new.engine_version} writes its own timestamps"
     talk(f"identical in layers and configuration (its ID differs: {by})", quiet=quiet)
 
 

@@ -58,10 +58,10 @@ def canary(
 ) -> None:
     """Run a fixed set of operations and compare the results with the lockfile, bit for bit.
 
-    Exit 0: the same bits. Exit 1: other bits, with the operations and the likeliest cause. Exit 4: not comparable.
+    Exit 0: the same bits. Exit 1: different bits, with the most likely cause. Exit 4: not comparable.
 
     The operations run in a child process with fixed thread counts and op determinism, so that machines compare.
-    Everything else (oneDNN, XLA, the CPU) is left as is; that is what is compared.
+    Everything else (oneDNN, XLA, the CPU) is left as is, and is what the canary compares.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def canary(
     from envlock.workflows.canary import settings_of
 
     if update and check:
-        raise UsageError("--update writes and --check compares", hint="use one of them")
+        raise UsageError("`--update` and `--check` exclude each other", hint="use one of them")
     progress, pinned = Terminal(quiet), _pinned(threads, determinism)
     wanted = _source(lock, needed=update or check)
     if update:
@@ -103,7 +103,7 @@ def _pinned(threads: str | None, determinism: str | None) -> dict[str, Any]:
         return pinned
     plain = threads.isascii() and threads.isdigit() and len(threads) < DIGITS
     if not plain or not 1 <= int(threads) <= MOST:
-        raise UsageError(f"--threads takes 1 to {MOST} or `{ENVIRONMENT}`, not `{threads}`", hint="--threads 2")
+        raise UsageError(f"invalid number of threads: {threads}", hint=f"choose 1 to {MOST}, or `{ENVIRONMENT}`")
     return {**pinned, "threads": int(threads)}
 
 

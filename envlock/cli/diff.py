@@ -21,7 +21,7 @@ LIVE = "live"
 
 SideArgument = Annotated[str, typer.Argument(help="Lockfile, - for stdin, or `live`.", show_default=False)]
 TierOption = Annotated[
-    str, choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="How closely to compare.")
+    str, choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy.")
 ]
 
 
@@ -44,7 +44,7 @@ def diff(
     from envlock.workflows.diff import diff as compare
 
     if a == b == STDIN:
-        raise UsageError("stdin can be one side only", hint="name a file or `live` for the other")
+        raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
     called = ["stdin" if name == STDIN else name for name in (a, b)]
     show(compare(_side(a), _side(b), policy, names=(called[0], called[1])), format)
 

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import ArgsArgument, FormatOption, PythonOption, QuietOption, ScriptArgument, SeedOption, show
+from envlock.cli.options import (
+    ArgsArgument,
+    FormatOption,
+    ModuleOption,
+    PythonOption,
+    QuietOption,
+    ScriptArgument,
+    SeedOption,
+    show,
+)
 from envlock.cli.output import Terminal, say, talk
 from envlock.cli.parser import Command, Group, new_app
 from envlock.runtime.report import count
@@ -32,7 +41,7 @@ class DivergeGroup(Group):
 app = new_app(
     cls=DivergeGroup,
     no_args_is_help=True,
-    help="""Name the first operation that makes runs differ, and its line.
+    help="""Find the first operation that makes runs differ, and its line.
 
     `envlock diverge SCRIPT[:FUNCTION]` is short for `envlock diverge run SCRIPT[:FUNCTION]`.
     """,
@@ -61,6 +70,7 @@ TraceArgument = Annotated[str, typer.Argument(help="Trace from `envlock diverge 
 def run(
     script: ScriptArgument,
     args: ArgsArgument = None,
+    module: ModuleOption = False,
     runs: RunsOption = 5,
     steps: StepsOption = None,
     fresh: FreshOption = False,
@@ -71,16 +81,19 @@ def run(
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """Run a program several times and name the first operation that differs, its line and a remedy.
+    """Run a program several times and find the first operation that differs.
 
-    Exit 0: all runs gave the same bits. Exit 1: not. Exit 2: it cannot be run.
+    Exit 0: all runs gave the same bits. Exit 1: they did not. Exit 2: the program cannot be run. Exit 4: a run failed.
 
-    The first runs are in the program's own mode. If they differ, they are repeated eagerly, and every input and output
-    of every operation is compared. FUNCTION takes nothing, or `seed`; what it returns is compared as well.
+    The first runs use the program's own mode. If they differ, they are repeated eagerly, and every input and output of
+    every operation is compared. The report names the operation, its line and a remedy. FUNCTION takes no argument, or
+    `seed`; its return value is compared as well.
 
     \b
     Examples:
       envlock diverge train.py:step              5 runs of a function, in one process
+      envlock diverge pkg.train:step             a function of a module of a package
+      envlock diverge -m pkg.train               a module as a program
       envlock diverge train.py -- --epochs 1     5 runs of a script, each in a new process
       envlock diverge train.py:step --html a.html
                                                  with the operations around the difference, as a page
@@ -91,7 +104,14 @@ def run(
     from envlock.workflows.repeat import need_folder_of
 
     need_folder_of(html)
-    how: dict[str, Any] = {"runs": runs, "steps": steps, "fresh": fresh, "in_graph": in_graph, "seed": seed}
+    how: dict[str, Any] = {
+        "module": module,
+        "runs": runs,
+        "steps": steps,
+        "fresh": fresh,
+        "in_graph": in_graph,
+        "seed": seed,
+    }
     report = diverge_script(script, args or (), python=python, progress=Terminal(quiet), **how)
     if html is not None:
         write_atomically(html, page(report).encode("utf-8"), "page")
@@ -104,6 +124,7 @@ def record(
     script: ScriptArgument,
     output: TraceOutput,
     args: ArgsArgument = None,
+    module: ModuleOption = False,
     in_graph: WholeGraphOption = False,
     unchecked: UncheckedOption = False,
     steps: StepsOption = None,
@@ -111,7 +132,7 @@ def record(
     python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Record what every operation of one run computes, to compare it with a run in another environment.
+    """Record the results of every operation of one run, to compare two environments.
 
     The trace holds fingerprints of inputs and outputs, lines of your code, and the facts of the environment. It holds
     no values, no paths outside the script's folder, and no user or host names.
@@ -121,10 +142,11 @@ def record(
       envlock diverge record train.py:step -o a.trace              eagerly, operation by operation
       envlock diverge record train.py:step -o a.trace --in-graph   with its graphs and XLA
       envlock diverge record train.py:step -o b.trace --python other/bin/python
+                                                                   in another environment
     """
     from envlock.workflows.diverge import record_trace
 
-    how: dict[str, Any] = {"in_graph": in_graph, "check": not unchecked, "steps": steps, "seed": seed}
+    how: dict[str, Any] = {"module": module, "in_graph": in_graph, "check": not unchecked, "steps": steps, "seed": seed}
     found = record_trace(script, output, args or (), python=python, progress=Terminal(quiet), **how)
     _explain(found, output, quiet=quiet)
 
@@ -135,14 +157,15 @@ def compare(
     b: TraceArgument,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
-    """Compare two traces and name the first operation that gave other bits.
+    """Compare two traces and find the first operation that gave different bits.
 
-    Exit 0: the same bits everywhere. Exit 1: not, or the traces cannot be aligned. Exit 3: a trace cannot be read.
+    Exit 0: the same bits everywhere. Exit 1: different bits, or the traces cannot be aligned. Exit 3: a trace cannot be
+    read.
 
     \b
     Examples:
-      envlock diverge compare a.trace b.trace
-      envlock diverge compare a.trace b.trace -f json | jq .attachments.first
+      envlock diverge compare a.trace b.trace                                  the first difference, as text
+      envlock diverge compare a.trace b.trace -f json | jq .attachments.first  for programs
     """
     from envlock.workflows.diverge import compare_traces
 
@@ -150,9 +173,9 @@ def compare(
 
 
 WARNINGS = {
-    "changed": "tracing CHANGED THE RESULT: TensorFlow fuses kernels that nobody observes, and a fused kernel can give "
-    "other bits; the trace is of the program as it ran under the tracer",
-    "unstable": "the program computes something else in every run, so whether tracing changed the result is unknown; "
+    "changed": "tracing changed the result: TensorFlow fuses kernels only where no tracer reads them, and a fused "
+    "kernel can give other bits; the trace shows the program as it ran under the tracer",
+    "unstable": "the result of the program differs from run to run, so whether tracing changed it is unknown; "
     "`envlock diverge` finds the cause",
 }
 

@@ -45,9 +45,9 @@ def doctor(
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """Find what is unsound or not deterministic in an environment.
+    """Find defects and sources of nondeterminism in an environment.
 
-    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy; a healthy environment prints
+    Exit 0: no errors. Exit 1: errors. Every finding has its evidence, reason and remedy. A healthy environment prints
     nothing on stdout. Nothing is changed.
 
     \b
@@ -63,7 +63,7 @@ def doctor(
     from envlock.workflows.doctor import doctor as examine
 
     if setup is not None and not prove:
-        raise UsageError("--with takes lines to run before the probe operations", hint="add --prove")
+        raise UsageError("`--with` needs `--prove`", hint="add `--prove`")
     wanted = None if lock is None else source(lock)
     report = examine(wanted, python=python, prove=prove, setup=setup, progress=Terminal(quiet))
     if fix_env:

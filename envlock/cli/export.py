@@ -20,7 +20,7 @@ OutputOption = Annotated[
 ]
 WheelhouseOption = Annotated[
     Path | None,
-    typer.Option(help="Folder filled by `envlock vendor`: refer to its wheels instead of URLs.", show_default=False),
+    typer.Option(help="Folder filled by `envlock vendor`; refer to its wheels instead of URLs.", show_default=False),
 ]
 
 
@@ -34,7 +34,7 @@ def export(
     require_all: RequireAllOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a lockfile in a format that installers read.
+    """Export a lockfile in a format that installers read.
 
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a proven wheel (`envlock
     hash`) are written; the others are listed with the reason, in the file and on stderr.

@@ -13,12 +13,14 @@ from envlock.cli.parser import Command, new_app
 
 app = new_app()
 
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no index; record only what is known locally.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Use no index; record only local facts.")]
 TrustOption = Annotated[
     bool,
-    typer.Option("--trust-index", help="Trust the index for the SHA-256 of wheels whose RECORD matches; reads less."),
+    typer.Option(
+        "--trust-index", help="Trust the index for the SHA-256 of wheels whose RECORD matches; downloads less."
+    ),
 ]
-CacheOption = Annotated[bool, typer.Option(help="Keep the wheels that were read, for `envlock vendor`.")]
+CacheOption = Annotated[bool, typer.Option(help="Keep downloaded wheels, for `envlock vendor`.")]
 
 
 @app.command(cls=Command)
@@ -33,9 +35,9 @@ def hash(  # noqa: A001 (the command's name)
 ) -> None:
     """Find the wheel of every installed package and record its SHA-256.
 
-    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes; its SHA-256 is
-    computed from all its bytes. A package without a proven wheel (a checkout, a local build, a package on no index) is
-    recorded with the reason.
+    A wheel is proven by its RECORD, which must list exactly the installed files with their hashes. Its SHA-256 is
+    computed from all its bytes. A package without a proven wheel (a checkout, a local build, a package that is not on
+    an index) is recorded with the reason.
 
     Exit 1: the environment is not the locked one. Exit 5: an index failed, and nothing was written.
 

@@ -19,7 +19,7 @@ ForOption = Annotated[
     typer.Option("--for", metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False),
 ]
 ResolveOption = Annotated[
-    bool, typer.Option("--resolve", help="Ask the registries for digests and for what the best images hold.")
+    bool, typer.Option("--resolve", help="Ask the registries for digests, and for the contents of the best images.")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every candidate, not only the best five.")]
 
@@ -36,20 +36,22 @@ def images(
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without --for, every known image is listed. Nothing is downloaded, except a few KB about each image with --resolve.
+    Without --for, every known image is listed. With --resolve, a few KB about each image are downloaded.
 
     \b
     Examples:
       envlock images                                 every known image
       envlock images --for envlock.lock              ranked for a lockfile, with reasons
-      envlock images --for envlock.lock --resolve    with digests and what the registry says now
+      envlock images --for envlock.lock --resolve    with current digests from the registry
       envlock images --for - -f json < envlock.lock  for programs
     """
     from envlock.reports.json import dump
     from envlock.workflows.images import base_images
 
     if for_lock is None and (resolve or mirror or platform):
-        raise UsageError("--resolve, --mirror and --platform need a lockfile", hint="name it: --for envlock.lock")
+        raise UsageError(
+            "`--resolve`, `--mirror` and `--platform` need a lockfile", hint="name one: `--for envlock.lock`"
+        )
     meant = None if for_lock is None else source(for_lock)
     found = base_images(meant, resolve=resolve, platform=platform, mirrors=mirror or (), progress=Terminal(quiet))
     emit(dump(found) if format == "json" else _text(found, ranked=meant is not None, every=all))

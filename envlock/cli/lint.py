@@ -13,14 +13,14 @@ from envlock.cli.parser import Command, new_app
 app = new_app()
 
 PathsArgument = Annotated[
-    list[str], typer.Argument(metavar="PATH...", help="Files, and folders with *.py files.", show_default=False)
+    list[str], typer.Argument(metavar="PATH...", help="Python files, or folders that hold them.", show_default=False)
 ]
 TensorflowOption = Annotated[
     str | None,
     typer.Option(
         "--tf",
         metavar="VERSION",
-        help="TensorFlow version to judge for. [default: the locked, else the installed, else the newest known]",
+        help="TensorFlow version to check for. [default: the locked, else the installed, else the newest one]",
         show_default=False,
     ),
 ]
@@ -36,7 +36,7 @@ LintLockOption = Annotated[
 SelectOption = Annotated[
     list[str] | None, typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False)
 ]
-IgnoreOption = Annotated[list[str] | None, typer.Option(help="Without these rules or prefixes.", show_default=False)]
+IgnoreOption = Annotated[list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)]
 
 
 @app.command(cls=Command)
@@ -49,9 +49,9 @@ def lint(
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
-    """Find code that makes TensorFlow give other bits.
+    """Find code that makes TensorFlow results differ between runs.
 
-    Exit 0: nothing, or notes only. Exit 1: errors or warnings.
+    Exit 0: no findings, or notes only. Exit 1: errors or warnings.
 
     The code is read, never run. A comment with a reason silences a finding, on its line or on the line above:
     `# envlock: ignore[ENV203] sorted below`

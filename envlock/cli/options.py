@@ -35,6 +35,16 @@ LockArgument = Annotated[
         show_default=False,
     ),
 ]
+LockOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lock",
+        metavar="LOCK",
+        envvar="ENVLOCK_LOCK",
+        help="Lockfile. [default: the project's, else the nearest envlock.lock]",
+        show_default=False,
+    ),
+]
 PolicyOption = Annotated[
     str | None,
     choice(
@@ -42,7 +52,7 @@ PolicyOption = Annotated[
         "policy",
         *("--policy", "-p"),
         envvar="ENVLOCK_POLICY",
-        help="How closely to compare. [default: the lockfile's own]",
+        help="Comparison policy. [default: the lockfile's own]",
         show_default=False,
     ),
 ]
@@ -83,9 +93,9 @@ MirrorOption = Annotated[
         help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.", metavar="MIRROR", show_default=False
     ),
 ]
-ScriptArgument = Annotated[
-    str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help="Script, or a function in it.", show_default=False)
-]
+SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE:FUNCTION for a module."
+ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)]
+ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module: -m PACKAGE.MODULE.")]
 ArgsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ARGS...", help="Arguments for the script; options after --.", show_default=False),
@@ -118,11 +128,20 @@ def source(lock: str | None, project: Config | None = None) -> str | bytes:
         UsageError: it is to come from stdin, which is closed.
     """
     if lock == STDIN and sys.stdin is None:
-        raise UsageError("cannot read the lockfile from stdin: it is closed", hint="pipe a lockfile in, or name one")
+        raise UsageError(
+            "cannot read the lockfile from stdin: it is closed", hint="pipe a lockfile into envlock, or name one"
+        )
     if lock == STDIN:
         return sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1)
     known = config() if project is None else project
     return lock or (str(known.lock) if known.lock else None) or _near()
+
+
+def near(lock: str | None) -> str | None:
+    """Return the path of the lockfile that is meant; None where none is named and none is near."""
+    known = config()
+    found = lock or (str(known.lock) if known.lock else None)
+    return found or (_near() if lockfile.find(str(Path.cwd())) else None)
 
 
 def show(report: Report, format: str) -> None:  # noqa: A002 (the option's name)

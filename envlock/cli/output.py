@@ -21,7 +21,7 @@ def emit(data: str | bytes) -> None:
     """
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "replace") + b"\n"
     if sys.stdout is None:
-        raise UsageError("cannot write to stdout: it is closed", hint="open it, or use -o FILE where there is one")
+        raise UsageError("cannot write to stdout: it is closed", hint="open it, or use `-o FILE` if the command has it")
     try:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
@@ -49,7 +49,7 @@ def _settle(stream: TextIO | None) -> None:
 
 def lost(error: OSError) -> UsageError:
     """Return the error to end with when stdout did not take all of it."""
-    return UsageError(f"cannot write to stdout: {error.strerror}", hint="look where it leads to")
+    return UsageError(f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout")
 
 
 def say(text: str) -> None:
@@ -70,7 +70,9 @@ def talk(message: str, *, quiet: bool = False) -> None:
 
 
 def fail(error: EnvlockError) -> None:
-    """Print an error: what is wrong, and what to do."""
+    """Print an error: what is wrong, and what to do; details such as a traceback come first."""
+    if error.details:
+        say("".join(f"{_line(line)}\n" for line in error.details.splitlines()))
     say(f"error: {_line(error.message)}\n")
     if error.hint is not None:
         say(f"hint: {_line(error.hint)}\n")

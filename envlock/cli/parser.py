@@ -56,7 +56,7 @@ def choice(choices: Sequence[str], what: str, *flags: str, **words: Any) -> Any:
 def _parser(choices: Sequence[str], what: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if value not in choices:
-            raise UsageError(f"there is no {what} `{value}`", hint=f"choose from: {', '.join(choices)}")
+            raise UsageError(f"unknown {what} `{value}`", hint=f"choose from: {', '.join(choices)}")
         return value
 
     return parse

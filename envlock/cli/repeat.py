@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import ArgsArgument, FormatOption, PythonOption, QuietOption, SeedOption
+from envlock.cli.options import (
+    SCRIPT_HELP,
+    ArgsArgument,
+    FormatOption,
+    ModuleOption,
+    PythonOption,
+    QuietOption,
+    SeedOption,
+)
 from envlock.cli.output import Terminal, color, emit, say
 from envlock.cli.parser import Command, new_app
 from envlock.runtime.errors import UsageError
@@ -18,7 +26,7 @@ INTERRUPTED = 130
 
 OptionalScript = Annotated[
     str | None,
-    typer.Argument(metavar="SCRIPT[:FUNCTION]", help="Script, or a function in it.", show_default=False),
+    typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False),
 ]
 RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=1)]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Start a new process for each run.")]
@@ -27,11 +35,13 @@ SaveOption = Annotated[
 ]
 CompareOption = Annotated[
     tuple[Path, Path] | None,
-    typer.Option(metavar="A B", help="Compare two saved folders instead of running anything.", show_default=False),
+    typer.Option(metavar="A B", help="Compare two saved folders; run nothing.", show_default=False),
 ]
 StepOption = Annotated[
     list[int] | None,
-    typer.Option(help="Step to show (repeatable). [default: the first that differs, and the last]", show_default=False),
+    typer.Option(
+        help="Step to show (repeatable). [default: the first different step, and the last]", show_default=False
+    ),
 ]
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write the report as a page.", show_default=False)]
 PngOption = Annotated[
@@ -48,6 +58,7 @@ OutputOption = Annotated[bool, typer.Option("--output", help="Pass the script's 
 def repeat(
     script: OptionalScript = None,
     args: ArgsArgument = None,
+    module: ModuleOption = False,
     runs: RunsOption = 7,
     fresh: FreshOption = False,
     seed: SeedOption = None,
@@ -64,18 +75,21 @@ def repeat(
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
-    Exit 0: the same bits in all runs. Exit 1: not, or a run failed. Exit 4: too few runs finished. Exit 130: Ctrl-C.
+    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: it cannot be run. Exit 4: a run failed. Exit 130:
+    Ctrl-C.
 
-    FUNCTION returns a dict of named arrays, or yields one at each step, or returns a Keras (model, data) or (model,
-    data, fit_arguments). A SCRIPT without one calls envlock.record(loss=..., weights=...) at every step.
+    FUNCTION returns a dict of named arrays, yields one at each step, or returns a Keras (model, data) or (model, data,
+    fit_arguments). A SCRIPT without a FUNCTION calls envlock.record(loss=..., weights=...) at every step.
 
     \b
     Examples:
       envlock repeat train.py:step                   7 runs of a function, in one process
       envlock repeat train.py --fresh -- --epochs 2  7 runs of a script, each in a new process
       envlock repeat train.py:step --seed 1          with the same seeds before each run
-      envlock repeat train.py:step --save cpu        on each of two machines; then:
-      envlock repeat --compare cpu gpu
+      envlock repeat pkg.train:step                  a function of a module of a package
+      envlock repeat -m pkg.train --fresh            a module as a program
+      envlock repeat train.py:step --save cpu        save the results, on each of two machines
+      envlock repeat --compare cpu gpu               compare them
     """
     from envlock.reports import render
     from envlock.workflows.repeat import compare_saved
@@ -86,7 +100,15 @@ def repeat(
     if compare is not None:
         report = compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
-        how = {"fresh": fresh, "seed": seed, "python": python, "save": save, "output": output, "progress": progress}
+        how = {
+            "module": module,
+            "fresh": fresh,
+            "seed": seed,
+            "python": python,
+            "save": save,
+            "output": output,
+            "progress": progress,
+        }
         report = run(script or "", args or (), runs=runs, steps=steps, limit=int(disk * 1e9), **how)  # type: ignore[arg-type]
     _write(report, html, png)
     emit(render(report, format, color=color()))
@@ -103,11 +125,11 @@ def _check(
 
     if (script is None) == (compare is None):
         raise UsageError(
-            "nothing to run or compare" if script is None else "--compare takes no script",
-            hint="`envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`",
+            "nothing to run or compare" if script is None else "`--compare` takes no script",
+            hint="use `envlock repeat SCRIPT[:FUNCTION]`, or `envlock repeat --compare A B`",
         )
     if compare is not None and save is not None:
-        raise UsageError("--compare makes no runs that --save could keep", hint="leave one of them out")
+        raise UsageError("`--compare` and `--save` exclude each other", hint="use one of them")
     need_folder_of(html, png)
     if png is not None:
         heatmap.need_png()

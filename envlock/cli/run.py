@@ -41,7 +41,7 @@ class RunCommand(Command):
             ctx.meta["envlock.command"] = _command(args[at:])
         rest = super().parse_args(ctx, args[:at])
         if words and ctx.params.get("named") and ctx.params.get("lock") == args[words[0]]:
-            raise UsageError("--lock and LOCK both name a lockfile", hint="leave one of them out")
+            raise UsageError("--lock and LOCK both name a lockfile", hint="use one of them")
         return list(rest)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

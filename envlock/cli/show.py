@@ -12,7 +12,7 @@ app = new_app()
 
 @app.command(cls=Command)
 def show(lock: LockArgument = None, format: DataFormatOption = DATA_FORMATS[0]) -> None:  # noqa: A002 (the option's name)
-    """Show what a lockfile holds.
+    """Show the contents of a lockfile.
 
     \b
     Examples:

@@ -16,6 +16,10 @@ DeepOption = Annotated[
     bool,
     typer.Option("--deep", help="Also hash every installed file, and ask TensorFlow which CUDA libraries it loads."),
 ]
+NoOverridesOption = Annotated[
+    bool,
+    typer.Option("--no-overrides", envvar="ENVLOCK_NO_OVERRIDES", help="Disregard the lockfile's own rules."),
+]
 NumericsOption = Annotated[
     bool, typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits.")
 ]
@@ -25,6 +29,7 @@ NumericsOption = Annotated[
 def verify(
     lock: LockArgument = None,
     policy: PolicyOption = None,
+    no_overrides: NoOverridesOption = False,
     python: PythonOption = None,
     deep: DeepOption = False,
     numerics: NumericsOption = False,
@@ -35,12 +40,13 @@ def verify(
 
     Exit 0: it is. Exit 1: it is not. Exit 4: a required fact could not be collected.
 
-    Every difference is listed with its reason and remedy, the likeliest cause of other bits first.
+    Every difference is listed with its reason and remedy, the most likely cause of different bits first.
 
     \b
     Examples:
       envlock verify                         the nearest lockfile under its own policy
       envlock verify gpu.lock -p same-arch   allow another machine of the same architecture
+      envlock verify -p strict --no-overrides  in CI, where no rule of the lockfile may weaken the policy
       envlock verify --deep                  check every file against its RECORD, and CUDA against TensorFlow
       envlock verify --numerics              compare exact results of TensorFlow operations
       envlock verify -f json | jq .findings  for programs
@@ -49,5 +55,13 @@ def verify(
     from envlock.workflows.verify import verify as judge
 
     progress = Terminal(quiet)
-    found = judge(source(lock), policy, python=python, deep=deep, numerics=numerics, progress=progress)
+    found = judge(
+        source(lock),
+        policy,
+        overrides=not no_overrides,
+        python=python,
+        deep=deep,
+        numerics=numerics,
+        progress=progress,
+    )
     show(found, format)

@@ -14,7 +14,7 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import judge
+from envlock.runtime.verify import judge, overrides_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Activation:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"an Activation says what was done: {name} cannot be changed")
+        raise AttributeError(f"an Activation is read-only: {name} cannot be changed")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"an Activation says what was done: {name} cannot be removed")
+        raise AttributeError(f"an Activation is read-only: {name} cannot be removed")
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Let it travel from a worker process."""
@@ -111,7 +111,7 @@ def activate(
     if late:
         _refuse(late, mode)
     report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
-    warnings = [f"it is too late: {problem}" for problem in late]
+    warnings = [f"too late: {problem}" for problem in late]
     steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
     _done[:] = [Activation(version, number, report, steps, warnings + _remarks(host, wanted))]
     if not quiet:
@@ -124,11 +124,11 @@ def _lock(
 ) -> Tuple[Optional[str], Dict[str, Any]]:
     """Return the lockfile and what it holds; where none is to be looked at, None and no facts."""
     if path is not None and not locked:
-        raise UsageError(f"the lockfile {path} is named, and `locked` is False", hint="leave one of them out")
+        raise UsageError(f"lockfile {path} is named, but `locked` is False", hint="use one of them")
     if not locked:
         return None, {"facts": {}}
     if mode == "off":
-        say("ENVLOCK_MODE=off: the environment is NOT verified")
+        say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None, {"facts": {}}
     lockfile = locate(path)
     return lockfile, read_file(lockfile)
@@ -141,7 +141,7 @@ def _seed(seed: Optional[int]) -> int:
     plain = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) <= 10
     number = int(given) if plain else getattr(given, "__index__", lambda: -1)()
     if isinstance(given, bool) or not 0 <= number <= MAX_SEED:
-        raise UsageError(f"the seed is {given!r}", hint=f"it must be a whole number from 0 to {MAX_SEED}")
+        raise UsageError(f"the seed is {given!r}", hint=f"use a whole number from 0 to {MAX_SEED}")
     return int(number)
 
 
@@ -149,12 +149,12 @@ def _recipe(host: Host) -> Tuple[str, Recipe]:
     facts = tensorflow.collect(host)
     version = facts if facts is None or isinstance(facts, Unavailable) else facts["version"]
     if version is None:
-        raise FactError("there is no TensorFlow to activate", hint="install it, or call envlock.assert_locked()")
+        raise FactError("TensorFlow is not installed", hint="install it, or call envlock.assert_locked()")
     if isinstance(version, Unavailable):
-        raise FactError(f"TensorFlow's version cannot be told: {version.reason}", hint="install one TensorFlow anew")
+        raise FactError(f"the version of TensorFlow is unknown: {version.reason}", hint="reinstall TensorFlow")
     recipe = recipe_for(version)
     if recipe is None:
-        raise FactError(f"TensorFlow's version is {version}, which is no version", hint="install TensorFlow anew")
+        raise FactError(f"invalid TensorFlow version: {version}", hint="reinstall TensorFlow")
     return version, recipe
 
 
@@ -173,17 +173,17 @@ def _lateness(host: Host, wanted: Variables) -> List[str]:
         if name not in own_variables.THREADS
     ]
     if not _done and calls.initialised(calls.tensorflow()):
-        problems.append("it has begun to work, so that its threads and what it has computed stay as they are")
+        problems.append("it has started computing, so its threads and results can no longer be changed")
     return problems
 
 
 def _refuse(late: List[str], mode: str) -> None:
     error = TooLateError(
-        f"envlock.activate() comes too late: TensorFlow is imported, and {'; '.join(late)}", hint=where_to_move()
+        f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(late)}", hint=where_to_move()
     )
     if mode == "enforce":
         raise error
-    say(f"ENVLOCK_MODE={mode}: going on although {error}")
+    say(f"warning: ENVLOCK_MODE={mode}, so this does not stop the program: {error}")
 
 
 def _verified(
@@ -191,12 +191,14 @@ def _verified(
 ) -> Report:
     """Judge the environment as it is to be; see `assert_locked()`."""
     host.environ = wanted.environ
-    report = judge(document, snapshot(host), policy or os.environ.get("ENVLOCK_POLICY") or None)
+    report = judge(
+        document, snapshot(host), policy or os.environ.get("ENVLOCK_POLICY") or None, overrides=overrides_count()
+    )
     if not report.match:
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
         if mode == "enforce":
             raise mismatch
-        say(f"ENVLOCK_MODE=warn: going on although {mismatch}")
+        say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
     return report
 
 
@@ -225,13 +227,15 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
         tf = calls.tensorflow()
     except Exception as error:
         told = f"{type(error).__name__}: {_first_line(error)}"
-        raise FactError(f"TensorFlow cannot be imported: {told}", hint="`envlock doctor` may tell why") from error
+        raise FactError(
+            f"TensorFlow cannot be imported: {told}", hint="run `envlock doctor` to find the cause"
+        ) from error
     try:
         calls.fix_threads(tf, counts)
     except RuntimeError as error:
-        problem = f"it keeps its threads: {error}"
+        problem = f"its threads cannot be changed: {error}"
         _refuse([problem], mode)
-        warnings.append(f"it is too late: {problem}")
+        warnings.append(f"too late: {problem}")
         return []
     return [f"fixed {calls.SAID[name]} threads to {count}" for name, count in counts.items()]
 
@@ -247,12 +251,12 @@ def _call(recipe: Recipe, version: str, seed: int, warnings: List[str]) -> List[
 def _remarks(host: Host, wanted: Variables) -> List[str]:
     """Return what is not as determinism wants it, and stays so."""
     remarks = [
-        f"{name} stays {held}, as the lock has it; determinism needs it {'unset' if other is None else other}"
+        f"{name}: locked {held}, but determinism needs {'it unset' if other is None else other}"
         for name, held, other in wanted.kept
     ]
     if not is_fixed(host):
         remarks.append(
-            "Python's hash seed is not fixed: sets change their order from run to run (`envlock run` fixes it)"
+            "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"
         )
     return remarks
 
@@ -266,7 +270,9 @@ def _patch(recipe: Recipe, warnings: List[str]) -> List[str]:
             return [patch["call"]]
     if recipe.patches:
         package = recipe.patches[0]["package"]
-        warnings.append(f"{package} is not installed: without its patch the gradient of bias_add is noisy on a GPU")
+        warnings.append(
+            f"{package} is not installed; without its patch the gradient of bias_add is nondeterministic on a GPU"
+        )
     return []
 
 
@@ -277,7 +283,7 @@ def _make(call: str, seed: int, version: str) -> None:
         told = f"{type(error).__name__}: {_first_line(error)}"
         raise FactError(
             f"{calls.spelled(call, seed)}, which TensorFlow {version} needs, failed: {told}",
-            hint="`envlock doctor` may tell why",
+            hint="run `envlock doctor` to find the cause",
         ) from error
 
 

@@ -33,13 +33,13 @@ class Policy:
         self.overrides: Dict[str, str] = dict(overrides or {})
         known = names()
         if name not in known:
-            raise ValueError(f"there is no policy `{_short(name)}` (there are: {', '.join(known)})")
+            raise ValueError(f"unknown policy `{_short(name)}` (choose from: {', '.join(known)})")
         for pattern, rule in self.overrides.items():
             if rule not in RULES:
-                raise ValueError(f"there is no rule `{_short(rule)}` (there are: {', '.join(RULES)})")
+                raise ValueError(f"unknown rule `{_short(rule)}` (choose from: {', '.join(RULES)})")
             steps = pattern.split(".")
             if not all(map(_is_step, steps)) or "**" in steps[:-1]:
-                raise ValueError(f"`{_short(pattern)}` is no path pattern, such as `cpu.*`")
+                raise ValueError(f"invalid path pattern `{_short(pattern)}` (example: `cpu.*`)")
         self._column = name.replace("-", "_")
 
     def _override(self, path: str) -> Optional[str]:
@@ -54,8 +54,37 @@ class Policy:
         rule = self._override(path)
         if rule is None:
             return {"rule": row[self._column], **told}
-        told["why"] += f" (This project holds the path by a rule of its own: {rule}.)"
+        told["why"] += f" (This project overrides the rule of this path: {rule}.)"
         return {"rule": rule, **told}
+
+
+def nearest(pattern: str) -> Optional[str]:
+    """Return the pattern like this one that fits a fact which a lock can hold; `pattern` itself where it fits one."""
+    exact, patterns = _indexed()
+    known = [*exact, *(row["path"] for rows in patterns.values() for row in rows if not row["path"].endswith("**"))]
+    if any(_meet(pattern, path) for path in known):
+        return pattern
+    from difflib import get_close_matches
+
+    near = {_filled(path, pattern): None for path in known}
+    return next(iter(get_close_matches(pattern, near, 1, 0.5)), None)
+
+
+def _meet(pattern: str, path: str) -> bool:
+    """Return whether two patterns can name one path, or a node on the way to it."""
+    left, right = pattern.split("."), path.split(".")
+    if left[-1] == "**":
+        left = left[:-1]
+    length = min(len(left), len(right))
+    pairs = zip(left[:length], right[:length])  # noqa: B905 (Python 3.8 has no `strict`)
+    return len(left) <= len(right) and all("*" in (one, other) or one == other for one, other in pairs)
+
+
+def _filled(path: str, pattern: str) -> str:
+    """Return a row's path with the pattern's own names for its wildcards, and with its end."""
+    given = pattern.split(".")
+    names = [given[at] if name == "*" and at < len(given) else name for at, name in enumerate(path.split("."))]
+    return ".".join([*names[: len(given) - 1], "**"] if given[-1] == "**" else names)
 
 
 def _row(path: str) -> Dict[str, Any]:

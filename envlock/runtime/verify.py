@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import NAMES, compare
 from envlock.runtime.errors import LockfileError, UsageError
@@ -21,24 +23,30 @@ def judge(
     policy: Optional[str] = None,
     subject: str = SUBJECT,
     sides: Tuple[str, str] = NAMES,
+    overrides: bool = True,
 ) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
 
-    `sides` are what the two are called in messages.
+    `sides` are what the two are called in messages; without `overrides`, the lock's own rules do not count.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
-    rules = policy_of(lock, policy)
+    rules = policy_of(lock, policy, overrides=overrides)
     here = without_package(live, lock.get("project", {}).get("name"))
     findings = compare((lock["facts"], lock["unavailable"]), (here.facts, here.unavailable), rules, sides)
     return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
 
 
 def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
-    """Capture the live environment and judge it; see `judge`."""
-    return judge(lock, snapshot(), policy)
+    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts."""
+    return judge(lock, snapshot(), policy, overrides=overrides_count())
+
+
+def overrides_count() -> bool:
+    """Return whether the rules of a lock's own count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
+    return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
 
 
 def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
@@ -53,8 +61,8 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     return Snapshot({**live.facts, "packages": others}, unavailable)
 
 
-def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
-    """Return the policy in force: the lock's overrides, under the name given or else the lock's own.
+def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bool = True) -> Policy:
+    """Return the policy in force: the lock's overrides, where they count, under the name given or else the lock's own.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
@@ -63,6 +71,6 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None) -> Policy:
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
-        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"])
+        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {})
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None

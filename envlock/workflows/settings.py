@@ -10,7 +10,7 @@ from typing import Any
 
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
-from envlock.runtime.policy import DEFAULT, Policy
+from envlock.runtime.policy import DEFAULT, Policy, nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -67,6 +67,47 @@ def target(output: Path | None, config: Config) -> Path:
     here = str(Path.cwd())
     new = Path(lockfile.project(here)) / lockfile.NAME
     return output or config.lock or _from_here(Path(lockfile.find(here) or new))
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse a path or pattern that no fact can have.
+
+    Raises:
+        UsageError: it is malformed or fits no fact; the hint names the most similar path.
+    """
+    try:
+        Policy(DEFAULT, {pattern: "ignore"})
+    except ValueError as error:
+        raise UsageError(str(error), hint="write it like `packages.numpy.version` or `cpu.*`") from None
+    near = nearest(pattern)
+    if near != pattern:
+        hint = "see the reference of the policies" if near is None else f"did you mean `{near}`?"
+        raise UsageError(f"no fact fits `{pattern}`", hint=hint)
+
+
+def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
+    """Write a rule into `[tool.envlock.policy]` of the project's pyproject.toml, with its reason, and return that file.
+
+    What else stands in the file stays as it is, comments too.
+
+    Raises:
+        UsageError: it cannot be read or written, or its settings are not valid.
+    """
+    import tomlkit
+
+    from envlock.lock.writer import write_atomically
+
+    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    load(folder)
+    document = tomlkit.parse(file.read_text(encoding="utf-8")) if file.is_file() else tomlkit.document()
+    table: Any = document
+    for name in ("tool", "envlock", "policy"):
+        if isinstance(table.get(name), str):  # policy = "same-arch"
+            table[name] = tomlkit.item({"name": str(table[name])})
+        table = table.setdefault(name, tomlkit.table(is_super_table=name != "policy"))
+    table[pattern] = tomlkit.string(rule).comment(reason)
+    write_atomically(file, tomlkit.dumps(document).encode("utf-8"))
+    return file
 
 
 def project_name(folder: Path) -> str | None:
@@ -137,6 +178,11 @@ def _config(table: Any, file: Path) -> Config:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`') from None
+    for pattern in overrides:
+        try:
+            check_pattern(pattern)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
     return Config(None if lock is None else file.parent / lock, name, overrides, file.parent, lint)
 

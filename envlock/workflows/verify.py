@@ -24,6 +24,7 @@ def verify(
     lock: Source | None = None,
     policy: str | None = None,
     *,
+    overrides: bool = True,
     python: Path | None = None,
     deep: bool = False,
     numerics: bool = False,
@@ -34,6 +35,7 @@ def verify(
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         policy: how closely to compare; the lock's own when not given.
+        overrides: whether rules that the lock has of its own count.
         python: the interpreter of the environment; this one when not given.
         deep: also hash every installed file, and ask TensorFlow in a child process which CUDA it gets.
         numerics: also compute the lock's canary.
@@ -46,7 +48,7 @@ def verify(
     """
     document, subject = plain(lock)
     found = live(python)
-    report = judge(document, found, policy, subject)
+    report = judge(document, found, policy, subject, overrides=overrides)
     if not (deep or numerics):
         return report
     model = lock_of(lock)
@@ -87,7 +89,7 @@ def _contradictions(found: Snapshot, python: Path | None, progress: Progress) ->
     cuda = found.facts.get("cuda")
     if not isinstance(cuda, dict):  # no CUDA build of TensorFlow: there is nothing to ask
         return []
-    progress.say("asking TensorFlow itself which CUDA libraries it gets")
+    progress.say("asking TensorFlow which CUDA libraries it loads")
     answers = loaded_cuda.ask_tensorflow(Host(), python=python)
     if isinstance(answers, Unavailable):
         return [loaded_cuda.unanswered(answers)]

@@ -1,0 +1,44 @@
+"""`envlock ignore`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli.options import LockOption, QuietOption, near
+from envlock.cli.output import talk
+from envlock.cli.parser import Command, new_app
+
+app = new_app()
+
+PatternArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="Path or pattern of facts, such as `packages.six`.", show_default=False)
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="Why the facts may differ, in one line.", show_default=False)
+]
+
+
+@app.command(cls=Command)
+def ignore(pattern: PatternArgument, reason: ReasonOption, lock: LockOption = None, quiet: QuietOption = False) -> None:
+    """Allow facts to differ: add an override to pyproject.toml and to the lockfile.
+
+    The locked values stay as they are, and differences are still listed. `envlock verify --no-overrides` disregards
+    overrides.
+
+    \b
+    Examples:
+      envlock ignore "packages.six.**" --reason "used by no training code"
+    """
+    from envlock.lock.document import dump
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.policy import ignore as add
+
+    path = near(lock)
+    file, changed = add(pattern, reason, path)
+    talk(f'wrote {file}: "{pattern}" = "ignore"', quiet=quiet)
+    if changed is not None and path is not None:
+        write_atomically(Path(path), dump(changed))
+        talk(f"wrote {path}: policy {changed.policy.name}", quiet=quiet)

@@ -1,0 +1,80 @@
+"""What a policy makes of each fact: explained, listed, and loosened by the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from envlock.lock.document import dump, parse
+from envlock.lock.explanation import Allowed, Explained, allowances, explained
+from envlock.lock.live import live
+from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.policy import DEFAULT
+from envlock.runtime.verify import policy_of
+from envlock.workflows.locks import lock_of, plain
+from envlock.workflows.settings import add_override, check_pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
+    from envlock.workflows.locks import Source
+
+
+def explain(path: str, lock: Source | None = None, *, python: Path | None = None) -> list[Explained]:
+    """Return all that is known of the facts at a path or below it; without a lock near, under policy strict.
+
+    Raises:
+        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
+        UsageError: no lock and no environment can hold such a fact, or there is no such interpreter.
+        FactError: the interpreter did not answer.
+    """
+    check_pattern(path)
+    document = _document(lock)
+    found = live(python)
+    return explained(path, document, {"facts": found.facts, "unavailable": found.unavailable}, policy_of(document))
+
+
+def _document(lock: Source | None) -> dict[str, Any]:
+    try:
+        return plain(lock)[0]
+    except LockfileError:
+        if lock is not None:
+            raise
+        return {"facts": {}, "unavailable": {}, "policy": {"name": DEFAULT, "overrides": {}}}
+
+
+def allowed(lock: Source | None = None, policy: str | None = None) -> list[Allowed]:
+    """Return the facts of a lock that may differ under its policy (or the one named), grouped by reason.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: there is no such policy.
+    """
+    document = plain(lock)[0]
+    return allowances(document, policy_of(document, policy))
+
+
+def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path, Lockfile | None]:
+    """Write into pyproject.toml that a fact may differ; return that file, and the lock with this override.
+
+    The lock's facts stay as they are, and it is not written; None where there is none.
+
+    Raises:
+        LockfileError: the lock is unreadable, invalid, or newer than this envlock.
+        UsageError: no fact can have this path, the reason is empty, or pyproject.toml cannot be changed.
+    """
+    check_pattern(pattern)
+    if not reason.strip() or not reason.isprintable():
+        raise UsageError("the reason is empty or not printable", hint="say in one line why the fact may differ")
+    try:
+        old = lock_of(lock)
+    except LockfileError:
+        if lock is not None:
+            raise
+        old = None
+    file = add_override(Path.cwd(), pattern, "ignore", reason.strip())
+    if old is None:
+        return file, None
+    document = old.to_document()
+    document["policy"]["overrides"] = {**document["policy"]["overrides"], pattern: "ignore"}
+    return file, parse(dump(old.model_validate(document)), "to be written")

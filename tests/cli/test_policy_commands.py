@@ -1,0 +1,142 @@
+"""`envlock explain`, `policy` and `ignore`, and what a project cannot weaken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from envlock.runtime.policy import nearest
+from tests.conftest import Command
+from tests.machines import distribution
+
+DETERMINISTIC = {"TF_CUDNN_DETERMINISTIC": "1"}
+PATH = "environ.TF_CUDNN_DETERMINISTIC"
+
+
+def test_one_fact_is_explained(envlock: Command) -> None:
+    assert envlock("capture", "-q").returncode == 0
+    done = envlock("explain", PATH, environ=DETERMINISTIC)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:5] == [
+        PATH,
+        "  locked: none",
+        "  live: 1",
+        "  rule in force: exact (policy strict)",
+        "  rules: strict exact, same-arch exact, functional ignore",
+    ]
+    (found,) = json.loads(envlock("explain", PATH, "--format", "json", environ=DETERMINISTIC).stdout)
+    assert (found["locked"], found["live"], found["rule"]) == (None, "1", "exact")
+    assert found["source"].startswith("fwr13y: https://")
+
+
+def test_a_node_explains_all_below_it_without_a_lock(envlock: Command) -> None:
+    found = json.loads(envlock("explain", "packages.pip", "--format", "json").stdout)
+    assert {each["path"].rpartition(".")[2] for each in found} == {"installer", "origin", "version", "wheel_tags"}
+    assert {(each["rule"], "locked" in each) for each in found} == {("ignore", False)}
+
+
+@pytest.mark.parametrize("command", ["explain", "ignore"])
+def test_a_path_that_no_fact_can_have(command: str, envlock: Command) -> None:
+    words = ["--reason", "x"] if command == "ignore" else []
+    done = envlock(command, "packges.pip.**", *words)
+    message = "error: no fact fits `packges.pip.**`\nhint: did you mean `packages.pip.**`?\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_the_nearest_path() -> None:
+    """None where nothing is like it; itself where it can name a fact."""
+    cases = {
+        "cpu.flag": "cpu.flags",
+        "environ.TF_ENABLE_ONEDNN_OPT": "environ.TF_ENABLE_ONEDNN_OPTS",
+        "gpu.device.0.name": "gpu.devices.0.name",
+        "qqqq": None,
+        **{
+            path: path
+            for path in ("**", "*", "cpu", "cpu.**", "*.version", "packages.anything.version", "gpu.devices.0")
+        },
+    }
+    assert {path: nearest(path) for path in cases} == cases
+
+
+def test_what_may_differ_is_listed_with_its_reason(envlock: Command) -> None:
+    assert envlock("capture", "-q").returncode == 0
+    text = envlock("policy").stdout
+    assert "  ignore: packages.*.installer\n      why: The program that unpacked a wheel" in text
+    groups = json.loads(envlock("policy", "-p", "functional", "--format", "json").stdout)
+    assert {each["rule"] for each in groups} >= {"ignore", "same_minor"}
+    assert sum(len(each["paths"]) for each in groups) > sum(
+        len(each["paths"]) for each in json.loads(envlock("policy", "--format", "json").stdout)
+    )
+
+
+def test_ignore_writes_the_rule_and_its_reason_and_keeps_the_rest(envlock: Command, tmp_path: Path) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text(
+        '# ours\n[project]\nname = "x"  # a name\n[tool.envlock]\npolicy = "same-arch"\n', encoding="utf-8"
+    )
+    assert envlock("capture", "-q").returncode == 0
+    assert envlock("verify", environ=DETERMINISTIC).returncode == 1
+    done = envlock("ignore", PATH, "--reason", "no GPU here")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f'wrote {settings}: "{PATH}" = "ignore"\nwrote envlock.lock: policy same-arch\n'
+    text = settings.read_text(encoding="utf-8")
+    assert text.startswith('# ours\n[project]\nname = "x"  # a name\n')
+    assert f'"{PATH}" = "ignore" # no GPU here\n' in text
+    assert tomllib.loads(text)["tool"]["envlock"]["policy"] == {"name": "same-arch", PATH: "ignore"}
+    verified = envlock("verify", environ=DETERMINISTIC)
+    assert (verified.returncode, verified.stdout.partition("\n")[0]) == (
+        0,
+        "matches under policy same-arch, with 1 override",
+    )
+    assert envlock("capture", "--check").returncode == 0
+
+
+def test_ignore_without_a_lock_or_a_project_begins_one(envlock: Command, tmp_path: Path) -> None:
+    assert envlock("ignore", "cpu.quota", "--reason", "a quota", "-q").returncode == 0
+    assert (tmp_path / "pyproject.toml").read_text(encoding="utf-8").endswith('"cpu.quota" = "ignore" # a quota\n')
+    assert not (tmp_path / "envlock.lock").exists()
+
+
+def test_the_locks_own_rules_cannot_weaken_what_is_asked_for(envlock: Command, tmp_path: Path) -> None:
+    assert envlock("ignore", PATH, "--reason", "x", "-q").returncode == 0
+    assert envlock("capture", "-q").returncode == 0
+    forbidden = {**DETERMINISTIC, "ENVLOCK_NO_OVERRIDES": "1"}
+    assert envlock("verify", environ=DETERMINISTIC).returncode == 0
+    assert envlock("verify", "-p", "strict", "--no-overrides", environ=DETERMINISTIC).returncode == 1
+    assert envlock("verify", environ=forbidden).returncode == 1
+    for environ, code in ((DETERMINISTIC, 0), (forbidden, 1)):
+        argv = [sys.executable, "-c", "import envlock; envlock.assert_locked()"]
+        done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def test_a_mistyped_pattern_in_the_settings_is_an_error(envlock: Command, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.envlock.policy]\n"packges.pip.**" = "ignore"\n', encoding="utf-8")
+    done = envlock("capture")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: [tool.envlock] in {tmp_path}/pyproject.toml: no fact fits `packges.pip.**`\n"
+        "hint: did you mean `packages.pip.**`?\n",
+    )
+
+
+def test_what_changes_no_bits_does_not_make_the_gate_red(envlock: Command, tmp_path: Path) -> None:
+    """pip upgraded, ruff and a notebook kernel added: reported, and let through by strict."""
+    site = tmp_path / "site"
+    distribution(site, "pip", "23.2.1", {})
+    environ = {"PYTHONPATH": str(site)}
+    assert envlock("capture", "-q", environ=environ).returncode == 0
+    for name in ("pip-23.2.1.dist-info",):
+        (site / name).rename(site / "pip-26.0.dist-info")
+    (site / "pip-26.0.dist-info" / "METADATA").write_text("Name: pip\nVersion: 26.0\n", encoding="utf-8")
+    for name in ("ruff", "ipykernel", "jupyter_client", "psutil"):
+        distribution(site, name, "1.0", {})
+    done = envlock("verify", environ=environ)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "matches under policy strict")
+    for name in ("pip", "ruff", "ipykernel", "jupyter-client", "psutil"):
+        assert f"packages.{name}" in done.stdout
+    distribution(site, "scipy", "1.0", {})
+    assert envlock("verify", environ=environ).returncode == 1
