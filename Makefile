@@ -15,6 +15,8 @@ OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine)"
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 
+unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test testcuda testolder fast lint format generate bench clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import socket
@@ -14,8 +15,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
 
 from tests import forking
+
+settings.register_profile("tests", max_examples=40, deadline=None)  # a loaded machine fails no property
+settings.load_profile("tests")
 
 pytest_plugins = ["tests.containers.bed.fixtures"]
 
@@ -30,6 +35,12 @@ def pytest_configure() -> None:
     """Where a shell has started the tests in the background SIGINT is ignored, by every child process, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Nothing collected is garbage before the end: looking for it again and again takes a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
-
-quick = settings(max_examples=40, deadline=None)
-"""For property tests of the fast lane: a loaded machine must not fail them."""
 
 NAMES = st.sampled_from(["a", "b", "version", "flags", "x-1", "TF_X", "cpu", "tensorflow", "packages", "environ"])
 SCALARS = (

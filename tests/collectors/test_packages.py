@@ -17,7 +17,6 @@ from envlock.runtime.collectors.packages import collect, public_url
 from envlock.runtime.distributions import installed, normalise
 from envlock.runtime.facts import Unavailable
 from tests.machines import distribution, machine, write
-from tests.trees import quick
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PACKED = f"# pack-refs with: peeled\n{'f' * 40} refs/heads/b\n{COMMIT} refs/heads/a/b\n"
@@ -217,7 +216,6 @@ def test_a_public_url_has_no_credentials(url: str, public: str | None) -> None:
 PIECES = st.text(st.sampled_from("@:/?#.-%[]ab1"), max_size=8)
 
 
-@quick
 @given(before=PIECES, after=PIECES, scheme=st.sampled_from(["https://", "git+https://", "ssh://"]))
 def test_what_stands_before_an_at_sign_is_never_kept(before: str, after: str, scheme: str) -> None:
     public = public_url(f"{scheme}{before}SECRET{after}@h.org/x.git")
@@ -261,7 +259,6 @@ def test_the_commit_of_an_editable_package(files: dict[str, str | bytes], commit
     assert found(tmp_path) == {"mine": facts(origin=origin(url="file:", editable=True, commit=commit))}
 
 
-@quick
 @given(st.text(st.sampled_from("Aa-_.0"), min_size=1).filter(lambda name: name.strip("-_.")))
 def test_a_normal_name_is_its_own_normal_name(name: str) -> None:
     assert normalise(normalise(name)) == normalise(name) == normalise(name.replace("_", ".-").upper())

@@ -16,7 +16,6 @@ from envlock.determinism.doctor.environment import Environment, Requirement
 from envlock.determinism.doctor.remedies import Action, command, installer_of, pinned
 from envlock.determinism.doctor.requirements import is_satisfiable, joint
 from tests.determinism.environments import changed, clean
-from tests.trees import quick
 
 PYTHON = "/srv/an env/bin/python"
 
@@ -48,7 +47,6 @@ def test_an_uninstallation_asks_nothing() -> None:
     }
 
 
-@quick
 @given(
     python=st.text(min_size=1).filter(lambda text: "\0" not in text), words=st.lists(st.text(min_size=1), min_size=1)
 )

@@ -18,7 +18,6 @@ from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.workflows.doctor import report_of
 from tests.determinism.environments import LINES, changed, clean
-from tests.trees import quick
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "doctor.json"
 GPU = clean(gpu=True)
@@ -292,7 +291,6 @@ VALUES = st.none() | st.sampled_from(["0", "1", "true", "yes", "", "jax", "BF16"
 NAMES = [row.name for row in determinism.variable_table().variable]
 
 
-@quick
 @given(line=st.sampled_from(LINES), values=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6))
 def test_whatever_is_set_lines_for_the_shell_come_from_the_tables(line: str, values: dict[str, str | None]) -> None:
     rows = determinism.variable_table()

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from envlock.data import determinism, variables
 from envlock.determinism.doctor.variables import SHORTEST, distance, misspelt, nearest
 from tests.determinism.environments import changed, clean
-from tests.trees import quick
 
 KNOWN = sorted({row.name for row in variables()} | {row.name for row in determinism.variable_table().variable})
 LONG = [name for name in KNOWN if len(name) >= SHORTEST]
@@ -40,7 +39,6 @@ def test_distance() -> None:
     assert [(one, other, distance(other, one)) for one, other, _ in rows] == rows
 
 
-@quick
 @given(name=st.sampled_from(LONG), place=st.integers(2, 40))
 def test_a_letter_left_out_is_noticed_unless_it_makes_another_known_name(name: str, place: int) -> None:
     place = min(place, len(name) - 1)
@@ -50,7 +48,6 @@ def test_a_letter_left_out_is_noticed_unless_it_makes_another_known_name(name: s
     assert distance(short, found) <= 1
 
 
-@quick
 @given(names=st.lists(st.text(min_size=1, max_size=30), max_size=5))
 def test_names_from_nowhere_are_no_crash(names: list[str]) -> None:
     environment = changed(clean(), others=names)

@@ -16,7 +16,6 @@ from envlock.lock.merge import accept, merge, unmatched
 from envlock.lock.models import Lockfile
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
-from tests.trees import quick
 
 WHEEL = {
     "content": None,
@@ -85,7 +84,6 @@ def test_what_both_changed_is_a_conflict_and_ours_stays() -> None:
 small = st.dictionaries(st.sampled_from(["six", "numpy", "keras", "absl-py"]), st.sampled_from(["1", "2", "3"]))
 
 
-@quick
 @given(small, small, small)
 def test_merging_is_symmetric_but_for_conflicts_and_loses_nothing(
     old: dict[str, str], left: dict[str, str], right: dict[str, str]

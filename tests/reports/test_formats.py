@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from envlock.reports import render
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, WARNING, Finding, Report, Where, show
-from tests.trees import quick
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
@@ -127,7 +126,6 @@ def test_without_findings_a_suite_passes_and_there_are_no_annotations() -> None:
     assert render(MATCHING, "github") == ""
 
 
-@quick
 @given(NASTY, NASTY, NASTY)
 def test_no_text_breaks_out_of_a_format(file: str, message: str, why: str) -> None:
     report = in_code(ERROR, Where(file=file, line=1, column=1, text=message), message, why)

@@ -17,7 +17,7 @@ from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, Report
 from envlock.runtime.verify import judge
 from tests.machines import complete
-from tests.trees import LEAVES, TREES, put, quick
+from tests.trees import LEAVES, TREES, put
 
 STRICT = Policy("strict")
 REASON = {"reason": "no way", "code": "denied"}
@@ -70,20 +70,17 @@ def test_the_sides_have_the_names_they_were_given() -> None:
     assert found.message == "cpu.flags: a.lock a, b\\x1b.lock b"
 
 
-@quick
 @given(TREES, TREES)
 def test_findings_are_sorted_by_path(left: dict[str, Any], right: dict[str, Any]) -> None:
     paths = [found.where.fact for found in compare((left, {}), (right, {}), STRICT)]
     assert paths == sorted(paths)
 
 
-@quick
 @given(TREES)
 def test_a_tree_differs_not_from_itself(tree: dict[str, Any]) -> None:
     assert compare((tree, {}), (tree, {}), STRICT) == []
 
 
-@quick
 @given(TREES, TREES)
 def test_the_two_directions_find_the_same_paths(left: dict[str, Any], right: dict[str, Any]) -> None:
     there, back = differences(left, right), differences(right, left)
@@ -91,7 +88,6 @@ def test_the_two_directions_find_the_same_paths(left: dict[str, Any], right: dic
     assert bool(there) is not same(left, right)
 
 
-@quick
 @given(TREES, TREES)
 def test_the_differences_make_one_side_of_the_other(left: dict[str, Any], right: dict[str, Any]) -> None:
     """Nothing is left out: putting every finding's new value into the left tree gives the right one."""
@@ -101,7 +97,6 @@ def test_the_differences_make_one_side_of_the_other(left: dict[str, Any], right:
     assert same(made, right)
 
 
-@quick
 @given(tree=TREES.filter(lambda tree: any(True for _ in leaves(tree))), value=LEAVES | st.just(...), data=st.data())
 def test_changing_one_leaf_yields_exactly_that_path(tree: dict[str, Any], value: Any, data: st.DataObject) -> None:
     path, old = data.draw(st.sampled_from(sorted(leaves(tree), key=lambda leaf: leaf[0])))
@@ -109,7 +104,6 @@ def test_changing_one_leaf_yields_exactly_that_path(tree: dict[str, Any], value:
     assert found == ([] if same(old, value) else [(path, old, ABSENT if value is ... else value)])
 
 
-@quick
 @given(TREES, TREES)
 def test_what_is_ignored_never_breaks(left: dict[str, Any], right: dict[str, Any]) -> None:
     findings = compare((left, {}), (right, {}), Policy("strict", {"**": "ignore"}))

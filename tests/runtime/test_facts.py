@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 
 from envlock.runtime.facts import Unavailable, leaves, same, split
-from tests.trees import LEAVES, TREES, quick
+from tests.trees import LEAVES, TREES
 
 
 def test_split_takes_what_is_unavailable_out_of_the_tree() -> None:
@@ -42,7 +42,6 @@ def test_what_can_be_printed_is_kept() -> None:
     assert split(tree) == (tree, {})
 
 
-@quick
 @given(TREES)
 def test_splitting_a_tree_without_unavailable_changes_nothing(tree: dict[str, Any]) -> None:
     assert split(tree) == (tree, {})
@@ -56,7 +55,6 @@ def test_values_of_two_types_are_two_values() -> None:
     assert found == [(number, number) for number in range(len(UNEQUAL))]
 
 
-@quick
 @given(TREES)
 def test_a_tree_is_the_same_as_itself(tree: dict[str, Any]) -> None:
     assert same(tree, tree)
@@ -75,7 +73,6 @@ def test_unavailable_is_equal_by_reason_and_code_and_to_nothing_else() -> None:
     assert repr(entry) == "Unavailable('why', 'code')"
 
 
-@quick
 @given(LEAVES)
 def test_nothing_is_the_same_as_what_is_unavailable(value: Any) -> None:
     assert not same(value, Unavailable("why", "code"))

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from envlock.runtime.policy import Policy, matches, names
 from envlock.runtime.tables import table
-from tests.trees import quick
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
     ".".join
@@ -36,7 +35,6 @@ def test_matches() -> None:
     assert {pattern: [path for path in PLACES if matches(pattern, path)] for pattern in FITS} == FITS
 
 
-@quick
 @given(PATHS)
 def test_every_path_has_a_row_in_every_policy(path: str) -> None:
     for name in names():
@@ -44,7 +42,6 @@ def test_every_path_has_a_row_in_every_policy(path: str) -> None:
         assert set(row) == {"rule", "why", "fix", "source", "weight"}
 
 
-@quick
 @given(st.sampled_from(["strict", "same-arch", "functional"]), PATHS)
 def test_an_override_changes_the_rule_and_says_so(name: str, path: str) -> None:
     row = Policy(name).row(path)

@@ -31,7 +31,6 @@ from envlock.runtime.report import (
     show,
     tally,
 )
-from tests.trees import quick
 
 
 def finding(
@@ -340,7 +339,6 @@ TEXTS = st.text(st.characters() | st.sampled_from("\x00\x1b\x9b\r\n\u202e[]"), m
 VALUES = TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, TEXTS, max_size=3)
 
 
-@quick
 @given(path=TEXTS, expected=VALUES, actual=VALUES, name=TEXTS)
 def test_no_control_character_of_a_value_reaches_the_output(path: str, expected: Any, actual: Any, name: str) -> None:
     raw = [finding(path, severity, message=path, expected=expected, actual=actual) for severity in (ERROR, INFO)]
@@ -349,7 +347,6 @@ def test_no_control_character_of_a_value_reaches_the_output(path: str, expected:
         assert line.isprintable()
 
 
-@quick
 @given(path=TEXTS, expected=VALUES)
 def test_json_escapes_what_a_terminal_would_obey(path: str, expected: Any) -> None:
     text = render(Report([finding(path, message=path, expected=expected)], policy="strict"), "json")

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from envlock.runtime.report import ABSENT
 from envlock.runtime.rules import RULES, release
-from tests.trees import LEAVES, quick
+from tests.trees import LEAVES
 
 YES, NO = True, False
 
@@ -78,13 +78,11 @@ def test_every_rule_has_a_yes_and_a_no_here_but_ignore() -> None:
     assert told == {(rule, verdict) for rule in RULES for verdict in (YES, NO)} - {("ignore", NO)}
 
 
-@quick
 @given(value=LEAVES)
 def test_every_rule_accepts_what_was_locked(value: Any) -> None:
     assert {name for name, rule in RULES.items() if not rule(value, value)} == set()
 
 
-@quick
 @given(locked=LEAVES, live=LEAVES)
 def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(locked: Any, live: Any) -> None:
     verdicts: dict[str, object] = {name: rule(locked, live) for name, rule in RULES.items()}
@@ -92,7 +90,6 @@ def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(locked: Any, live
     assert {name: verdict for name, verdict in verdicts.items() if verdict not in wanted} == {}
 
 
-@quick
 @given(leaf=LEAVES)
 def test_few_rules_accept_that_something_is_gone_or_new(leaf: Any) -> None:
     assert {name for name, rule in RULES.items() if rule(leaf, ABSENT) is not False} == {"ignore"}

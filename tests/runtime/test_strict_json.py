@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.runtime import strict_json
-from tests.trees import quick
 
 ENVLOCK = str(Path(strict_json.__file__).parents[2])
 
@@ -88,14 +87,12 @@ def test_what_is_taken() -> None:
     assert {data: strict_json.parse(data) for data in TAKEN} == TAKEN
 
 
-@quick
 @given(VALUES)
 def test_it_reads_what_json_writes(value: Any) -> None:
     assert repr(strict_json.parse(json.dumps(value).encode())) == repr(value)
     assert repr(strict_json.parse(json.dumps(value, ensure_ascii=False, indent=2).encode())) == repr(value)
 
 
-@quick
 @given(st.binary(max_size=60) | TEXTS.map(str.encode) | VALUES.map(lambda v: json.dumps(v).encode()[:-1]))
 def test_any_bytes_are_read_or_refused_in_one_short_clause(data: bytes) -> None:
     try:
@@ -115,7 +112,6 @@ def test_half_a_surrogate_at_any_depth_is_named() -> None:
     assert said == ["a string holds half a surrogate pair"] * 100 + ["it is nested too deeply"] * 99
 
 
-@quick
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=20))
 def test_the_depth_is_that_of_lists_and_objects(value: Any) -> None:
     around = strict_json.DEPTH_LIMIT - depth(value)

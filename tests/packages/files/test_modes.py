@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.packages.files.check_file import Judged, judge_modes, writable_by_anyone
-from tests.trees import quick
 
 
 def file(name: str, mode: int, **fields: object) -> Judged:
@@ -89,7 +88,6 @@ def _is_as_left(mode: int) -> bool:
     return mode in (0o644, 0o755)
 
 
-@quick
 @given(st.integers(0, 0o7777))
 def test_every_other_mode_is_named(mode: int) -> None:
     found = judge_modes([*package(0o644), file("a.so", mode, may_run=True)])

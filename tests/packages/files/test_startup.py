@@ -14,7 +14,6 @@ from envlock import data
 from envlock.packages.files.site_packages import customized_elsewhere
 from envlock.packages.files.survey import Survey
 from envlock.packages.files.unowned import customizes, fits, read_pth
-from tests.trees import quick
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,6 @@ def test_what_a_pth_does(text: str, what: str) -> None:
     assert read_pth(text).what == what
 
 
-@quick
 @given(
     st.lists(
         st.sampled_from(["", "# x", "import envlock_startup_test", "import\tenvlock_startup_test", "here", " here"])

@@ -25,7 +25,6 @@ from envlock.packages.record import content, digest, rows
 from envlock.runtime.report import ABSENT, Finding
 from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
-from tests.trees import quick
 
 PYTHON = Path(sys.executable)
 INIT = "numpy/__init__.py"
@@ -489,7 +488,6 @@ VICTIMS = (INIT, "numpy/core/_multi.so", CUBLAS, "six.py", "six-1.17.0.dist-info
 WRONG_MODES = (0o000, 0o200, 0o040, 0o444, 0o600, 0o640, 0o646, 0o666, 0o777, 0o744, 0o654, 0o4644, 0o2755, 0o1644)
 
 
-@quick
 @given(st.sampled_from(CORRUPTIONS), st.sampled_from(VICTIMS), st.integers(0, 10**6), st.integers(1, 255))
 def test_any_single_corruption_is_named_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, pristine: Prefix, kind: str, victim: str, number: int, byte: int
