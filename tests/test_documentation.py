@@ -157,7 +157,7 @@ def _options(words: list[str]) -> Iterator[str]:
             return
     known = {"--help", "-h"} | {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     for word in words:
-        if word == "--":
+        if word == "--" or (command.name == "run" and word == "-m"):  # a command begins, which is not ours
             return
         option = word.partition("=")[0]
         if re.fullmatch(r"--?[a-z][\w-]*", option) and option not in known:
