@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -138,8 +137,6 @@ def imports(tree: ast.AST, *, inside_functions: bool = True) -> Iterator[str]:
             assert isinstance(node, ast.If)
             for child in node.orelse:
                 yield from imports(child, inside_functions=inside_functions)
-        elif isinstance(node, ast.expr):
-            continue
         elif isinstance(node, ast.expr):
             continue
         elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
