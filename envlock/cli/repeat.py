@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -75,8 +75,7 @@ def repeat(
 ) -> None:
     """Run a training several times and compare the results bit for bit.
 
-    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: it cannot be run. Exit 4: a run failed. Exit 130:
-    Ctrl-C.
+    Exit 0: the same bits in all runs. Exit 1: different bits. Exit 2: cannot be run. Exit 4: a run failed. 130: Ctrl-C.
 
     FUNCTION returns a dict of named arrays, yields one at each step, or returns a Keras (model, data) or (model, data,
     fit_arguments). A SCRIPT without a FUNCTION calls envlock.record(loss=..., weights=...) at every step.
@@ -100,16 +99,8 @@ def repeat(
     if compare is not None:
         report = compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
-        how = {
-            "module": module,
-            "fresh": fresh,
-            "seed": seed,
-            "python": python,
-            "save": save,
-            "output": output,
-            "progress": progress,
-        }
-        report = run(script or "", args or (), runs=runs, steps=steps, limit=int(disk * 1e9), **how)  # type: ignore[arg-type]
+        how: Any = {"module": module, "fresh": fresh, "seed": seed, "python": python, "save": save, "output": output}
+        report = run(script or "", args or (), runs=runs, steps=steps, limit=int(disk * 1e9), progress=progress, **how)
     _write(report, html, png)
     emit(render(report, format, color=color()))
     _hint(report)

@@ -10,8 +10,8 @@ from typing import Any
 
 from envlock.determinism.pipeline import findings, graph_of
 from envlock.divergence.comparison import CALL, Difference, origins
-from envlock.divergence.observe import Observed, Request, Say, observe, without_first
-from envlock.divergence.trace import Place, Record, read
+from envlock.divergence.observe import Observed, Request, Say, observe, readable, without_first
+from envlock.divergence.trace import Place, Record
 from envlock.divergence.verdict import (
     SOURCE_LINES,
     Evidence,
@@ -65,7 +65,7 @@ class _Search:
 
     def evidence(self) -> Evidence:
         """Return what the levels and the experiments show."""
-        own = self._try("running the program as it is", self.request)
+        own = self._try("running the program in its own mode", self.request)
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._blind(own)
@@ -77,10 +77,14 @@ class _Search:
             return self._in_graph(own, [_level(own)])
         steps = first.entry.step + 1 + BEYOND
         limit = steps if self.request.steps is None else min(steps, self.request.steps)
-        eager = self._try("running it operation by operation", replace(self.request, mode="eager", steps=limit))
+        eager = self._try(
+            "running it eagerly, operation by operation", replace(self.request, mode="eager", steps=limit)
+        )
         levels = [_level(own), _level(eager)]
         if eager.comparison.first is not None:
             return self._explained(eager, eager.comparison.first, levels)
+        if eager.failures:  # what it would have shown is unknown
+            return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._in_graph(own, levels)
 
     def _blind(self, own: Observed) -> Evidence:
@@ -95,14 +99,20 @@ class _Search:
                 why, hint="return named values from the function, or call envlock.record(), to compare those"
             )
         found = self._evidence("identical" if own.comparison.first is None else "unseen", own, [_level(own)])
-        return replace(found, notes=(*found.notes, f"{why}; only what the runs show of themselves was compared"))
+        return replace(found, notes=(*found.notes, f"{why}; only returned and recorded values were compared"))
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
         found = self.observer(request, self.folder / str(self.count))
         first = found.comparison.first
-        if first is None or first.kind != "sequence" or request.fresh or first.groups[1:].count(1) != request.runs - 1:
+        if (
+            first is None
+            or first.kind != "sequence"
+            or request.fresh
+            or found.failures
+            or first.groups[1:].count(1) != request.runs - 1
+        ):
             return found
         later = without_first(found)  # only the first run differs: it has set up what the process keeps
         return found if later.comparison.first is not None and later.comparison.first.kind == "sequence" else later
@@ -140,7 +150,7 @@ class _Search:
             found = self._try(f"trying {what}", request).comparison.first
             here = seen.comparison.first
             gone = found is None or (here is not None and found.index > here.index)
-            because.append(f"with {what} {'that difference is gone' if gone else 'it is still there'}")
+            because.append(f"with {what}, {'the difference is gone' if gone else 'the difference remains'}")
             if gone:
                 return because, known_row(row, tensorflow)
         return because, None
@@ -152,13 +162,15 @@ class _Search:
         if self.processes:
             alone = replace(self.request, serial=True)
             racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
-            because.append(f"with one inter-op thread {'they are identical' if racing else 'they differ, too'}")
+            because.append(
+                f"with one inter-op thread, {'the runs are identical' if racing else 'the runs still differ'}"
+            )
         suspects = _suspects(own, racing=racing)
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
             levels, suspects = [*levels, _level(seen)], [*_first_inside(seen), *suspects]
         found = self._evidence("graph", own, levels)
-        source, start = _source(self.request, suspects[0].place if suspects else None)
+        source, start = _source(own, suspects[0].place if suspects else None)
         return replace(
             found,
             because=tuple(because),
@@ -171,16 +183,16 @@ class _Search:
     def _inside(self, *, racing: bool) -> Observed:
         """Return what looking into the graphs shows; operations that race are let race."""
         request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
-        return self._try("looking into its graphs", request)
+        return self._try("looking inside its graphs", request)
 
     def _evidence(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Evidence:
         comparison = seen.comparison
         first = comparison.first
         record = first.entry if first is not None and isinstance(first.entry, Record) else None
-        source, start = _source(self.request, record.operation.place if record else None)
+        source, start = _source(seen, record.operation.place if record else None)
         return Evidence(
             verdict=verdict,
-            target=self.request.target.script.name + (f":{f}" if (f := self.request.target.function) else ""),
+            target=self.request.target.title,
             runs=comparison.runs,
             tensorflow=seen.header.tensorflow,
             keras=seen.answers.get("environment", {}).get("keras") or seen.header.keras,
@@ -190,21 +202,22 @@ class _Search:
             distinct=first.distinct if first else 1,
             source=source,
             source_from=start,
-            origins=origins(read(seen.traces[0]), first) if first and record else (),
+            origins=origins(readable(seen.traces[0]), first) if first and record else (),
             differing=first.inputs if first else (),
             others=tuple(comparison.others),
             timeline=comparison.timeline,
             notes=tuple(self._notes(seen)),
+            failures=tuple(seen.failures),
         )
 
     def _notes(self, seen: Observed) -> list[str]:
         found = []
-        if seen.comparison.runs < self.request.runs:
-            found.append("the first run ran other operations, as it sets up what the process keeps: it is left out")
+        if seen.comparison.runs < self.request.runs and not seen.failures:
+            found.append("the first run ran other operations, as it initialized the process, and is left out")
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of other threads (a strategy's replicas, Python workers) were not compared")
         if seen.comparison.first is None and not self.request.fresh and self.processes:
-            found.append("all runs were made in one process; --fresh also shows what differs from process to process")
+            found.append("all runs were in one process; `--fresh` also finds differences between processes")
         return found
 
 
@@ -287,11 +300,11 @@ def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
     return found
 
 
-def _source(request: Request, place: Place | None) -> tuple[tuple[str, ...], int]:
+def _source(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], int]:
     """Return the lines around a place in the user's file; nothing where it cannot be read."""
     if place is None:
         return (), 0
-    path = request.target.script.parent / place.file
+    path = Path(seen.answers.get("folder") or seen.request.target.folder) / place.file
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

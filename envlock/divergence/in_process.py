@@ -23,7 +23,7 @@ from envlock.guest.tracing.runs import perform, traced
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.tracing.state import State
 from envlock.guest.training import seeds
-from envlock.numerics.repeat import Target
+from envlock.numerics.target import Target
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
 
@@ -47,7 +47,9 @@ def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = N
         Exception: whatever the function raises.
     """
     if runs < 2 or not callable(function):
-        raise UsageError("diverge wants a function, and two runs or more", hint="envlock.diverge(train_step, runs=5)")
+        raise UsageError(
+            "diverge needs a function, and at least two runs", hint="call it like `envlock.diverge(train_step, runs=5)`"
+        )
     try:
         tf = importlib.import_module("tensorflow")
     except ImportError:

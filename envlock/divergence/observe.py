@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from envlock.divergence.comparison import Comparison, compare
-from envlock.divergence.trace import Header, read
+from envlock.divergence.comparison import Comparison, Entry, compare
+from envlock.divergence.trace import Header, TraceError, read
 from envlock.guest import launch
-from envlock.numerics.repeat import Target
-from envlock.runtime.errors import FactError, UsageError
+from envlock.numerics.failure import Failure, grouped
+from envlock.numerics.target import RELATIVE_IMPORT, Target
+from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
 PROGRAM = "tracing.trace_program"
 TIMEOUT = 3600.0  # seconds, of one process
+ANSWERS = "answers.jsonl"
 LAST_WORDS = 2_000  # bytes
 Say = Callable[[str], None]
 
@@ -71,8 +75,15 @@ class Observed:
 
     @property
     def traces(self) -> list[Path]:
-        """The trace of each run."""
-        return [self.folder / f"{number}.trace" for number in range(self.request.runs)]
+        """The trace of each run; one that did not begin has none."""
+        paths = [self.folder / f"{number}.trace" for number in range(self.request.runs)]
+        return [path for path in paths if path.exists()]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The runs that failed; what the others did after that is not compared."""
+        failed = [each for each in self.answers["ends"].values() if each.get("end") == "failed"]
+        return grouped((str(each["run"]), each["message"], each["traceback"]) for each in failed)
 
 
 def observe(request: Request, folder: Path) -> Observed:
@@ -81,27 +92,77 @@ def observe(request: Request, folder: Path) -> Observed:
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.
         FactError: this TensorFlow does not show its operations.
-        RunError: the program failed, or took too long.
+        RunError: the program took too long, or failed before there was anything to compare.
     """
     folder.mkdir()
     numbers = list(range(request.runs))
     for group in [[each] for each in numbers] if request.fresh else [numbers]:
         _child(request, group, folder)
-        _judge(answers(folder), request)
-    paths = [folder / f"{number}.trace" for number in numbers]
-    comparison = compare([read(path) for path in paths])
+        said = answers(folder)
+        _judge(said, request)
+        if _failed(said) and not (folder / f"{group[0]}.trace").exists():
+            break
+    said = answers(folder)
+    paths = [path for number in numbers if (path := folder / f"{number}.trace").exists()]
+    if _failed(said) and (len(paths) < 2 or any(next(readable(path), None) is None for path in paths)):
+        raise _nothing(said, request)
+    comparison = _compared(paths, [folder / f"{number}.trace" for number in _failed(said)])
     header = read(paths[0]).header
     if request.mode == "eager" and not comparison.entries:
-        raise FactError("TensorFlow showed no operation: the program runs none, or runs them in other threads")
-    return Observed(request, folder, header, comparison, answers(folder))
+        raise FactError("TensorFlow showed no operations: the program runs none, or runs them in other threads")
+    return Observed(request, folder, header, comparison, said)
+
+
+def need_finished(seen: Observed) -> Observed:
+    """Return what the runs gave, where all of them came to their end.
+
+    Raises:
+        RunError: one failed.
+    """
+    if seen.failures:
+        raise _nothing(seen.answers, seen.request)
+    return seen
+
+
+def _failed(answers: Mapping[str, Any]) -> list[int]:
+    return [number for number, each in answers["ends"].items() if each["end"] == "failed"]
+
+
+def _nothing(answers: Mapping[str, Any], request: Request) -> RunError:
+    """Return the error that there is nothing to compare, as a run failed."""
+    failed = answers["ends"][_failed(answers)[0]]
+    mode = " in eager mode" if request.mode == "eager" else ""
+    relative = RELATIVE_IMPORT in failed["message"]
+    hint = request.target.by_module("diverge") if relative else None
+    message = f"run {failed['run']} of {request.target} failed{mode}: {clean(failed['message'])}"
+    error = RunError(message, hint=hint)
+    error.details = "\n".join(clean(line) for line in failed["traceback"].splitlines())
+    return error
+
+
+def _compared(paths: Sequence[Path], failed: Sequence[Path]) -> Comparison:
+    """Compare the traces of runs, as far as those that failed go."""
+    if not failed:
+        return compare([read(path) for path in paths])
+    end = min(sum(1 for _ in readable(path)) for path in failed if path in paths)
+    return compare([islice(readable(path), end) for path in paths])
+
+
+def readable(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a trace until its end, or where it was cut off."""
+    with suppress(TraceError):
+        yield from read(path)
 
 
 def _child(request: Request, numbers: list[int], folder: Path) -> None:
+    """Run some runs in one process; where it dies, write down which run that was and its last words.
+
+    Raises:
+        RunError: it took too long.
+    """
     asked = {
         "folder": str(folder),
-        "script": str(request.target.script),
-        "function": request.target.function,
-        "args": list(request.target.args),
+        **request.target.to_json(),
         "runs": numbers,
         "seed": request.seed,
         "mode": request.mode,
@@ -118,18 +179,22 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
             code = child.wait(request.timeout)
         except subprocess.TimeoutExpired:
             raise RunError(
-                f"{request.target} ran for more than {request.timeout:g} s", hint="ask for fewer steps: --steps 3"
+                f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"
             ) from None
         finally:
             launch.end(child)
-    if code != 0:
-        raise RunError(f"{request.target}: the process {launch.ending(code)}; its last words: {_last_words(folder)}")
+    missing = [number for number in numbers if number not in answers(folder)["ends"]]
+    if code != 0 and missing:
+        message = f"the process {launch.ending(code)}; its last output: {_last_words(folder)}"
+        line = json.dumps({"run": missing[0], "end": "failed", "message": message, "traceback": ""})
+        with (folder / ANSWERS).open("a", encoding="utf-8") as said:
+            said.write(line + "\n")
 
 
 def answers(folder: Path) -> dict[str, Any]:
     """Return what the children have answered, later answers over earlier ones."""
     found: dict[str, Any] = {"ends": {}}
-    path = folder / "answers.jsonl"
+    path = folder / ANSWERS
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         answer = json.loads(line)
         if "run" in answer:
@@ -141,16 +206,12 @@ def answers(folder: Path) -> dict[str, Any]:
 
 def _judge(answers: Mapping[str, Any], request: Request) -> None:
     if "unusable" in answers:
-        raise UsageError(clean(answers["unusable"]))
+        raise request.target.unusable(clean(answers["unusable"]), "diverge")
     if "callbacks" in answers and request.mode != "graph":
         raise FactError(
             f"this TensorFlow does not show its operations: {clean(answers['callbacks'])}",
-            hint="`envlock repeat` compares what a function returns, in any TensorFlow",
+            hint="use `envlock repeat`, which works with every TensorFlow",
         )
-    failed = next((each for each in answers["ends"].values() if each["end"] == "failed"), None)
-    if failed is not None:
-        mode = " in eager mode" if request.mode == "eager" else ""
-        raise RunError(f"run {failed['run']} of {request.target} failed{mode}: {clean(failed['message'])}")
 
 
 def _last_words(folder: Path) -> str:

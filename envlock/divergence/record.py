@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from envlock.divergence.comparison import CALL
-from envlock.divergence.observe import Observed, Request, Say, observe
+from envlock.divergence.observe import Observed, Request, Say, need_finished, observe
 from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, TraceError, Value, read
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
-from envlock.numerics.repeat import Target
+from envlock.numerics.target import Target
 from envlock.runtime.facts import leaves
 
 Effect = Literal["none", "changed", "unstable", "unknown"]
@@ -61,11 +61,11 @@ def record(
     with tempfile.TemporaryDirectory(prefix="envlock-record-") as name:
         folder = Path(name)
         mode: Literal["in-graph-all", "eager"] = "in-graph-all" if in_graph else "eager"
-        say("running it, with a look into its graphs" if in_graph else "running it operation by operation")
-        seen = observe(replace(plain, mode=mode), folder / "traced")
+        say("running it, with its graphs traced" if in_graph else "running it eagerly, operation by operation")
+        seen = need_finished(observe(replace(plain, mode=mode), folder / "traced"))
         effect: Effect = "unknown"
         if in_graph and check:
-            say("running it without, to see whether looking changed the result")
+            say("running it untraced, to check whether tracing changed the result")
             effect = _effect(seen, plain, folder)
         _keep(seen.traces[0], output)
         trace = read(output)
@@ -76,11 +76,11 @@ def record(
 def _effect(seen: Observed, plain: Request, folder: Path) -> Effect:
     """Return whether what the program computes in the end is what it computes when nobody looks into its graphs."""
     traced = results(read(seen.traces[0]))
-    alone = results(read(observe(plain, folder / "plain").traces[0]))
+    alone = results(read(need_finished(observe(plain, folder / "plain")).traces[0]))
     verdict = differ(traced, alone)
     if verdict is not True:
         return "unknown" if verdict is None else "none"
-    again = results(read(observe(plain, folder / "again").traces[0]))
+    again = results(read(need_finished(observe(plain, folder / "again")).traces[0]))
     return "unstable" if differ(alone, again) else "changed"
 
 
@@ -128,7 +128,7 @@ def _keep(trace: Path, output: Path) -> None:
             os.fsync(handle)
         Path(name).replace(output)
     except OSError as error:
-        raise TraceError(f"cannot write trace {output}: {error.strerror}", hint="name another file with -o") from None
+        raise TraceError(f"cannot write trace {output}: {error.strerror}", hint="name another file with `-o`") from None
     finally:
         if name is not None:
             Path(name).unlink(missing_ok=True)

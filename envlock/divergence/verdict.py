@@ -10,7 +10,9 @@ from envlock.data.determinism import Solution, Source, cited, source, source_of,
 from envlock.data.lint import dataset_rules
 from envlock.divergence.comparison import Difference, Line, Origin
 from envlock.divergence.trace import Place, Record
-from envlock.runtime.report import ERROR, WARNING, Finding, Report, Where, clean
+from envlock.numerics.failure import RULE, TITLE, Failure
+from envlock.numerics.failure import findings as failure_findings
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, Where, clean
 
 Verdict = Literal[
     "identical", "operation", "data", "outside", "variable", "sequence", "graph", "call", "quantity", "unseen"
@@ -18,18 +20,20 @@ Verdict = Literal[
 SOURCE_LINES = 1  # before and after the line that is named
 SOURCE = "docs/reference/diverge.md"
 UNKNOWN_FIX = (
-    "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises where it cannot help."
+    "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises an error for operations "
+    "without a deterministic kernel."
 )
+FAILURE_FIX = "Correct the program, or stop each run before it fails: `--steps`."
 TITLES: Mapping[str, str] = {
-    "operation": "an operation gave other bits from equal inputs",
-    "data": "the input pipeline gave other data",
+    "operation": "an operation gave different bits from equal inputs",
+    "data": "the input pipeline gave different data",
     "outside": "a value came from outside TensorFlow",
-    "variable": "a variable holds what no operation has written",
-    "sequence": "other operations ran",
+    "variable": "a variable holds a value that no operation wrote",
+    "sequence": "different operations ran",
     "graph": "the difference is inside a graph",
-    "call": "a graph gave other bits from equal inputs",
-    "quantity": "what the run shows differs, and no operation does",
-    "unseen": "the runs differ, and their operations are not shown",
+    "call": "a graph gave different bits from equal inputs",
+    "quantity": "a returned or recorded value differs, but no operation does",
+    "unseen": "the runs differ, and their operations are not visible",
 }
 
 
@@ -88,6 +92,7 @@ class Evidence:
         others: later operations that differ by themselves.
         timeline: what happened around the first difference.
         notes: what limits the verdict.
+        failures: runs that failed; all runs are compared until the first of these ended.
     """
 
     verdict: Verdict
@@ -110,6 +115,7 @@ class Evidence:
     others: tuple[Difference, ...] = ()
     timeline: tuple[Line, ...] = ()
     notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @property
     def match(self) -> bool:
@@ -139,15 +145,19 @@ def report(seen: Evidence) -> Report:
         headline=_title(seen),
         subject=seen.target.rpartition(":")[0] or seen.target,
         notes=seen.notes,
-        titles={**TITLES, **{rule: row.title for rule, row in dataset_rules().items()}},
+        titles={**TITLES, RULE: TITLE, **{rule: row.title for rule, row in dataset_rules().items()}},
         attachments=_attachments(seen),
-        breaking=(ERROR,),
+        breaking=(ERROR, UNKNOWN) if seen.failures else (ERROR,),
     )
 
 
 def _findings(seen: Evidence) -> Iterator[Finding]:
-    if seen.match:
-        return
+    if not seen.match:
+        yield from _differences(seen)
+    yield from failure_findings(seen.failures, SOURCE, FAILURE_FIX)
+
+
+def _differences(seen: Evidence) -> Iterator[Finding]:
     known = seen.known
     fix = "\n".join(known.fixes) if known is not None and known.fixes else UNKNOWN_FIX
     why, source = (_unknown(seen), SOURCE) if known is None else (known.why, known.source)
@@ -172,17 +182,18 @@ def _other(seen: Evidence, difference: Difference) -> Finding:
     name, place = (entry.operation.type, entry.operation.place) if isinstance(entry, Record) else (entry.name, None)
     at = f" at {place.file}:{place.line}" if place else ""
     where = Where(operation=name) if place is None else Where(operation=name, file=place.file, line=place.line)
-    message = f"also, by itself: {name}{at}, step {entry.step}: {difference.distinct} results"
+    message = f"also an independent cause: {name}{at}, step {entry.step}: {difference.distinct} results"
     return Finding("operation", WARNING, where, message, _unknown(seen), UNKNOWN_FIX, SOURCE)
 
 
 def _attachments(seen: Evidence) -> dict[str, Any]:
     """Return what is shown beside the findings, as JSON values."""
-    fields = asdict(replace(seen, pipelines=(), others=()))
-    for name in ("record", "timeline", "origins", "pipelines", "others", "notes"):
+    fields = asdict(replace(seen, pipelines=(), others=(), failures=()))
+    for name in ("record", "timeline", "origins", "pipelines", "others", "notes", "failures"):
         del fields[name]
     return {
         **{name: _listed(value) for name, value in fields.items()},
+        "failures": [each.to_json() for each in seen.failures],
         "culprit": seen.culprit,
         "place": None if seen.place is None else seen.place._asdict(),
         "unexplained": None if seen.match or seen.known is not None else _unknown(seen),
@@ -230,26 +241,26 @@ def headline(report: Evidence) -> str:
     what = clean(report.culprit or "something")
     results = f"{report.distinct} different results in {report.runs} runs"
     about = _about(report.record)
-    suspect = f"; the likeliest cause is {what}" if report.suspects else ""
+    suspect = f"; the most likely cause is {what}" if report.suspects else ""
     called = what in ("PythonFunction", "PyFunc", "EagerPyFunc")
     outside = (
         f"a Python function{about} gave {results}: the value came from outside TensorFlow"
         if called
-        else f"a value that {what} reads came from outside TensorFlow, and differs: {results}"
+        else f"{what} reads a value from outside TensorFlow, which differs: {results}"
     )
     eagerly = any(level.mode == "eager" for level in report.levels)
-    only = "only in graph mode or under XLA, eagerly they are identical" if eagerly else "inside of a graph"
+    only = "only in graph mode or under XLA (eager runs are identical)" if eagerly else "inside a graph"
     shown = clean(next((level.name for level in report.levels if level.name), "something"))
     sentences: dict[Verdict, str] = {
         "identical": f"all {report.runs} runs are identical",
         "operation": f"{what}{about} gave {results}, although its inputs were equal",
-        "data": f"the input pipeline gave other data: {what}, {results}",
+        "data": f"the input pipeline gave different data: {what}, {results}",
         "outside": outside,
-        "sequence": f"other operations ran: Python took another way before {what}",
+        "sequence": f"different operations ran: the Python code took another branch before {what}",
         "graph": f"the runs differ {only}{suspect}",
-        "variable": f"a variable{about} holds something that no operation seen has written",
+        "variable": f"a variable{about} holds a value that no traced operation wrote",
         "call": f"the graph{about} gave {results}, although its inputs were equal",
-        "quantity": "what the run shows differs, although every operation gave the same: Python computed it",
+        "quantity": "a returned or recorded value differs, although every operation gave the same: Python computed it",
         "unseen": f"the runs differ, first in {shown}",
     }
     return sentences[report.verdict]
@@ -269,6 +280,8 @@ def _about(record: Record | None) -> str:
 def _title(report: Evidence) -> str:
     keras = f", Keras {clean(report.keras)}" if report.keras else ""
     with_ = f"TensorFlow {clean(report.tensorflow)}{keras}"
+    if report.match and report.failures:
+        return f"identical until a run failed: {report.runs} runs of {clean(report.target)} ({with_})"
     if report.match:
         return f"identical: {report.runs} runs of {clean(report.target)} ({with_})"
     return f"runs differ: {report.runs} runs of {clean(report.target)} ({with_})"
@@ -277,17 +290,19 @@ def _title(report: Evidence) -> str:
 def _unknown(report: Evidence) -> str:
     match report.verdict:
         case "data":
-            return "what is read differs before any operation of the model runs; look at the pipeline by itself"
+            return "the data differ before any operation of the model runs; check the pipeline by itself"
         case "outside" | "quantity":
-            return "Python or NumPy made it: a random generator without a seed, the time, files, or an order of names"
+            return "it comes from Python or NumPy: an unseeded random generator, the time, files, or an order of names"
         case "sequence":
-            return "Python decided otherwise: an order of a set, a random number, the time, or what an earlier run left"
+            return (
+                "Python decided differently: the order of a set, a random number, the time, or state of an earlier run"
+            )
         case "unseen":
-            return "operations were not seen; `envlock repeat` tells how far the runs are apart"
+            return "operations were not visible; `envlock repeat` measures how far the runs are apart"
         case "graph":
-            return "operations of a graph run side by side, and compilers order sums otherwise; --in-graph looks inside"
+            return "operations of a graph run in parallel, and compilers reorder sums; `--in-graph` looks inside"
         case _:
-            return "the tables on determinism have nothing on it; TensorFlow's op determinism may refuse or mend it"
+            return "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"
 
 
 HELPS = ("api", "env", "workaround", "patch", "lock", "default", "raises")

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.numerics import results
+from envlock.numerics import failure, results
 from envlock.numerics.matrices import MEASURES, Matrix
-from envlock.numerics.results import Quantity, Run
+from envlock.numerics.results import FINISHED, Quantity, Run
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, Where, clean, count
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {
-    "runs-differ": "runs give other bits",
-    "run-failed": "a run failed",
-    "run-missing": "a run was not made",
+    "runs-differ": "runs give different bits",
+    failure.RULE: failure.TITLE,
+    "run-missing": "a run is missing",
 }
 
 
@@ -27,6 +27,7 @@ class Outcome:
     Attributes:
         runs: those that are compared, in order.
         failed: those that raised or died.
+        cut: the runs are compared at the steps that all of them finished, those that failed among them.
         wanted: how many were asked for.
         first: the first quantity that differs.
         shown: every quantity of the steps that are shown: the first that differs and the last, unless told otherwise.
@@ -34,6 +35,7 @@ class Outcome:
         environments: the versions of what computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
         about: lines that say which sets of runs are compared.
+        help: what to do about a run that failed.
     """
 
     runs: Sequence[Run]
@@ -45,16 +47,23 @@ class Outcome:
     environments: dict[str, dict[str, str]]
     interrupted: bool = False
     about: tuple[str, ...] = ()
+    cut: bool = False
+    help: str = "`--output` shows what the script prints."
+
+    @property
+    def finished(self) -> int:
+        """How many runs came to their end."""
+        return sum(run.end == FINISHED for run in self.runs)
 
     @property
     def alone(self) -> bool:
         """Whether one run was wanted, to be kept for later, and finished."""
-        return len(self.runs) == self.wanted == 1
+        return self.finished == self.wanted == 1
 
     @property
     def missing(self) -> int:
         """How many runs were not made."""
-        return self.wanted - len(self.runs) - len(self.failed)
+        return self.wanted - self.finished - len(self.failed)
 
 
 def report(outcome: Outcome, subject: str = "results") -> Report:
@@ -75,40 +84,38 @@ def report(outcome: Outcome, subject: str = "results") -> Report:
 def _headline(outcome: Outcome) -> str:
     runs = count(len(outcome.runs), "run")
     if outcome.alone:
-        return "1 run, and nothing yet to compare it with"
+        return "1 run, and no other to compare it with"
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
+    number = len(results.steps(outcome.runs))
+    at = "1 step" if number == 1 else f"all {number} steps"
+    at = f"the {count(number, 'step')} that all of them finished" if outcome.cut else at
     if outcome.first is None:
-        number = len(results.steps(outcome.runs))
-        return f"the same bits in {runs}, at {'1 step' if number == 1 else f'all {number} steps'}"
-    return f"not the same: {runs} gave {len(results.groups(outcome.runs))} different results"
+        return f"the same bits in {runs}, at {at}"
+    where = f", at {at}" if outcome.cut else ""
+    return f"not the same: {runs} gave {len(results.groups(outcome.runs))} different results{where}"
 
 
 def _findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.first is not None:
         yield _difference(outcome, outcome.first)
     too_few = len(outcome.runs) < 2 and not outcome.alone
-    for run in outcome.failed:
-        yield Finding(
-            "run-failed",
-            UNKNOWN if too_few else ERROR,
-            Where(operation=f"run {run.label}"),
-            f"run {run.label} failed: {clean(run.message or '')}",
-            "A run that fails shows nothing that could be compared.",
-            "`--output` shows what the script prints.",
-            SOURCE,
-        )
+    yield from failure.findings(_failures(outcome), SOURCE, outcome.help)
     if outcome.missing or (too_few and not outcome.failed):
-        why = "interrupted" if outcome.interrupted else "the process had died"
+        why = "interrupted" if outcome.interrupted else "the process had crashed"
         yield Finding(
             "run-missing",
             UNKNOWN if too_few else WARNING,
             Where(operation="runs"),
-            f"{count(outcome.missing, 'run')} not made: {why}",
-            "Fewer runs show less: two can agree by chance.",
+            f"{count(outcome.missing, 'run')} missing: {why}",
+            "With fewer runs, more of them can agree by chance.",
             "Run it again.",
             SOURCE,
         )
+
+
+def _failures(outcome: Outcome) -> list[failure.Failure]:
+    return failure.grouped((run.label, run.message or "", run.traceback) for run in outcome.failed)
 
 
 def _difference(outcome: Outcome, first: Quantity) -> Finding:
@@ -120,8 +127,8 @@ def _difference(outcome: Outcome, first: Quantity) -> Finding:
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
         f"first at step {first.step} (of {len(results.steps(outcome.runs))}), in {clean(first.name)}{inside}",
-        "An operation, a seed or the data differs from run to run, and so does every comparison of two trainings.",
-        "`envlock diverge` names the first operation that differs, and its line.",
+        "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
+        "`envlock diverge` finds the first operation that differs, and its line.",
         SOURCE,
     )
 
@@ -133,7 +140,9 @@ def _attachments(outcome: Outcome) -> dict[str, Any]:
         "about": list(outcome.about),
         "interrupted": outcome.interrupted,
         "environments": outcome.environments,
-        "runs": [_run(run) for run in (*outcome.runs, *outcome.failed)],
+        "runs": [_run(run) for run in (*(each for each in outcome.runs if each.end == FINISHED), *outcome.failed)],
+        "failures": [each.to_json() for each in _failures(outcome)],
+        "cut": outcome.cut,
         "not_made": outcome.missing,
         "steps": results.steps(outcome.runs),
         "first": None if outcome.first is None else {"step": outcome.first.step, "quantity": outcome.first.name},

@@ -15,6 +15,7 @@ from envlock import __version__
 from envlock.guest import launch
 from envlock.guest.training.store import LOG
 from envlock.numerics.results import FORMAT, Results, read
+from envlock.numerics.target import Target
 from envlock.runtime.errors import UsageError
 
 PROGRAM = "training.repeat_program"
@@ -51,7 +52,7 @@ def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: 
     header = {
         "envlock_repeat": FORMAT,
         "created_by": f"envlock {__version__}",
-        "target": f"{plan.target.script.name}{'' if plan.target.function is None else ':' + plan.target.function}",
+        "target": plan.target.title,
         "runs": plan.runs,
         "fresh": plan.fresh,
         "seed": plan.seed,
@@ -79,9 +80,7 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
     """
     asked = {
         "folder": str(folder),
-        "script": str(plan.target.script),
-        "function": plan.target.function,
-        "args": plan.target.args,
+        **plan.target.to_json(),
         "runs": numbers,
         "seed": plan.seed,
         "limit": plan.limit,
@@ -128,7 +127,7 @@ def _bury(code: int | None, missing: list[int], folder: Path) -> None:
     if code == 0 or not missing:
         return
     words = launch.last_words(_tail(folder.with_name(OUTPUT)))
-    message = f"the process {launch.ending(code or 0)}; its last words: {words}"
+    message = f"the process {launch.ending(code or 0)}; its last output: {words}"
     _append(folder, {"run": missing[0], "end": "failed", "message": message})
 
 
@@ -148,43 +147,9 @@ def _append(folder: Path, line: dict[str, object]) -> None:
 def _check(results: Results, target: Target, *, interrupted: bool) -> None:
     """Refuse what cannot be compared for a reason that has nothing to do with a run."""
     if results.unusable is not None:
-        hint = "name the interpreter of an environment that has it: --python .venv/bin/python"
-        missing = "ModuleNotFoundError" in results.unusable
-        raise UsageError(results.unusable, hint=hint if missing else "see `envlock repeat --help` for what is run how")
+        raise target.unusable(results.unusable, "repeat")
     if not interrupted and results.finished and not any(run.steps for run in results.runs):
         raise UsageError(
             f"{target} recorded nothing",
             hint="call envlock.record(loss=...) at every step, or name a function that returns its values",
         )
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is run: a function of a script, or the whole script where `function` is None."""
-
-    script: Path
-    function: str | None
-    args: tuple[str, ...] = ()
-    """What the script finds in `sys.argv[1:]`."""
-
-    def __str__(self) -> str:
-        return str(self.script) if self.function is None else f"{self.script}:{self.function}"
-
-
-def target(text: str, args: tuple[str, ...] = ()) -> Target:
-    """Return what `SCRIPT[:FUNCTION]` means; a file whose own name has a colon comes first.
-
-    Raises:
-        UsageError: there is no such script, or the function's name is none.
-    """
-    whole = Path(text)
-    if whole.is_file():
-        return Target(whole, None, args)
-    script, colon, function = text.rpartition(":")
-    path = Path(script if colon else text)
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "is not there"
-        raise UsageError(f"the script {path} {what}", hint="write SCRIPT.py, or SCRIPT.py:FUNCTION")
-    if not all(part.isidentifier() for part in function.split(".")):
-        raise UsageError(f"`{function}` is no name of a function", hint="write SCRIPT.py:FUNCTION")
-    return Target(path, function, args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Run:
     """`finished` or `failed`; None: it was cut off."""
     message: str | None = None
     seconds: float | None = None
+    traceback: str = ""
 
 
 @dataclass
@@ -97,7 +98,7 @@ def read(folder: Path, prefix: str = "") -> Results:
         with (folder / LOG).open(encoding="ascii") as file:
             results = _parsed(file, folder, prefix)
     except OSError as error:
-        hint = "name a folder that `envlock repeat --save` has written"
+        hint = "name a folder written by `envlock repeat --save`"
         raise UsageError(f"cannot read the results in {folder}: {error.strerror}", hint=hint) from None
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise _damaged(folder) from None
@@ -105,9 +106,7 @@ def read(folder: Path, prefix: str = "") -> Results:
 
 
 def _damaged(folder: Path) -> UsageError:
-    return UsageError(
-        f"the results in {folder} are damaged: {LOG} is not as `envlock repeat` writes it", hint="run again"
-    )
+    return UsageError(f"the results in {folder} are damaged: invalid {LOG}", hint="run `envlock repeat --save` again")
 
 
 def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
@@ -135,8 +134,8 @@ def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
 def _header(line: dict[str, Any], results: Results) -> None:
     if line["envlock_repeat"] != FORMAT:
         raise UsageError(
-            f"the results in {results.folder} have format {line['envlock_repeat']!r}, and this envlock reads {FORMAT}",
-            hint="read them with the envlock that wrote them",
+            f"the results in {results.folder} have format {line['envlock_repeat']!r}; this envlock reads {FORMAT}",
+            hint="use the envlock that wrote them",
         )
     results.header = line
 
@@ -151,6 +150,7 @@ def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
         raise ValueError(line["end"])
     run.end, run.message = line["end"], line.get("message")
     run.seconds = line.get("seconds")
+    run.traceback = str(line.get("traceback") or "")
 
 
 def _value(kind: str, shape: list[int], digest: str) -> Value:
@@ -217,6 +217,31 @@ def differing(runs: Sequence[Run]) -> Iterator[Quantity]:
         reference = runs[0].steps.get(step)
         if any(run.steps.get(step) != reference for run in runs):
             yield from (quantity for quantity in at(runs, step) if quantity.distinct > 1)
+
+
+def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
+    """Return the runs to compare, and whether they are cut to the steps that all of them finished.
+
+    These are the finished ones. Where fewer than two are, or all of them are alike, those that failed after a step take
+    part: what they showed until then may differ.
+    """
+    finished = [run for run in runs if run.end == FINISHED]
+    partly = [run for run in runs if run.end == FAILED and run.steps]
+    if not partly or (len(finished) > 1 and first(finished) is not None):
+        return finished, False
+    end = min(_last_whole(run, runs) for run in partly)
+    both = [run for run in runs if run in finished or run in partly]
+    cut = [replace(run, steps={n: values for n, values in run.steps.items() if n <= end}) for run in both]
+    if len(cut) < 2 or not any(run.steps for run in cut) or (len(finished) > 1 and first(cut) is None):
+        return finished, False
+    return cut, True
+
+
+def _last_whole(run: Run, others: Sequence[Run]) -> int:
+    """Return the last step of a failed run; the one before where another run has more quantities at the last."""
+    last = max(run.steps)
+    names = set(run.steps[last])
+    return last - 1 if any(names < set(other.steps.get(last, {})) for other in others) else last
 
 
 def groups(runs: Sequence[Run]) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from envlock.reports.repeat import traceback_of
 from envlock.runtime.report import MARKS, Finding, Report, clean, count
 
 MODES = {
@@ -22,25 +23,28 @@ def lines(report: Report) -> Iterator[Line]:
     yield "title", report.headline
     for level in seen["levels"]:
         yield "plain", f"  {_level(level)}"
+    cause = None if seen["verdict"] == "identical" else report.findings[0]
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}{_rule(report, finding)}"
-        if finding is report.findings[0]:
+        if finding is cause:
             yield from _where(seen)
             yield from _inputs(seen)
             yield from (("note", f"      tried: {clean(each)}") for each in seen["because"])
             yield from (("warning", f"      or: {_suspect(each)}") for each in seen["suspects"][1:SHOWN])
-        if finding is not report.findings[0] and finding.rule == "operation":  # the message says all
+        if finding is not cause and finding.rule == "operation":  # the message says all
             continue
         yield "note", f"      why: {clean(finding.why)}"
         yield from (("note", f"      fix: {clean(fix)}") for fix in finding.fix.split("\n"))
-        if finding is report.findings[0] and seen["known"] is not None:
+        if finding is cause and seen["known"] is not None:
             yield "note", f"      known as: {seen['known']['row']}"
     yield from (("note", f"  note: {clean(note)}") for note in report.notes)
+    for failure in seen["failures"]:
+        yield from traceback_of(failure, seen["failures"])
 
 
 def _rule(report: Report, finding: Finding) -> str:
     """Return the rule of the dataset linter and where that pipeline was read; nothing for the other findings."""
-    if finding.rule in ("operation", report.findings[0].rule):
+    if finding.rule in ("operation", "run-failed", report.findings[0].rule):
         return ""
     return f" [{finding.rule}]{read_at(finding)}"
 
@@ -56,7 +60,7 @@ def _level(level: Mapping[str, Any]) -> str:
         return f"{mode}: identical; {level['entries']} entries of {count(level['steps'], 'step')} compared"
     results = " ".join(str(each) for each in level["groups"])
     first = f"first in {clean(level['name'])}; results of the runs: {results}"
-    return f"{mode}: differs from step {level['step']} on, {first}"
+    return f"{mode}: differs from step {level['step']}, {first}"
 
 
 def _where(seen: Mapping[str, Any]) -> Iterator[Line]:
@@ -64,7 +68,7 @@ def _where(seen: Mapping[str, Any]) -> Iterator[Line]:
     inside = operation is None or seen["verdict"] == "graph"
     step = "" if inside else f", step {operation['step']}, entry {seen['index']}"
     if place is None:
-        yield "plain", f"      where: in no line of the program itself{step}"
+        yield "plain", f"      where: not in a line of the program{step}"
         return
     yield "plain", f"      where: {clean(place['file'])}:{place['line']} in {clean(place['function'])}{step}"
     for number, line in enumerate(seen["source"], seen["source_from"]):
@@ -81,7 +85,7 @@ def _inputs(seen: Mapping[str, Any]) -> Iterator[Line]:
 def _origin(origin: Mapping[str, Any]) -> str:
     made, resource = origin["made_by"], origin["spec"] == "resource[]"
     if made is None:
-        return "not written in this run before" if resource else "made outside of operations (a constant, or Python)"
+        return "not written in this run before" if resource else "made outside operations (a constant, or Python)"
     return f"{'last written by' if resource else 'made by'} {clean(made['type'])}{_at(made['place'])}"
 
 

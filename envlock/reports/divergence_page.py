@@ -24,13 +24,14 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-a
 .bad { color: var(--bad); } .ok { color: var(--ok); } .dim { color: var(--dim); }
 .runs span { display: inline-block; min-width: 1.6em; text-align: center; border-radius: 4px; margin-right: 2px; }
 """
-STATES = {"same": "same", "cause": "differs by itself", "carried": "differs by what it read"}
+STATES = {"same": "same", "cause": "differs independently", "carried": "differs because of its inputs"}
 COLORS = 12  # of results; more of them are told by their numbers only
 
 
 def page(report: Report) -> str:
     """Return the page for a report of `diverge`."""
     seen = report.attachments
+    same = seen["verdict"] == "identical"
     headline = report.findings[0].message if report.findings else report.headline
     title = f"envlock diverge: {seen['target']}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
@@ -44,9 +45,10 @@ def page(report: Report) -> str:
             f'<h1 class="{"ok" if report.match else "bad"}">{_text(headline)}</h1>\n',
             _circumstances(seen),
             _levels(seen["levels"]),
-            "" if report.match else _cause(report),
-            "" if report.match else _timeline(seen["timeline"]),
-            _list("Also different by itself", others),
+            "" if same else _cause(report),
+            "" if same else _timeline(seen["timeline"]),
+            *(f"<h2>Traceback</h2>\n<pre>{_text(each['traceback'])}</pre>\n" for each in seen["failures"]),
+            _list("Other independent causes", others),
             _list("Notes", report.notes),
             "</body></html>\n",
         ]
@@ -67,7 +69,7 @@ def _levels(levels: Iterable[Mapping[str, Any]]) -> str:
         cells = f'<td>{_text(level["mode"])}</td><td>{_text(found)}</td><td class="runs">{runs}</td>'
         rows.append(f"<tr>{cells}<td>{level['entries']:,}</td><td>{level['steps']}</td></tr>")
     head = "<tr><th>run</th><th>first difference</th><th>result of each run</th><th>entries</th><th>steps</th></tr>"
-    return f"<h2>What was compared</h2>\n<table>{head}{''.join(rows)}</table>\n"
+    return f"<h2>Comparisons</h2>\n<table>{head}{''.join(rows)}</table>\n"
 
 
 def _run(number: int) -> str:
@@ -80,7 +82,7 @@ def _cause(report: Report) -> str:
     seen = report.attachments
     place = seen["place"]
     if place is None:
-        parts.append("<p>In no line of the program itself.</p>\n")
+        parts.append("<p>Not in a line of the program.</p>\n")
     else:
         parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
         parts.append(_source(seen["source"], seen["source_from"], place["line"]))
@@ -88,14 +90,14 @@ def _cause(report: Report) -> str:
     known = seen["known"]
     if known is not None:
         parts.append(f"<h2>Why</h2>\n<p>{_text(known['why'])}</p>\n")
-        parts.append(_list("What helps", known["fixes"]))
+        parts.append(_list("Remedies", known["fixes"]))
         parts.append(f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n')
-    parts.append(_list("What was tried", seen["because"]))
+    parts.append(_list("Attempts", seen["because"]))
     found = [each for each in report.findings if each.rule.startswith("ENV")]
     pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
     parts.append(_list("The pipeline", pipelines))
     suspects = [f"{each['type']} {each['name']}{_at(each['place'])}" for each in seen["suspects"]]
-    parts.append(_list("Operations of graphs that can be the cause", suspects))
+    parts.append(_list("Graph operations that can be the cause", suspects))
     return "".join(parts)
 
 
@@ -111,11 +113,11 @@ def _origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[int]) -> 
     rows = []
     for each in origins:
         made = each["made_by"]
-        by = f"{made['type']}{_at(made['place'])}" if made else "outside of operations: a constant, or Python"
+        by = f"{made['type']}{_at(made['place'])}" if made else "outside operations: a constant, or Python"
         differs = "differs" if each["input"] in differing else "equal"
         rows.append(f"<tr><td>{_text(each['spec'])}</td><td>{_text(by)}</td><td>{differs}</td></tr>")
     head = "<tr><th>input</th><th>made by</th><th>in the runs</th></tr>"
-    return f"<h2>What it reads</h2>\n<table>{head}{''.join(rows)}</table>\n" if rows else ""
+    return f"<h2>Inputs</h2>\n<table>{head}{''.join(rows)}</table>\n" if rows else ""
 
 
 def _timeline(lines: Iterable[Mapping[str, Any]]) -> str:
@@ -136,7 +138,7 @@ def _timeline(lines: Iterable[Mapping[str, Any]]) -> str:
         rows.append(f'<tr class="{each["state"]}">{columns}</tr>')
     names = ("entry", "step", "operation", "gives", "line", "in the runs", "results")
     head = "".join(f"<th>{name}</th>" for name in names)
-    return f'<h2>Around it</h2>\n<table id="timeline"><tr>{head}</tr>{"".join(rows)}</table>\n'
+    return f'<h2>Surrounding operations</h2>\n<table id="timeline"><tr>{head}</tr>{"".join(rows)}</table>\n'
 
 
 def _list(title: str, items: Iterable[str]) -> str:

@@ -26,6 +26,8 @@ def lines(report: Report) -> Iterator[Line]:
         yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"
         if finding.rule == "runs-differ":
             yield from _alike(shown["groups"], shown["runs"])
+    for failure in shown["failures"]:
+        yield from traceback_of(failure, shown["failures"])
     for step in dict.fromkeys(each["step"] for each in sorted((*shown["equal"], *shown["matrices"]), key=_step)):
         yield "title", f"step {step}"
         equal = [clean(each["quantity"]) for each in shown["equal"] if each["step"] == step]
@@ -34,6 +36,14 @@ def lines(report: Report) -> Iterator[Line]:
         for matrix in shown["matrices"]:
             if matrix["step"] == step:
                 yield from _matrix(matrix)
+
+
+def traceback_of(failure: Mapping[str, Any], failures: Sequence[object]) -> Iterator[Line]:
+    """Yield the traceback of a failure, with the numbers of its runs where there are several failures."""
+    if failure["traceback"]:
+        several = len(failures) > 1
+        yield "title", f"traceback of run {', '.join(map(clean, failure['runs']))}" if several else "traceback"
+        yield from (("plain", f"  {clean(line)}") for line in failure["traceback"].split("\n"))
 
 
 def _step(each: Mapping[str, Any]) -> int:
@@ -66,7 +76,7 @@ def _matrix(matrix: Mapping[str, Any]) -> Iterator[Line]:
         cells = (_number(matrix["sum"][a][b], same=results[a] == results[b]) for b in range(len(shown)))
         yield "plain", f"    {label:>{width}}{''.join(f'{cell:>{width}}' for cell in cells)}"
     if len(labels) > len(shown):
-        yield "note", f"    {len(labels) - len(shown)} more runs are in --format json and --html"
+        yield "note", f"    {len(labels) - len(shown)} more runs: see `--format json` or `--html`"
     most, norm = largest(matrix["max"]), largest(matrix["norm"])
     if most > 0:
         relative = f", {norm:.1e} {UNITS['norm']}" if norm > 0 else ""

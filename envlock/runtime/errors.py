@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class EnvlockError(Exception):
-    """A problem the user can act on: one sentence in `message`, the way out in `hint`."""
+    """A problem the user can act on: a sentence in `message`, the way out in `hint`, other lines in `details`."""
 
     exit_code = 1
+    details = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

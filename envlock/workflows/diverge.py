@@ -11,7 +11,7 @@ from envlock.divergence.observe import Request
 from envlock.divergence.record import Recorded
 from envlock.divergence.record import record as write_trace
 from envlock.lock.live import live
-from envlock.numerics.repeat import target
+from envlock.numerics.target import target
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.repeat import need_folder_of
@@ -21,6 +21,7 @@ def diverge_script(
     script: str,
     args: Sequence[str] = (),
     *,
+    module: bool = False,
     runs: int = 5,
     steps: int | None = None,
     fresh: bool = False,
@@ -34,8 +35,9 @@ def diverge_script(
     The attachments are those of docs/reference/diverge.md.
 
     Args:
-        script: `SCRIPT[:FUNCTION]`.
+        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         args: for the script.
+        module: it is the name of a module even without a function.
         runs: how often.
         steps: stop each run after this many steps.
         fresh: each run in a process of its own, as a script always is.
@@ -48,7 +50,7 @@ def diverge_script(
         UsageError: there is no such script or interpreter, or it cannot be run so.
         FactError: TensorFlow does not show its operations, or a run fails.
     """
-    wanted = target(script, tuple(args))
+    wanted = target(script, tuple(args), module=module)
     request = Request(
         wanted,
         python,
@@ -66,6 +68,7 @@ def record_trace(
     output: Path,
     args: Sequence[str] = (),
     *,
+    module: bool = False,
     in_graph: bool = False,
     check: bool = True,
     steps: int | None = None,
@@ -76,9 +79,10 @@ def record_trace(
     """Record what every operation of one run computes, in a file to compare with a run in another environment.
 
     Args:
-        script: `SCRIPT[:FUNCTION]`.
+        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         output: the trace to write.
         args: for the script.
+        module: it is the name of a module even without a function.
         in_graph: as the program runs by itself, with a look into its graphs; else eagerly.
         check: with `in_graph`, run it once more to see whether looking changed the result.
         steps: stop after this many steps.
@@ -91,7 +95,7 @@ def record_trace(
     """
     need_folder_of(output)
     facts = live(python).facts
-    wanted = target(script, tuple(args))
+    wanted = target(script, tuple(args), module=module)
     return write_trace(
         wanted,
         output,

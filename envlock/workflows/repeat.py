@@ -6,14 +6,16 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from envlock.numerics import results
 from envlock.numerics.matrices import matrices, size
 from envlock.numerics.outcome import Outcome, report
-from envlock.numerics.repeat import Plan, target
+from envlock.numerics.repeat import Plan
 from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
+from envlock.numerics.target import RELATIVE_IMPORT, Target, target
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
@@ -26,6 +28,7 @@ def repeat(
     script: str,
     args: Sequence[str] = (),
     *,
+    module: bool = False,
     runs: int = 7,
     fresh: bool = False,
     seed: int | None = None,
@@ -41,8 +44,9 @@ def repeat(
     The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it short.
 
     Args:
-        script: `SCRIPT[:FUNCTION]`.
+        script: `SCRIPT[:FUNCTION]`, or `PACKAGE.MODULE:FUNCTION`.
         args: for the script.
+        module: it is the name of a module even without a function.
         runs: how often.
         fresh: each run in a process of its own.
         seed: set all seeds to this before each run.
@@ -58,20 +62,33 @@ def repeat(
         FactError: distances cannot be computed.
     """
     if runs < 2 and save is None:
-        raise UsageError("one run has nothing to be compared with", hint="--runs 2, or --save DIR to compare it later")
+        raise UsageError("a single run cannot be compared", hint="use `--runs 2`, or `--save DIR` to compare later")
     _need_free(save)
-    plan, folder = Plan(target(script, tuple(args)), runs, fresh, seed, python, limit, output), _beside(save)
+    wanted = target(script, tuple(args), module=module)
+    plan, folder = Plan(wanted, runs, fresh, seed, python, limit, output), _beside(save)
     try:
-        with progress.bar(f"running {plan.target.script.name}", runs) as advance:
-            found, interrupted = run(plan, folder, advance)
-        if save is not None and found.finished:
-            found.folder = found.folder.rename(save)
-            progress.say(f"saved {len(found.finished)} of {runs} runs in {save}")
+        found, interrupted = _made(plan, folder, save, progress)
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
-        return report(kept, str(plan.target.script))
+        return report(_helped(kept, plan.target), str(plan.target.script))
     finally:
         with suppress(OSError):
             shutil.rmtree(folder)
+
+
+def _helped(outcome: Outcome, wanted: Target) -> Outcome:
+    """Return an outcome that says how to run a file of a package, where runs failed for that."""
+    relative = any(RELATIVE_IMPORT in (run.message or "") for run in outcome.failed)
+    return replace(outcome, help=wanted.by_module("repeat")) if relative else outcome
+
+
+def _made(plan: Plan, folder: Path, save: Path | None, progress: Progress) -> tuple[Results, bool]:
+    """Make the runs, keep them in `save`, and return their results and whether Ctrl-C cut them short."""
+    with progress.bar(f"running {plan.target.name}", plan.runs) as advance:
+        found, interrupted = run(plan, folder, advance)
+    if save is not None and found.finished:
+        found.folder = found.folder.rename(save)
+        progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
+    return found, interrupted
 
 
 def compare_saved(
@@ -97,13 +114,13 @@ def need_folder_of(*paths: Path | None) -> None:
     """
     for path in paths:
         if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it first")
+            raise UsageError(f"folder not found: {path.absolute().parent}", hint="create it first")
 
 
 def _need_free(save: Path | None) -> None:
     """Refuse a folder that is there, or whose parent is not."""
     if save is not None and (save.exists() or save.is_symlink()):
-        raise UsageError(f"{save} is there already", hint="name a new folder")
+        raise UsageError(f"{save} exists already", hint="name a new folder")
     need_folder_of(save)
 
 
@@ -113,13 +130,15 @@ def _beside(save: Path | None) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix=".envlock.", dir=parent))
     except OSError as error:
-        raise UsageError(f"cannot make a folder in {parent}: {error.strerror}", hint="check its permissions") from None
+        raise UsageError(
+            f"cannot create a folder in {parent}: {error.strerror}", hint="check its permissions"
+        ) from None
 
 
 def _about(name: str, found: Results) -> str:
     """Return which runs a set is made of, and whether they are the same among themselves."""
     number = len(results.groups(found.finished))
-    inside = "" if number < 2 else f", {number} different results among themselves"
+    inside = "" if number < 2 else f", {number} different results"
     versions = ", ".join(f"{package} {version}" for package, version in found.environment.items())
     runs = f"{len(found.finished)} run{'' if len(found.finished) == 1 else 's'}"
     return f"{name}: {runs} of {found.target} in {found.folder.name}{inside} ({versions or 'versions unknown'})"
@@ -135,8 +154,8 @@ def _outcome(
     interrupted: bool = False,
     about: tuple[str, ...] = (),
 ) -> Outcome:
-    """Compare the finished runs."""
-    runs = [run for found in sets.values() for run in found.finished]
+    """Compare the finished runs, and where they tell nothing the steps of those that failed."""
+    runs, cut = results.comparable([run for found in sets.values() for run in found.runs])
     first = results.first(runs) if len(runs) > 1 else None
     shown = [quantity for step in _shown(runs, steps, first) for quantity in results.at(runs, step)]
     apart = [quantity for quantity in shown if quantity.distinct > 1]
@@ -152,6 +171,7 @@ def _outcome(
         environments={name or "runs": found.environment for name, found in sets.items()},
         interrupted=interrupted,
         about=about,
+        cut=cut,
     )
 
 
@@ -159,8 +179,8 @@ def _shown(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) ->
     there = results.steps(runs)
     unknown = [step for step in asked if step not in there]
     if unknown:
-        hint = f"there are the steps {there[0]} to {there[-1]}" if there else "no run finished"
-        raise UsageError(f"no run recorded a step {unknown[0]}", hint=hint)
+        hint = f"choose a step from {there[0]} to {there[-1]}" if there else "run it again: no run finished"
+        raise UsageError(f"no run recorded step {unknown[0]}", hint=hint)
     if asked:
         return sorted(set(asked))
     return [] if first is None else sorted({first.step, there[-1]})

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from envlock.numerics.target import FORMS
+from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.divergence.zookeeper import ZOO, lines
 
@@ -20,15 +22,15 @@ def test_without_a_script_there_is_help(envlock: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["none.py"], "error: the script none.py is not there\nhint: write SCRIPT.py, or SCRIPT.py:FUNCTION\n"),
+        (["none.py"], f"error: the script none.py is missing\nhint: {FORMS}\n"),
         (
             ["a.py:f", "--format", "xml"],
-            "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n",
+            f"error: unknown format `xml`\nhint: choose from: {', '.join(FORMATS)}\n",
         ),
-        (["a.py:f", "--html", "no/b.html"], "error: there is no folder {folder}/no\nhint: make it first\n"),
+        (["a.py:f", "--html", "no/b.html"], "error: folder not found: {folder}/no\nhint: create it first\n"),
         (
             ["a.py:f", "--python", "no/python"],
-            "running the program as it is: 5 runs\nerror: cannot run no/python: No such file or directory\n"
+            "running the program in its own mode: 5 runs\nerror: cannot run no/python: No such file or directory\n"
             "hint: name the interpreter of an environment, such as .venv/bin/python\n",
         ),
     ],
@@ -44,13 +46,56 @@ def test_a_program_that_fails_is_no_answer(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("raise ValueError('no data\\x1b[31m')\n")
     done = envlock("diverge", "a.py", "--runs", "2", "--quiet")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "error: run 0 of a.py failed: ValueError: no data\\x1b[31m (a.py, line 1)\n"
+    assert done.stderr == (
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 1, in <module>\n'
+        "    raise ValueError('no data\\x1b[31m')\n"
+        "ValueError: no data\\x1b[31m\n"
+        "error: run 0 of a.py failed: ValueError: no data\\x1b[31m (a.py, line 1)\n"
+    )
 
 
 def test_a_script_without_tensorflow_cannot_be_compared(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("print('nothing')\n")
     done = envlock("diverge", "a.py", "--runs", "2", "--quiet")
-    assert (done.returncode, done.stderr) == (2, "error: a.py does not import TensorFlow\n")
+    hint = "hint: run `envlock diverge --help` for what can be run, and how\n"
+    assert (done.returncode, done.stderr) == (2, f"error: a.py does not import TensorFlow\n{hint}")
+
+
+PACKAGE = {
+    "pkg/__init__.py": "",
+    "pkg/util.py": "def named(x):\n    return {'x': x}\n",
+    "pkg/train.py": "from .util import named\n\n\ndef step():\n    return named(1.0)\n\n\ndef wants(x):\n    pass\n",
+    "pkg/broken.py": "import no_such_module\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message", "hint"),
+    [
+        (["pkg/train.py:step"], 2, "train.py cannot be imported: ImportError: attempted", "{command} pkg.train:step"),
+        (["pkg/train.py"], 4, "ImportError: attempted relative import", "envlock {command} -m pkg.train"),
+        (["pkg.none:step"], 2, "unknown module pkg.none", "in the folder that holds the package"),
+        (["-m", "pkg.none"], 2, "unknown module pkg.none", "in the folder that holds the package"),
+        (["-m", "pkg"], 2, "unknown module pkg.__main__", "in the folder that holds the package"),
+        (["pkg.broken:step"], 2, "pkg.broken cannot be imported: ModuleNotFoundError", "--python .venv/bin/python"),
+        (["pkg.train:none"], 2, "pkg.train has no function none", "envlock {command} --help"),
+        (["pkg.train:wants"], 2, "the arguments x", "envlock {command} --help"),
+        (["-m", "pkg/train.py"], 2, "`pkg/train.py` is not the name of a module", "-m PACKAGE.MODULE, without .py"),
+    ],
+)
+def test_the_same_misuse_of_repeat_and_diverge_has_one_exit_code(
+    envlock: Command, args: list[str], code: int, message: str, hint: str
+) -> None:
+    (envlock.folder / "pkg").mkdir()
+    for name, text in PACKAGE.items():
+        (envlock.folder / name).write_text(text, encoding="utf-8")
+    for command in ("repeat", "diverge"):
+        done = envlock(command, "-q", "-n", "2", *args)
+        said = done.stdout + done.stderr
+        assert (command, done.returncode) == (command, code), said
+        assert message in said
+        assert hint.format(command=command) in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.tensorflow

@@ -176,16 +176,96 @@ def test_a_shape_that_changes_is_a_difference_in_words(repeat: Repeat) -> None:
     assert done.stdout.splitlines()[5:] == [
         "           0       0       -",
         "           1       -       0",
-        "    w is not of one kind and shape: float32[3], float32[4]; between those there is no distance.",
+        "    w has several types or shapes, which have no distance: float32[3], float32[4].",
     ]
 
 
 def test_a_run_that_raises_is_a_result_and_the_others_go_on(repeat: Repeat) -> None:
     done = repeat("mine.py:raises", "-n", "3")
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (4, "hint: `--output` shows what the script prints.\n")
     assert done.stdout == (
-        "the same bits in 2 runs, at 1 step\n  x run 1 failed: ValueError: no second time (mine.py, line 34)\n"
+        "the same bits in 2 runs, at 1 step\n"
+        "  ? run 1 failed: ValueError: no second time (mine.py, line 34)\n"
+        "traceback\n"
+        "  Traceback (most recent call last):\n"
+        '    File "mine.py", line 34, in raises\n'
+        '      raise ValueError("no second time\\nand more")\n'
+        "  ValueError: no second time\n"
+        "  and more\n"
     )
+
+
+LATE = """
+import itertools
+count = itertools.count()
+
+def stops():
+    for step in range(5):
+        if step == 3:
+            {}["epoch"]
+        yield {"loss": step * 0.5}
+
+def parts():
+    run = next(count)
+    for step in range(5):
+        if step == 3 and run == 1:
+            raise ValueError("no data")
+        yield {"loss": step * 0.5 + (run == 1 and step == 2)}
+"""
+
+
+def test_runs_that_fail_keep_what_the_finished_steps_showed(repeat: Repeat) -> None:
+    (repeat.folder / "late.py").write_text(LATE, encoding="utf-8")
+    done = repeat("late.py:stops", "-n", "3")
+    assert (done.returncode, done.stderr) == (4, "hint: `--output` shows what the script prints.\n")
+    lines = done.stdout.splitlines()
+    assert lines[:4] == [
+        "the same bits in 3 runs, at the 3 steps that all of them finished",
+        "  ? runs 0, 1 and 2 failed: KeyError: 'epoch' (late.py, line 8)",
+        "traceback",
+        "  Traceback (most recent call last):",
+    ]
+    assert '    File "late.py", line 8, in stops' in lines
+    assert lines[-1] == "  KeyError: 'epoch'"
+
+
+def test_runs_that_failed_can_differ_before(repeat: Repeat) -> None:
+    (repeat.folder / "late.py").write_text(LATE, encoding="utf-8")
+    done = repeat("late.py:parts", "-n", "3", "-f", "json", "--save", "kept")
+    report = json.loads(done.stdout)
+    shown = report["attachments"]
+    assert (done.returncode, report["match"], shown["cut"]) == (1, False, True)
+    assert (
+        report["headline"] == "not the same: 3 runs gave 2 different results, at the 3 steps that all of them finished"
+    )
+    assert (shown["first"], shown["groups"]) == ({"step": 2, "quantity": "loss"}, [["0", "2"], ["1"]])
+    (failure,) = shown["failures"]
+    assert (failure["runs"], failure["message"]) == (["1"], "ValueError: no data (late.py, line 15)")
+    assert failure["traceback"].splitlines()[-1] == "ValueError: no data"
+    assert str(repeat.folder) not in (repeat.folder / "kept" / "runs.jsonl").read_text(encoding="ascii")
+
+
+MODULE = """
+import sys
+from .util import scaled
+
+def step():
+    return scaled(2.0)
+
+if __name__ == "__main__":
+    import envlock
+    envlock.record(**scaled(float(sys.argv[1])), main=[float(__package__ == "pkg")])
+"""
+
+
+def test_a_module_of_a_package_by_its_name(repeat: Repeat) -> None:
+    (repeat.folder / "pkg").mkdir()
+    (repeat.folder / "pkg" / "__init__.py").touch()
+    (repeat.folder / "pkg" / "util.py").write_text("def scaled(x):\n    return {'x': x * 0.5}\n", encoding="utf-8")
+    (repeat.folder / "pkg" / "train.py").write_text(MODULE, encoding="utf-8")
+    for form, more in ((["pkg.train:step"], []), (["-m", "pkg.train:step"], ["--fresh"]), (["-m", "pkg.train"], [])):
+        done = repeat(*form, "-n", "2", *more, "--", "4")
+        assert (form, done.returncode, done.stdout) == (form, 0, "the same bits in 2 runs, at 1 step\n"), done.stderr
 
 
 def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Repeat) -> None:
@@ -194,8 +274,8 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
     assert (done.returncode, done.stderr) == (4, hints)
     assert done.stdout == (
         "nothing to compare: 1 run finished\n"
-        "  ? run 1 failed: the process was ended by SIGABRT; its last words: F0000 the library said why\n"
-        "  ? 1 run not made: the process had died\n"
+        "  ? run 1 failed: the process was ended by SIGABRT; its last output: F0000 the library said why\n"
+        "  ? 1 run not made: the process had crashed\n"
     )
     assert repeat("mine.py:dies", "-n", "2", "--fresh").returncode == 0  # each counts for itself
 
@@ -204,17 +284,17 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
     ("args", "message"),
     [
         ([], "nothing to run or compare"),
-        (["mine.py:same", "--compare", "a", "b"], "--compare takes no script"),
-        (["--compare", "a", "b", "--save", "c"], "--compare makes no runs that --save could keep"),
+        (["mine.py:same", "--compare", "a", "b"], "`--compare` takes no script"),
+        (["--compare", "a", "b", "--save", "c"], "`--compare` and `--save` exclude each other"),
         (["--compare", "a", "b"], "cannot read the results in a: No such file or directory"),
-        (["mine.py:same", "-n", "1"], "one run has nothing to be compared with"),
-        (["mine.py:same", "--save", "mine.py"], "mine.py is there already"),
-        (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded a step 9"),
-        (["none.py"], "the script none.py is not there"),
+        (["mine.py:same", "-n", "1"], "a single run cannot be compared"),
+        (["mine.py:same", "--save", "mine.py"], "mine.py exists already"),
+        (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded step 9"),
+        (["none.py"], "the script none.py is missing"),
         (["mine.py:none"], "mine.py has no function none"),
         (["mine.py:number"], "the function returned a value of type int, and a dict of named arrays, something to "),
         (["mine.py:nothing"], "mine.py:nothing recorded nothing"),
-        (["mine.py:same", "-f", "yaml"], "there is no format `yaml`"),
+        (["mine.py:same", "-f", "yaml"], "unknown format `yaml`"),
         (["mine.py:same", "--python", "/none"], "cannot run /none: No such file or directory"),
     ],
 )
@@ -238,7 +318,7 @@ def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
 def test_what_is_no_number_fails_the_run_with_its_name(repeat: Repeat) -> None:
     done = repeat("mine.py:objects", "-n", "2")
     assert done.returncode == 4
-    assert "  ? run 0 failed: ValueError: `x` holds no numbers, but objects: set" in done.stdout
+    assert "  ? runs 0 and 1 failed: ValueError: `x` holds objects, not numbers: set" in done.stdout
 
 
 def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
@@ -254,7 +334,7 @@ def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert lines[0].startswith("A: 1 run of mine.py:apart in a (python ")
-    assert lines[1].startswith("B: 2 runs of mine.py:apart in b, 2 different results among themselves (python ")
+    assert lines[1].startswith("B: 2 runs of mine.py:apart in b, 2 different results (python ")
     assert lines[3:5] == ["  x first at step 1 (of 3), in weights (weights/1)", "      alike: A0 B0"]
     assert lines[8:12] == [
         "                  A0      B0      B1",
@@ -279,7 +359,7 @@ def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
         "                   0       1",
         "           0       0       -",
         "           1       -       0",
-        "    The arrays of w were not all kept, for want of room: only their bits were compared.",
+        "    Not all arrays of w fit on the disk, so only their bits were compared.",
         "step 2",
         "  w: sum of the absolute differences (2 different of 2)",
         "                   0       1",
@@ -356,7 +436,7 @@ def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
 def test_ctrl_c_saves_the_finished_runs(repeat: Repeat) -> None:
     assert interrupted(repeat, "--save", "kept").returncode == 130
     done = repeat("--compare", "kept", "kept")
-    assert done.stdout.splitlines()[0].startswith("A: 3 runs of slow.py:step in kept, 3 different results among them")
+    assert done.stdout.splitlines()[0].startswith("A: 3 runs of slow.py:step in kept, 3 different results (")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end a process with its parent")

@@ -16,7 +16,7 @@ from envlock.divergence.debug import debug
 from envlock.divergence.observe import Observed, Request, answers
 from envlock.divergence.trace import read
 from envlock.guest.launch import BORROWED
-from envlock.numerics.repeat import target
+from envlock.numerics.target import target
 from envlock.runtime.report import Report
 
 ZOO = Path(__file__).with_name("zoo.py")

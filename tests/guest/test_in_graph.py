@@ -1,4 +1,4 @@
-"""Level 3 with real TensorFlows: the culprit inside of a graph and its line, and traces of two environments."""
+"""Level 3 with real TensorFlows: the culprit inside a graph and its line, and traces of two environments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlock.divergence.observe import Request, observe
 from envlock.divergence.record import Effect, record
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.two_traces import report
-from envlock.numerics.repeat import Target
+from envlock.numerics.target import Target
 from envlock.runtime.report import Report
 from tests.conftest import Command
 
@@ -133,7 +133,7 @@ def test_another_instruction_set(
     assert of_product(report(str(a), str(b))) == ("MatMul", place)
     done = envlock("diverge", "compare", str(a), str(b))
     assert done.returncode == 1
-    assert "x MatMul is the first operation that gave other bits, although its inputs were equal" in done.stdout
+    assert "x MatMul is the first operation that gave different bits from equal inputs" in done.stdout
 
 
 @pytest.mark.tensorflow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.numerics.repeat import Target, target
+from envlock.numerics.target import Target, target
 from envlock.runtime.errors import UsageError
 
 
@@ -24,6 +24,52 @@ def test_a_script_and_a_function_of_it(script: Path) -> None:
     assert [str(target(str(script))), str(target(f"{script}:step"))] == [str(script), f"{script}:step"]
 
 
+def test_a_module_and_a_function_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    step = target("pkg.train:Trainer.step", ("--fast",))
+    assert step == Target(Path("pkg/train.py"), "Trainer.step", ("--fast",), "pkg.train")
+    assert (str(step), step.title, step.folder) == ("pkg.train:Trainer.step", "pkg.train:Trainer.step", Path())
+    whole = target("pkg.train", module=True)
+    assert (whole.name, whole.function) == ("pkg.train", None)
+    assert whole.to_json() == {"script": "pkg.train", "module": True, "function": None, "args": []}
+    assert target("train:step").module == "train"
+    assert target("pkg.train:step", module=True).module == "pkg.train"
+
+
+def test_a_file_is_no_module_unless_it_is_said(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(script.parent)
+    assert target("train.py:step").module is None
+    with pytest.raises(UsageError) as caught:
+        target("a/train.py", module=True)
+    assert caught.value.message == "`a/train.py` is not the name of a module"
+
+
+@pytest.mark.parametrize(
+    ("packages", "function", "folder", "words"),
+    [
+        (["pkg", "pkg/sub"], "step", ".", "pkg.sub.train:step"),
+        (["pkg", "pkg/sub"], None, ".", "-m pkg.sub.train"),
+        (["pkg/sub"], None, "..", "-m sub.train, in {folder}/pkg"),
+        ([], "step", ".", "PACKAGE.train:step, in the folder of the package"),
+    ],
+)
+def test_the_module_of_a_file_is_told(
+    packages: list[str],
+    function: str | None,
+    folder: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "pkg" / "sub" / "train.py"
+    path.parent.mkdir(parents=True)
+    for package in packages:
+        (tmp_path / package / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path / folder)
+    told = Target(path, function).unusable("train.py cannot be imported: ImportError: attempted relative import", "x")
+    assert told.hint == f"run it by its module: envlock x {words.format(folder=tmp_path)}"
+
+
 def test_a_file_whose_name_has_a_colon(tmp_path: Path) -> None:
     path = tmp_path / "a:b"
     path.write_text("", encoding="utf-8")
@@ -33,12 +79,12 @@ def test_a_file_whose_name_has_a_colon(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("none.py", "the script none.py is not there"),
-        ("none.py:step", "the script none.py is not there"),
+        ("none.py", "the script none.py is missing"),
+        ("none.py:step", "the script none.py is missing"),
         ("{folder}", "the script {folder} is a folder"),
-        ("{folder}/train.py:", "`` is no name of a function"),
-        ("{folder}/train.py:a-b", "`a-b` is no name of a function"),
-        ("{folder}/train.py:a..b", "`a..b` is no name of a function"),
+        ("{folder}/train.py:", "`` is not the name of a function"),
+        ("{folder}/train.py:a-b", "`a-b` is not the name of a function"),
+        ("{folder}/train.py:a..b", "`a..b` is not the name of a function"),
     ],
 )
 def test_what_is_not_there(text: str, message: str, script: Path) -> None:

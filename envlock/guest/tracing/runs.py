@@ -197,14 +197,15 @@ def _counting(original: Any, keras: Any, tracer: Tracer) -> Any:
     return fit
 
 
-def as_new(script: str) -> None:
+def as_new(script: str, *, module: bool = False) -> None:
     """Make this process like a new one: the script's module is forgotten, what Keras counts, and every seed."""
     import random
 
     path = os.path.realpath(script)
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name != "__main__" and isinstance(file, str) and os.path.realpath(file) == path:
+    for name, each in list(sys.modules.items()):
+        file = getattr(each, "__file__", None)
+        same = name == script if module else isinstance(file, str) and os.path.realpath(file) == path
+        if name != "__main__" and same:
             del sys.modules[name]
     for keras in _kerases():
         keras.backend.clear_session()

@@ -5,7 +5,8 @@ It leaves a trace a run, `0.trace`, `1.trace` ..., and `answers.jsonl`, a line e
     {"unusable": sentence}                                     it cannot be run at all
     {"callbacks": reason}                                      this TensorFlow shows no operations; what the runs show
                                                                of themselves is in the traces, if the mode is `graph`
-    {"run": 0, "end": "finished" or "failed", "message": ...}  how a run ended
+    {"run": 0, "end": "finished" or "failed", "message": ..., "traceback": ...}  how a run ended
+    {"folder": folder}                                         where the files lie that places are in
     {"environment": versions, "determinism": bool or null, "suspects": ..., "datasets": ...}
 """
 
@@ -24,7 +25,8 @@ from envlock.guest.tracing.private import CallbacksMissing, blindness
 from envlock.guest.tracing.runs import Observed, as_new, perform, traced
 from envlock.guest.tracing.source_lines import Places
 from envlock.guest.training import contract, seeds
-from envlock.guest.training.repeat_program import described, environment
+from envlock.guest.training.failures import described, traceback_of
+from envlock.guest.training.repeat_program import environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Do what the JSON in `sys.argv[1]` asks for.
 
-    folder: where to write; script, function, args: what to run; runs: the numbers of the runs; seed: a number or null;
-    mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and NumPy's
-    generators before every run, or null; serial: one operation of a graph at a time.
+    folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
+    or null; mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and
+    NumPy's generators before every run, or null; serial: one operation of a graph at a time.
     """
     work(json.loads(sys.argv.pop(1)))
     sys.stdout.flush()
@@ -50,8 +52,8 @@ def work(asked: Asked) -> None:
     """Do it, and stay alive."""
     if asked["serial"]:
         when_imported("tensorflow", _serial)
-    script = os.path.abspath(asked["script"])
-    places = Places(os.path.dirname(script))
+    script = asked["script"] if asked["module"] else os.path.abspath(asked["script"])
+    places = Places(contract.folder_of(script, module=asked["module"]))
     datasets = Datasets(places)
     found: Dict[str, Any] = {}
     blind: Optional[str] = None
@@ -61,6 +63,8 @@ def work(asked: Asked) -> None:
             answers.write(json.dumps(line, default=_text) + "\n")
             answers.flush()
 
+        answer({"folder": places.folder})
+        kept = list(sys.path)
         for number in asked["runs"]:
             try:
                 observed = _run(asked, number, script, places, datasets)
@@ -71,9 +75,13 @@ def work(asked: Asked) -> None:
                 blind = str(error)
                 break
             except BaseException as error:
+                sys.path[:] = kept
                 traceback.print_exc()  # into the log of what the script said
-                answer({"run": number, "end": "failed", "message": described(error)})
-                break
+                failure = {"end": "failed", "message": described(error), "traceback": traceback_of(error)}
+                answer({"run": number, **failure})
+                if not os.path.exists(trace_of(asked, number)):  # it has shown nothing, and the next will not either
+                    break
+                continue
             answer({"run": number, "end": "finished", "elsewhere": observed.elsewhere})
             found, blind = observed.suspects, observed.blind
         blind = blind or blindness(sys.modules.get("tensorflow"))
@@ -91,12 +99,12 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
         CallbacksMissing: this TensorFlow has no operation callbacks.
         BaseException: whatever the user's code raises.
     """
-    as_new(script)
+    as_new(script, module=asked["module"])
     _generators(asked["generators"])
     if asked["seed"] is not None:
         seeds.seed_all(asked["seed"])
     kept = list(sys.path)
-    path = os.path.join(asked["folder"], "{}.trace".format(number))
+    path = trace_of(asked, number)
     with ExitStack() as stack:
         tracers = []
 
@@ -107,7 +115,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
 
         if asked["function"] is None:
             when_imported("tensorflow", begin)
-        call = contract.load(script, asked["function"], asked["args"])
+        call = contract.load(script, asked["function"], asked["args"], module=asked["module"])
         if asked["function"] is not None:
             begin(_tensorflow())
             _generators(asked["generators"])
@@ -118,6 +126,11 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     if not tracers:
         raise contract.Misuse(os.path.basename(script) + " does not import TensorFlow")
     return Observed(tracers[0])
+
+
+def trace_of(asked: Asked, number: int) -> str:
+    """Return the file of a run's trace."""
+    return os.path.join(asked["folder"], "{}.trace".format(number))
 
 
 def _serial(tf: Any) -> None:

@@ -12,6 +12,11 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+
+from envlock.guest.training.failures import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,32 +24,84 @@ if TYPE_CHECKING:
 
     Call = Callable[[Optional[int]], Any]
 
-WANTED = "a dict of named arrays, something to iterate over that gives such dicts, or (model, data)"
+WANTED = "a dict of named arrays, an iterable of such dicts, or (model, data)"
 
 
 class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what was asked for)
     """The script or function cannot be run so, whatever it computes; the message is a whole sentence."""
 
 
-def load(script: str, function: Optional[str], args: Sequence[str]) -> Call:
-    """Return what runs the function, or the script, once. The script's folder becomes `sys.path[0]`.
+def load(script: str, function: Optional[str], args: Sequence[str], *, module: bool = False) -> Call:
+    """Return what runs the function, or the script, once.
+
+    Args:
+        script: a file, whose folder becomes `sys.path[0]`; or the name of a module, for which the current one does.
+        function: a function in it; None: run it as a program.
+        args: what the program finds in `sys.argv[1:]`.
+        module: `script` is the name of a module.
 
     Raises:
-        Misuse: there is no such function, or it wants arguments.
-        BaseException: whatever the script's own code raises while it is imported.
+        Misuse: it cannot be imported, there is no such function, or it wants arguments.
     """
-    script = os.path.abspath(script)
-    sys.path.insert(0, os.path.dirname(script))
+    script = script if module else os.path.abspath(script)
+    sys.path.insert(0, os.getcwd() if module else os.path.dirname(script))
     sys.argv[:] = [script, *args]
-    return _whole(script) if function is None else _callable(_imported(script), function)
+    try:
+        if module:
+            _need_module(script, program=function is None)
+        if function is None:
+            return _whole(script, module=module)
+        return _callable(import_module(script) if module else _imported(script), function)
+    except Misuse:
+        raise
+    except BaseException as error:
+        name = script if module else os.path.basename(script)
+        raise Misuse(f"{name} cannot be imported: {described(error)}") from error
 
 
-def _whole(script: str) -> Call:
+def folder_of(script: str, *, module: bool) -> str:
+    """Return the folder that the user's files are named from: the script's; of a module the current one, or its own.
+
+    The second where the module lies below the current folder, and is not installed there.
+    """
+    if not module:
+        return os.path.dirname(os.path.abspath(script))
+    here = os.getcwd()
+    found = PathFinder.find_spec(script.partition(".")[0], [here, *sys.path])
+    places = [] if found is None else list(found.submodule_search_locations or [found.origin or here])
+    place = os.path.realpath(places[0]) if places else here
+    inside = os.path.relpath(place, os.path.realpath(here))
+    own = not inside.startswith("..") and "site-packages" not in inside.split(os.sep)
+    return here if own else place if os.path.isdir(place) else os.path.dirname(place)
+
+
+def _need_module(name: str, *, program: bool) -> None:
+    """Do nothing where a module, or with `program` one that can be run, is found; its packages are imported.
+
+    Raises:
+        Misuse: it cannot.
+    """
+    try:
+        found = find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name + ".").startswith(error.name + "."):
+            raise  # something that a package imports
+        found = None
+    if found is None:
+        raise Misuse(f"unknown module {name}")
+    if program and found.submodule_search_locations is not None:
+        _need_module(name + ".__main__", program=False)
+
+
+def _whole(script: str, *, module: bool) -> Call:
     def call(seed: Optional[int]) -> None:
         import runpy
 
         try:
-            runpy.run_path(script, run_name="__main__")
+            if module:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             if end.code not in (None, 0):
                 raise
@@ -53,13 +110,11 @@ def _whole(script: str) -> Call:
 
 
 def _imported(script: str) -> Any:
-    from importlib.util import module_from_spec, spec_from_file_location
-
     stem = os.path.splitext(os.path.basename(script))[0]
     name = stem if stem.isidentifier() and stem not in sys.modules else "_envlock_script"
     spec = spec_from_file_location(name, script)
     if spec is None or spec.loader is None:
-        raise Misuse(f"{script} is no Python file: its name has to end in .py")
+        raise Misuse(f"{script} is not a Python file: its name must end in .py")
     module = module_from_spec(spec)
     sys.modules[name] = module  # so that its classes can be pickled, and its own imports of itself are this one
     spec.loader.exec_module(module)
@@ -72,10 +127,10 @@ def _callable(module: Any, function: str) -> Call:
     found = module
     for part in function.split("."):
         if not hasattr(found, part):
-            raise Misuse(f"{os.path.basename(module.__file__)} has no function {function}")
+            raise Misuse(f"{_name(module)} has no function {function}")
         found = getattr(found, part)
     if not callable(found):
-        raise Misuse(f"{function} is {_kind(found)}, no function")
+        raise Misuse(f"{function} is {_kind(found)}, not a function")
     try:
         parameters = inspect.signature(found).parameters
     except ValueError:  # one written in C
@@ -84,16 +139,22 @@ def _callable(module: Any, function: str) -> Call:
     other = [p.name for p in parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
     if set(other) - {"seed"}:
         names = ", ".join(name for name in other if name != "seed")
-        raise Misuse(f"{function} wants the arguments {names}, and gets none but `seed`")
+        raise Misuse(f"{function} needs the arguments {names}, but envlock passes only `seed`")
 
     def call(seed: Optional[int]) -> Any:
         if takes_seed and seed is not None:
             return found(seed=seed)
         if "seed" in other:
-            raise Misuse(f"{function} wants a seed: give one with --seed")
+            raise Misuse(f"{function} needs a seed: add `--seed`")
         return found()
 
     return call
+
+
+def _name(module: Any) -> str:
+    """Return what the user calls a module: its file, or its dotted name where it belongs to a package."""
+    name: str = module.__name__
+    return name if "." in name else os.path.basename(module.__file__)
 
 
 def steps(result: Any) -> Iterator[Mapping[str, Any]]:
@@ -106,10 +167,10 @@ def steps(result: Any) -> Iterator[Mapping[str, Any]]:
         yield result
         return
     if isinstance(result, (str, bytes)) or not hasattr(result, "__iter__") or hasattr(result, "shape"):
-        raise Misuse(f"the function returned a value {_kind(result)}, and {WANTED} was wanted")
+        raise Misuse(f"the function returned a value {_kind(result)}, not {WANTED}")
     for number, step in enumerate(result):
         if not _is_mapping(step):
-            message = "step {} of what the function returned is {}, and a dict of named arrays was wanted"
+            message = "step {} of the returned value is {}, not a dict of named arrays"
             raise Misuse(message.format(number, _kind(step)))
         yield step
 

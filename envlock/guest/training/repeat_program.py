@@ -9,6 +9,7 @@ import time
 import traceback
 
 from envlock.guest.training import contract, seeds, store
+from envlock.guest.training.failures import described, traceback_of
 from envlock.runtime import recording
 
 TYPE_CHECKING = False
@@ -21,8 +22,8 @@ PACKAGES = ("tensorflow", "keras", "numpy", "jax", "torch")
 def main() -> None:
     """Do what the JSON in `sys.argv[1]` asks for.
 
-    folder: where to write; script, function, args: what to run; runs: the numbers of the runs; seed: a number or null;
-    limit: how many bytes of arrays to keep.
+    folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
+    or null; limit: how many bytes of arrays to keep.
     """
     asked = json.loads(sys.argv.pop(1))
     _end_with_parent()
@@ -31,12 +32,9 @@ def main() -> None:
     try:
         if asked["seed"] is not None:
             seeds.seed_all(asked["seed"])
-        call = contract.load(asked["script"], asked["function"], asked["args"])
+        call = contract.load(asked["script"], asked["function"], asked["args"], module=asked["module"])
     except contract.Misuse as error:
         log.write({"unusable": str(error)})
-        _leave()
-    except BaseException as error:
-        log.write({"unusable": f"{os.path.basename(asked['script'])} cannot be imported: {described(error)}"})
         _leave()
     for number in asked["runs"]:
         _run(number, call, asked["seed"], kept, log)
@@ -55,7 +53,7 @@ def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Stor
         _leave()
     except BaseException as error:
         traceback.print_exc()  # into the log of what the script said
-        log.write({"run": number, "end": "failed", "message": described(error)})
+        log.write({"run": number, "end": "failed", "message": described(error), "traceback": traceback_of(error)})
     else:
         log.write({"run": number, "end": "finished", "seconds": round(time.monotonic() - start, 3)})
     kept.next_run()
@@ -82,21 +80,6 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
                 taker(number, step)
     finally:
         recording.listen(None)
-
-
-def described(error: BaseException) -> str:
-    """Return what was raised and where in the user's code, on one line."""
-    kind = type(error).__name__
-    text = str(error).strip().partition("\n")[0][:300]
-    if isinstance(error, SystemExit):
-        return f"the script exited with code {error.code}"
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    theirs = [frame for frame in frames if not frame.filename.startswith((ours, "<"))]
-    own = [frame for frame in theirs if "site-packages" not in frame.filename and "runpy" not in frame.filename]
-    at = (own or theirs or frames)[-1:]
-    place = "".join(f" ({os.path.basename(frame.filename)}, line {frame.lineno})" for frame in at)
-    return f"{kind}: {text}{place}" if text else f"{kind}{place}"
 
 
 def environment() -> Dict[str, Any]:

@@ -1,0 +1,113 @@
+"""What `envlock repeat` and `envlock diverge` run: a script, a module, or a function of either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envlock.runtime.errors import UsageError
+
+FORMS = "write SCRIPT.py[:FUNCTION], PACKAGE.MODULE:FUNCTION or -m PACKAGE.MODULE"
+RELATIVE_IMPORT = "attempted relative import"
+"""What Python says where a file of a package is run by its path."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is run: a function of a script, or the whole script where `function` is None."""
+
+    script: Path
+    """The script; of a module the file that would be it in the current folder."""
+    function: str | None
+    args: tuple[str, ...] = ()
+    """What the script finds in `sys.argv[1:]`."""
+    module: str | None = None
+    """The name to import it by; None: it is a file."""
+
+    def __str__(self) -> str:
+        return self._with_function(self.module or str(self.script))
+
+    @property
+    def name(self) -> str:
+        """The name of the script or module, without folders."""
+        return self.module or self.script.name
+
+    @property
+    def title(self) -> str:
+        """The name, with that of the function."""
+        return self._with_function(self.name)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that lines of the program are named from: that of the script, or the current one."""
+        return self.script.parent if self.module is None else Path()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the programs of envlock/guest take as the thing to run."""
+        return {
+            "script": self.module or str(self.script),
+            "module": self.module is not None,
+            "function": self.function,
+            "args": list(self.args),
+        }
+
+    def unusable(self, message: str, command: str) -> UsageError:
+        """Return the error that it cannot be run at all, with what helps; `command` is `repeat` or `diverge`."""
+        hint = f"run `envlock {command} --help` for what can be run, and how"
+        if RELATIVE_IMPORT in message:
+            hint = self.by_module(command)
+        elif message.startswith("unknown module"):
+            hint = "run it in the folder that holds the package, or name that folder in PYTHONPATH"
+        elif "ModuleNotFoundError" in message:
+            hint = "name the interpreter of an environment that has it: --python .venv/bin/python"
+        return UsageError(message, hint=hint)
+
+    def by_module(self, command: str) -> str:
+        """Return how to run a file of a package by the name of its module."""
+        parts, folder = [self.script.stem], self.script.absolute().parent
+        while (folder / "__init__.py").is_file() and folder != folder.parent:
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        name = ".".join(parts) if len(parts) > 1 else f"PACKAGE.{parts[0]}"
+        words = f"-m {name}" if self.function is None else f"{name}:{self.function}"
+        where = "" if folder == Path.cwd() else f", in {folder if len(parts) > 1 else 'the folder of the package'}"
+        return f"run it by its module: envlock {command} {words}{where}"
+
+    def _with_function(self, name: str) -> str:
+        return name if self.function is None else f"{name}:{self.function}"
+
+
+def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
+    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file whose name has a colon comes first.
+
+    Args:
+        text: as it is typed.
+        args: for `sys.argv`.
+        module: it is a module even without a function (`-m`).
+
+    Raises:
+        UsageError: there is no such script, or a name is not one of Python's.
+    """
+    whole = Path(text)
+    if whole.is_file() and not module:
+        return Target(whole, None, args)
+    script, colon, function = text.rpartition(":")
+    name = script if colon else text
+    path = Path(name)
+    by_name = module or (bool(colon) and not path.exists() and path.suffix != ".py" and _is_name(name))
+    if by_name and not _is_name(name):
+        raise UsageError(f"`{name}` is not the name of a module", hint="write -m PACKAGE.MODULE, without .py")
+    if not by_name and not path.is_file():
+        what = "is a folder" if path.is_dir() else "is missing"
+        raise UsageError(f"the script {path} {what}", hint=FORMS)
+    if colon and not _is_name(function):
+        raise UsageError(f"`{function}` is not the name of a function", hint=FORMS)
+    chosen = function if colon else None
+    return (
+        Target(Path(*name.split(".")).with_suffix(".py"), chosen, args, name) if by_name else Target(path, chosen, args)
+    )
+
+
+def _is_name(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
