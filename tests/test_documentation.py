@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -36,6 +37,25 @@ def test_what_the_pages_say_is_there() -> None:
     """Links and anchors lead somewhere, paths exist, Python compiles, names, arguments and options are there."""
     found = [f"{page.relative_to(ROOT)}: {offence}" for page in PAGES for offence in offences(page)]
     assert not found, "\n".join(found)
+
+
+def test_every_attachment_is_described() -> None:
+    schema = json.loads((ROOT / "envlock/data/report.schema.json").read_bytes())
+    pages = "".join(
+        (ROOT / f"docs/reference/{name}.md").read_text() for name in ("formats", "repeat", "diverge", "trace")
+    )
+    names = schema["$defs"]["attachments"]["properties"]
+    assert [name for name in names if f"`{name}`" not in pages] == []
+
+
+def test_every_variable_of_an_option_is_on_the_page_of_settings() -> None:
+    page = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
+    program: Any = get_command(app)
+    context = program.make_context("envlock", [], resilient_parsing=True)
+    commands = [program.get_command(context, name) for name in program.list_commands(context)]
+    variables = {each.envvar for command in commands for each in command.params if each.envvar}
+    assert variables
+    assert sorted(name for name in variables if f"`{name}`" not in page) == []
 
 
 def offences(page: Path) -> Iterator[str]:
@@ -79,30 +99,52 @@ def _python(code: str) -> Iterator[str]:
     except SyntaxError as error:
         yield f"this is no Python ({error}): {code.strip().splitlines()[0]}"
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "envlock":
-            yield from _name(node.attr)
+    nodes = list(ast.walk(tree))
+    results = {name: kind for node in nodes for name, kind in _result(node)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from _attribute(node.value.id, node.attr, results)
         if isinstance(node, ast.Call):
             yield from _arguments(node)
 
 
-def _name(name: str) -> Iterator[str]:
-    if name not in envlock.__all__:
+def _result(node: ast.AST) -> Iterator[tuple[str, type]]:
+    """Yield the name that a call's result gets, and its class, where that is one of the public ones."""
+    if not (
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name)
+    ):
+        return
+    function = _function(node.value)
+    kind = "" if function is None else str(inspect.signature(function).return_annotation)
+    if kind in envlock.__all__:
+        yield node.targets[0].id, getattr(envlock, kind)
+
+
+def _function(call: ast.Call) -> Any:
+    """Return the public function that is called; None where it is another."""
+    called = call.func
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "envlock":
+        return getattr(envlock, called.attr) if called.attr in envlock.__all__ else None
+    return None
+
+
+def _attribute(owner: str, name: str, results: dict[str, type]) -> Iterator[str]:
+    if owner == "envlock" and name not in envlock.__all__:
         yield f"there is no envlock.{name}"
+    if owner in results:
+        kind = results[owner]
+        if not hasattr(kind, name) and f"self.{name} = " not in inspect.getsource(kind):
+            yield f"a {kind.__name__} has no {name}"
 
 
 def _arguments(call: ast.Call) -> Iterator[str]:
-    function = call.func
-    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
-        return
-    if function.value.id != "envlock" or function.attr not in envlock.__all__:
-        return
-    parameters = inspect.signature(getattr(envlock, function.attr)).parameters
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    function = _function(call)
+    parameters = {} if function is None else inspect.signature(function).parameters
+    if function is None or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
     for keyword in call.keywords:
         if keyword.arg not in parameters:
-            yield f"envlock.{function.attr} takes no {keyword.arg}"
+            yield f"envlock.{function.__name__} takes no {keyword.arg}"
 
 
 def _span(span: str) -> Iterator[str]:

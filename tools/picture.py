@@ -38,8 +38,11 @@ def main() -> int:
         PICTURE.write_text(drawn, encoding="utf-8")
         return 0
     shown, printed = words(PICTURE.read_text(encoding="utf-8")), words(drawn)
+    if shown == printed:
+        return 0
     print("\n".join(difflib.unified_diff(shown, printed, "docs/picture.svg", "printed now", lineterm="")))
-    return 0 if shown == printed else 1
+    print("out of date: docs/picture.svg (run: make picture)")
+    return 1
 
 
 def commands() -> list[str]:
