@@ -18,7 +18,7 @@ SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml'
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testcuda testolder fast lint format generate bench clean
+.PHONY: help demo test testcuda testolder fast lint format generate picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ format: $(DEV)/.ready ## format the code
 
 generate: $(DEV)/.ready ## rewrite what is made from the tables and the models
 	$(DEV)/bin/python tools/generate.py
+
+picture: $(TF)/.envlock ## draw the README's picture again, from a real run
+	@$(TF)/bin/python tools/picture.py
 
 bench: ## measure against what users would take instead (makes its own environment)
 	$(PYTHON) benchmarks/run.py
