@@ -130,15 +130,15 @@ def test_whether_requirements_can_be_met_together(specifiers: str, can: bool) ->
 
 def test_requirements_are_joined_without_what_another_implies() -> None:
     rows = [
-        Requirement("a", "1", "numpy", "<3,>=1.21,!=1.25"),
+        Requirement("a", "1", "numpy", "<3,>=1.21,!=1.25,!=1.27"),
         Requirement("b", "1", "numpy", "<2.2.0,>=1.26.0"),
-        Requirement("c", "1", "numpy", "<2.2.0dev"),
+        Requirement("c", "1", "numpy", "<2.2.0dev,>1.20,<=4,!=1.24,!=2.1.*"),
         Requirement("d", "1", "numpy", "==9", extra="never"),
         Requirement("e", "1", "coverage", ">=7", extras=("toml",)),
         Requirement("f", "1", "coverage", extras=("other",)),
     ]
     environment = changed(clean(), requirements=rows)
-    assert joint(environment, "numpy") == "numpy!=1.25,<2.2.0,>=1.26.0"
+    assert joint(environment, "numpy") == "numpy!=1.27,!=2.1.*,<2.2.0,>=1.26.0"
     assert joint(environment, "numpy", ">=2.2") is None
     assert joint(environment, "coverage") == "coverage[other,toml]>=7"
     assert joint(environment, "unknown") == "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -21,12 +21,18 @@ def make_wheel(
     version: str = "1.0",
     files: Mapping[str, bytes] | None = None,
     tag: str = "py3-none-any",
+    headers: Sequence[str] = (),
 ) -> Path:
-    """Write `NAME-VERSION-TAG.whl` with a module (or `files`) and right metadata; return its path."""
+    """Write `NAME-VERSION-TAG.whl` with a module (or `files`) and right metadata; return its path.
+
+    `headers` are further lines of its METADATA.
+    """
     info = f"{name}-{version}.dist-info"
     content = {
         **(files or {f"{name}.py": f"VERSION = {version!r}\n".encode()}),
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
+        f"{info}/METADATA": "\n".join(
+            ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, ""]
+        ).encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
     }
     record = "".join(record_line(each, data) for each, data in content.items()) + f"{info}/RECORD,,\n"

@@ -68,13 +68,21 @@ def _tightest(specifiers: SpecifierSet) -> Sequence[str]:
 
     `<6.0.0dev` becomes `<6.0.0`: no pre-release fits that either (PEP 440), and naming one lets pip take others.
     """
-    texts = {Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each for each in specifiers}
-    lower = [each for each in texts if each.operator == ">="]
-    upper = [each for each in texts if each.operator == "<"]
-    kept = {str(each) for each in texts if each not in (*lower, *upper)}
-    kept |= {str(max(lower, key=_bound))} if lower else set()
-    kept |= {str(min(upper, key=_bound))} if upper else set()
-    return sorted(kept)
+    each_once = {
+        Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each for each in specifiers
+    }
+    lower = max((each for each in each_once if each.operator == ">="), key=_bound, default=None)
+    upper = min((each for each in each_once if each.operator == "<"), key=_bound, default=None)
+    return sorted(str(each) for each in each_once if each in (lower, upper) or not _is_implied(each, lower, upper))
+
+
+def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier | None) -> bool:
+    """Return whether a bound or an exclusion says nothing beside a lower and an upper bound."""
+    version = _version(specifier.version)
+    below = version is not None and lower is not None and version < Version(lower.version)
+    above = version is not None and upper is not None and version >= Version(upper.version)
+    sided = {"<": upper is not None, ">=": lower is not None, ">": below, "<=": above, "!=": below or above}
+    return sided.get(specifier.operator, False)
 
 
 def _is_below(specifier: Specifier) -> bool:
