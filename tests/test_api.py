@@ -74,7 +74,7 @@ def test_an_unknown_format_is_wrong_use(path: Path) -> None:
         envlock.render(envlock.diff(path, path), "xml")
     assert (caught.value.message, caught.value.hint) == (
         "unknown format `xml`",
-        "choose from: text, json, github, junit, sarif",
+        f"choose from: {', '.join(FORMATS)}",
     )
 
 

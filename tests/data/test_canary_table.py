@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from envlock.data.canary import Cause, canary_table
+from tests.ground import battery
 
-BATTERY = Path(__file__).resolve().parents[2] / "envlock" / "guest" / "battery.py"
 TABLE = canary_table()
 GROUPS = {"numpy", "cpu-onednn", "cpu-eigen", "cpu-graph", "xla", "bf16"}
 
 
 def test_the_operations_are_those_of_the_battery() -> None:
-    """Read from its source: no TensorFlow is needed for that."""
-    tree = ast.parse(BATTERY.read_text(encoding="utf-8"))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.endswith("operations")]
-    assert [each.name for each in functions] == ["numpy_operations", "onednn_operations", "eigen_operations"]
-    written = [_keys(each) for each in functions]
-    names = [*written[0], *written[1], *written[2], "train", "train_xla", "matmul_bf16"]
-    assert [row.name for row in TABLE.operation] == names
-    assert (len(written[0]), len(names)) == (6, 27)
-
-
-def _keys(function: ast.FunctionDef) -> list[str]:
-    (returned,) = [node for node in function.body if isinstance(node, ast.Return)]
-    assert isinstance(returned.value, ast.Dict)
-    return [key.value for key in returned.value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    assert [row.name for row in TABLE.operation] == battery()
 
 
 def test_the_causes_of_the_issue_are_there_and_each_is_another_set_of_signs() -> None:

@@ -69,9 +69,9 @@ def test_a_newer_cuda_of_a_minor_version_wants_no_older_driver() -> None:
         assert numbers(one.driver) <= numbers(other.driver), other.cuda
 
 
-def test_there_are_97_releases_from_16_12_to_25_02() -> None:
+def test_no_release_is_lost() -> None:
     releases = [row.release for row in TABLES.ngc.release]
-    assert (len(releases), releases[0], releases[-1]) == (97, "16.12", "25.02")
+    assert (len(releases) >= 97, releases[0]) == (True, "16.12")
     assert {"17.08", "20.04", "20.05"} & set(releases) == set()
     assert "22.10.1" in releases
 
@@ -96,15 +96,15 @@ def test_where_a_release_and_its_siblings_both_tell_they_agree_on_cuda() -> None
     assert (len(pairs) >= 26, differing) == (True, [])
 
 
-def test_all_38_digests_are_references_of_a_release() -> None:
+def test_all_digests_are_references_of_a_release() -> None:
     tags = {tag for row in TABLES.ngc.release for tag in row.tags}
-    assert len(TABLES.ngc.digest) == 38
+    assert len(TABLES.ngc.digest) >= 38
     for row in TABLES.ngc.digest:
         reference = Reference("nvcr.io", "nvidia/tensorflow", row.tag, row.digest)
         assert parse(str(reference)) == reference
         assert row.tag is None or row.tag in tags
     assert [row.digest[7:15] for row in TABLES.ngc.digest if row.tag is None] == ["fdc2f7f3"]
-    assert [row.digest[7:15] for row in TABLES.ngc.digest if row.index] == ["c83b37d2"]
+    assert "c83b37d2" in [row.digest[7:15] for row in TABLES.ngc.digest if row.index]
 
 
 def test_a_tag_with_two_digests_has_moved_from_the_earlier_one() -> None:

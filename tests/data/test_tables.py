@@ -187,7 +187,8 @@ def test_every_fact_has_a_row_that_names_it() -> None:
     named = [row.path for row in data.policy_table().fact if not row.path.endswith("**")]
     facts = [path for path in leaves(Facts) if path != "environ.*"]  # each variable has a row by its name
     assert len(facts) > 450
-    assert [path for path in facts if not any(matches(row, path) for row in named)] == []
+    lacking = [path for path in facts if not any(matches(row, path) for row in named)]
+    assert lacking == [], "each needs a row in envlock/data/policy.toml: docs/contributing/fact.md"
     by_name = [row for row in named if row.partition(".")[0] == "environ" or is_package(row)]
     assert [row for row in named if row not in by_name and not _below(row, facts)] == []
 

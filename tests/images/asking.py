@@ -56,6 +56,7 @@ def nvidias(release: NgcRelease, tensorflow: str) -> Facts:
     )
 
 
+@cache
 def choices() -> str:
     """Return the first choice for every TensorFlow and Python, and for every release of NVIDIA's, with its reason."""
     lines = []
@@ -71,8 +72,8 @@ def choices() -> str:
 
 
 def reviewed() -> dict[str, tuple[str, str]]:
-    """Return the golden file: for whom which image was chosen, with its route, and why."""
-    lines = GOLDEN.read_text(encoding="utf-8").splitlines()
+    """Return the choices of the golden file: for whom which image was chosen, with its route, and why."""
+    lines = choices().splitlines()
     heads = [line.split(": ", 1) for line in lines[::2]]
     return {who: (image, why.strip()) for (who, image), why in zip(heads, lines[1::2], strict=True)}
 
