@@ -8,11 +8,11 @@ HEAD = """\
 <!-- written by tools/generate.py from tests/determinism/advice.toml -->
 # Advice on reproducible TensorFlow, tried
 
-This project began with five texts of advice and a page of NVIDIA's. Each of their claims is a row here: what it
-says, for which TensorFlow that is right and enough, what is so today, what envlock does about it, and what shows it.
-What a CPU can show is shown by `tests/real/advice_program.py`, run with tensorflow-cpu {versions}
-(CPython 3.11) by the tests, with the same outcome in each; the rules that are named are tested on every
-row's own example, too. What only a GPU can show rests on the sources of the [determinism reference](determinism.md).
+This project began with five texts of advice and a page of NVIDIA's. For each of their claims this page gives the
+TensorFlow versions for which it is right and sufficient, the state today, what envlock does about it, and the evidence.
+What a CPU can show, the tests show with `tests/real/advice_program.py` under tensorflow-cpu {versions}
+(CPython 3.11), with the same outcome in each; the named rules are also tested on the example of every
+row. What only a GPU can show rests on the sources of the [determinism reference](determinism.md).
 """
 
 
@@ -31,10 +31,10 @@ def _lines(claim: Claim) -> str:
     holds = ", ".join("every version" if each == "*" else f"`{each}`" for each in claim.holds) or "no version"
     return (
         f"\n**{claim.says}**\n\n"
-        f"- right and enough for: {holds}\n"
+        f"- right and sufficient for: {holds}\n"
         f"- today: {claim.today}\n"
         f"- envlock: {claim.envlock}\n"
-        f"- known from: {_evidence(claim)}\n"
+        f"- evidence: {_evidence(claim)}\n"
     )
 
 

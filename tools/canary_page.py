@@ -9,7 +9,7 @@ HEAD = """\
 <!-- written by tools/generate.py from envlock/data/canary.toml -->
 # The canary's operations and causes
 
-What it is for, what it pins and what was measured: [the canary](../canary.md).
+[The canary](../canary.md) describes its purpose, what it pins and what was measured.
 
 ## Operations
 
@@ -19,12 +19,12 @@ What it is for, what it pins and what was measured: [the canary](../canary.md).
 SIGNS = f"""
 ## Causes
 
-A sign is an operation whose bits differ; `ended:` a group that ends the process on one side; `coarse:` a difference of
-1000 eps or more in a group; `version:` another version on the other side. Causes are ranked by naive Bayes, none
-likelier beforehand: a cause shows what it shows always with the probability {ALWAYS}, what it shows often with {OFTEN},
-anything else with {NEVER}. The shares are among these causes only.
+A sign is an operation whose bits differ; `ended:`, a group that ends the process on one side; `coarse:`, a difference
+of 1000 eps or more in a group; `version:`, different versions. Causes are ranked by naive Bayes with equal prior
+probabilities: a cause shows its `always` signs with probability {ALWAYS}, its `often` signs with {OFTEN}, and any other
+sign with {NEVER}. The shares are among these causes only.
 
-| cause | always | often | known from |
+| cause | always | often | source |
 |---|---|---|---|
 """
 
@@ -46,4 +46,4 @@ def _cause(row: Cause) -> str:
 
 
 def _section(row: Cause) -> str:
-    return f"\n### {row.id}: {row.title}\n\n{row.why}\n\nTo do: {row.fix}\n"
+    return f"\n### {row.id}: {row.title}\n\n{row.why}\n\nFix: {row.fix}\n"

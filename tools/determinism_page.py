@@ -11,15 +11,15 @@ INTRODUCTION = """\
 <!-- written by tools/generate.py from envlock/data/determinism_*.toml -->
 # Determinism
 
-Every row names where it is known from in `envlock/data/determinism_sources.toml`, `determinism_variables.toml` and
-`determinism_recipes.toml`. Checked through TensorFlow {through}. What is said of a GPU rests on sources, not on runs.
+Every row has its source in `envlock/data/determinism_sources.toml`, `determinism_variables.toml` and
+`determinism_recipes.toml`. Checked through TensorFlow {through}. Statements about GPUs rest on sources, not on runs.
 """
 CODES = """\
-## Sources of noise
+## Sources of nondeterminism
 
-`latest` is the state in TensorFlow {through} once op determinism is on: fixed, raises (an error in place of noise),
-silent (still noisy, no error), outside (op determinism does not reach it). The solutions of NVIDIA's
-tensorflow-determinism table, in these terms:
+`latest` is the state in TensorFlow {through} with op determinism: fixed, raises (an error instead of different
+results), silent (still different results, without an error), outside (op determinism does not affect it). The codes of
+NVIDIA's tensorflow-determinism table mean:
 
 {codes}
 """
@@ -54,8 +54,8 @@ def _recipes() -> str:
     before = _code(f"{name}={value}" for name, value in always.set.items())
     return (
         "## The recipe for a version\n\n"
-        f"In every version besides: {before} before the interpreter starts, and {_code(always.pinned)} as the lock has "
-        "them, since all three change bits between machines.\n\n"
+        f"In every version also {before} before the interpreter starts, and {_code(always.pinned)} as locked, since "
+        "all three change bits between machines.\n\n"
         + _table(("TensorFlow", "before the start", "in the program", "remarks"), rows)
     )
 
@@ -76,7 +76,7 @@ def _variables() -> str:
             rows.append((f"`{row.name}`", "any value", "warning", why))
         if row.otherwise in ("abort", "raise"):
             what = "The process aborts." if row.otherwise == "abort" else "An error at import."
-            rows.append((f"`{row.name}`", "a value that it does not understand", "error", what))
+            rows.append((f"`{row.name}`", "an invalid value", "error", what))
     return "## Variables and values to avoid\n\n" + _table(("variable", "value", "severity", "why"), rows)
 
 
@@ -102,7 +102,7 @@ def _solution(row: tables.Solution) -> str:
 
 def _rules() -> str:
     rows = [(f"`{name}`", what) for name, (_, what) in RULES.items()]
-    return "## What `envlock doctor` looks for\n\n" + _table(("rule", "finds"), rows)
+    return "## Rules of `envlock doctor`\n\n" + _table(("rule", "finds"), rows)
 
 
 def _where(tensorflow: Sequence[str], more: str | None, condition: str | None) -> str:

@@ -134,13 +134,13 @@ def numbers(version: str) -> list[int]:
 
 
 def policies_page() -> str:
-    """Return the reference page that lists, per policy, what it lets through and how each path is held."""
+    """Return the reference page of the policies: what each allows, and how each path is compared."""
     table = data.policy_table()
     lines = ["<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->", "# Policies", ""]
     lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
     lines += [
         "",
-        "The first row that fits a path counts. Every row names its source in `envlock/data/policy.toml`.",
+        "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`.",
         "",
     ]
     lines += ["| path | strict | same-arch | functional | why |", "|---|---|---|---|---|"]

@@ -8,9 +8,9 @@ HEAD = """\
 <!-- written by tools/generate.py from envlock/data/lint.toml -->
 # Rules of the linter
 
-ENV0 to ENV4 are what `envlock lint` finds in Python code, ENV5 what `envlock.lint_dataset` finds in the graph of a
-dataset. An error does not do what it says, does not run, or (ENV5) differs from run to run; what a warning is about
-differs from run to run, or can; information leaves the exit code 0. The names do not change.
+`envlock lint` finds ENV0 to ENV4 in Python code, and `envlock.lint_dataset` finds ENV5 in the graph of a dataset. An
+error is code that does not do what it says, does not run, or (ENV5) differs from run to run. A warning is code that
+differs, or can differ, from run to run. Information does not change the exit code. The names of rules are stable.
 
 | rule | severity | finds | TensorFlow |
 |---|---|---|---|
@@ -32,4 +32,4 @@ def _section(row: LintRule) -> str:
     source = reference(row.source)
     known = f"<{source}>" if source.startswith("https://") else f"`{source}`"
     title = row.title[0].upper() + row.title[1:]
-    return f"\n## {row.id}\n\n{title}.\n\n{row.why}\n\nTo do: {row.fix}\n\nKnown from: {known}\n"
+    return f"\n## {row.id}\n\n{title}.\n\n{row.why}\n\nFix: {row.fix}\n\nSource: {known}\n"
