@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,6 @@ def nvidias(release: NgcRelease, tensorflow: str) -> Facts:
     )
 
 
-@cache
 def choices() -> str:
     """Return the first choice for every TensorFlow and Python, and for every release of NVIDIA's, with its reason."""
     lines = []
