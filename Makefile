@@ -76,7 +76,7 @@ clean: ## remove everything that make has made
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"
-	@$(DEV)/bin/python -m pip install --quiet --editable . --group dev
+	@$(DEV)/bin/python -m pip install --quiet --editable ".[cli]" --group dev
 	@command -v cc >/dev/null || $(DEV)/bin/python -m pip install --quiet ziglang # a C compiler for the NVML stand-in
 	@touch $@
 
@@ -97,5 +97,5 @@ $(TF)/.ready: tools/venv.sh
 
 $(TF)/.envlock: $(TF)/.ready $(SOURCES)
 	@echo "installing this checkout of envlock into $(TF)" >&2
-	@$(TF)/bin/python -m pip install --quiet . && $(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall .
+	@$(TF)/bin/python -m pip install --quiet ".[cli]" && $(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	@touch $@

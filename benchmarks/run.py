@@ -133,7 +133,7 @@ class Environment:
             self._pip("wheel", "--no-deps", "--wheel-dir", folder, str(ROOT))
             (wheel,) = Path(folder).glob("*.whl")
             self._pip("install", "--force-reinstall", "--no-deps", str(wheel))  # its version may be the old one
-            self._pip("install", str(wheel))  # what it needs
+            self._pip("install", f"{wheel}[cli]")  # what it needs
 
     def _pip(self, *arguments: str) -> None:
         step([self.python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments])

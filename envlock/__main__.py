@@ -1,5 +1,48 @@
-"""`python -m envlock`."""
+"""The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution."""
 
-from envlock.cli import main
+import os
+import shutil
+import sys
+from pathlib import Path
 
-main()
+FORWARDED = "ENVLOCK_FORWARDED"
+
+
+def main() -> None:
+    """Run the command line; exit with 2 and say what it needs where that is not here."""
+    if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
+        _without("Python 3.10 or newer")
+    try:
+        from envlock.cli import main as program
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("envlock"):
+            raise
+        _without(error.name)
+    else:
+        program()
+
+
+def _without(what: str) -> None:
+    """Hand over to the envlock that is installed as a tool, or say what this one needs."""
+    tool = _tool()
+    if tool is not None:
+        environ = {"ENVLOCK_PYTHON": sys.executable, **os.environ, FORWARDED: "1"}
+        os.execve(tool, [tool, *sys.argv[1:]], environ)  # noqa: S606 (in this process's place, without a shell)
+    sys.stderr.write(
+        f"error: the command line needs {what}\n"
+        'hint: install it outside the environment: `uv tool install "tf-envlock[cli]"`\n'
+    )
+    sys.exit(2)
+
+
+def _tool() -> "str | None":
+    """Return another `envlock` on the PATH, such as that of `uv tool install` after this environment's own."""
+    if FORWARDED in os.environ:
+        return None
+    ours = {Path(sys.argv[0]).parent.resolve(), Path(sys.executable).parent.resolve()}
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which("envlock", path=os.pathsep.join(each for each in folders if Path(each).resolve() not in ours))
+
+
+if __name__ == "__main__":
+    main()

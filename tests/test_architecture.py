@@ -90,6 +90,7 @@ PURE = [
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
 STARTERS = {
     LAUNCHER,
+    "envlock/__main__.py",  # the envlock that is installed as a tool, in its own place
     "envlock/runtime/gpu/probe.py",  # within milliseconds, at the start of a script
     "envlock/containers/engines/buildx.py",
     "envlock/containers/engines/daemon.py",

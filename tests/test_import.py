@@ -97,7 +97,7 @@ try:
 except ImportError as error:
     gained = [str(error)]
 """
-    assert python(code) == ["envlock.capture needs pydantic: pip install tf-envlock"]
+    assert python(code) == ["envlock.capture needs pydantic: pip install 'tf-envlock[cli]'"]
 
 
 def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
+from envlock.workflows.settings import Config, project_name, target
 from envlock.workflows.settings import policy as policy_of
-from envlock.workflows.settings import project_name, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ def capture(
     from envlock.lock.document import dump
     from envlock.workflows.capture import capture as take
 
-    project, to_stdout = config(), output is not None and str(output) == "-"
-    if to_stdout and check:
-        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
-    path = None if to_stdout else target(output, project)
+    project = config()
+    path = _path(output, project, check=check)
     earlier = None if path is None else _earlier(path)
     chosen = policy_of(policy, project, earlier)
     lock = take(
@@ -117,6 +115,15 @@ def capture(
     else:
         write_atomically(path, dump(lock))
         _report(path, lock, earlier, hashes=hashes, quiet=quiet)
+
+
+def _path(output: Path | None, project: Config, *, check: bool) -> Path | None:
+    """Return the file to write; None for stdout."""
+    if output is None or str(output) != "-":
+        return target(output, project)
+    if check:
+        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
+    return None
 
 
 def _earlier(path: Path) -> Lockfile | None:

@@ -18,6 +18,7 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report
+from envlock.workflows.interpreter import project_python
 from envlock.workflows.settings import Config
 from envlock.workflows.settings import load as settings
 
@@ -56,12 +57,24 @@ PolicyOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _project_python(context: typer.Context, python: Path | None) -> Path | None:
+    """Return the interpreter that is meant, and say which where it is neither named nor this one."""
+    found = None if python is not None else project_python(os.environ, Path.cwd())
+    if found is None:
+        return python
+    talk(f"environment: {found[0]} ({found[1]})", quiet=bool(context.params.get("quiet")))
+    return found[0]
+
+
 PythonOption = Annotated[
     Path | None,
     typer.Option(
         "--python",
         envvar="ENVLOCK_PYTHON",
-        help="Interpreter of the environment; envlock need not be installed there.",
+        callback=_project_python,
+        help="Interpreter of the environment. [default: the active environment, else .venv, else envlock's own]",
         show_default=False,
     ),
 ]

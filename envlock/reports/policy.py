@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envlock.lock.explanation import Allowed, Explained
 from envlock.runtime.report import clean, count, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.lock.explanation import Allowed, Explained
 
 SHOWN = 6  # paths of one reason
 

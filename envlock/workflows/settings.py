@@ -178,11 +178,11 @@ def _config(table: Any, file: Path) -> Config:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`') from None
-    for pattern in overrides:
-        try:
+    try:
+        for pattern in overrides:
             check_pattern(pattern)
-        except UsageError as error:
-            raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
     return Config(None if lock is None else file.parent / lock, name, overrides, file.parent, lint)
 

@@ -1,0 +1,77 @@
+"""The distribution as users install it: without dependencies beside TensorFlow, with its command line elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+UV = [sys.executable, "-m", "uv"]
+
+pytestmark = pytest.mark.slow
+
+
+def run(*argv: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder with a plain environment."""
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **environ}
+    return subprocess.run(argv, cwd=folder, env=plain, capture_output=True, text=True, timeout=300, check=False)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a program that succeeded printed."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "import os, sys, hatchling.build as b; os.chdir(sys.argv[1]); print(b.build_wheel(sys.argv[2]))"
+    argv = [sys.executable, "-c", build, str(ROOT), str(folder)]
+    return folder / said(subprocess.run(argv, capture_output=True, text=True, check=False)).split()[-1]
+
+
+@pytest.fixture
+def project(tmp_path: Path, wheel: Path) -> Path:
+    """Return a project whose environment has the distribution and nothing else."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\n', encoding="utf-8")
+    venv.create(tmp_path / ".venv", with_pip=False)
+    python = tmp_path / ".venv" / "bin" / "python"
+    argv = [*UV, "pip", "install", "--offline", "--python", str(python), str(wheel)]
+    said(subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False))
+    return tmp_path
+
+
+def test_it_brings_nothing_along_and_scripts_need_no_more(project: Path) -> None:
+    python = str(project / ".venv" / "bin" / "python")
+    names = "from importlib.metadata import distributions as d; print(sorted(each.name for each in d()))"
+    assert said(run(python, "-c", names, folder=project)) == "['tf-envlock']\n"
+    tool = [sys.executable, "-c", "from envlock.__main__ import main; main()"]
+    done = run(*tool, "capture", folder=project)
+    assert done.stderr.splitlines()[0] == f"environment: {python} (.venv of the project)"
+    assert (done.returncode, "wrote envlock.lock: 0 packages" in done.stderr) == (0, True)
+    code = "import envlock; print(envlock.assert_locked().match)"
+    assert said(run(python, "-c", code, folder=project)) == "True\n"
+    assert run(python, "-c", code, folder=project, TF_ENABLE_ONEDNN_OPTS="0").returncode == 1
+    for environ in ({}, {"VIRTUAL_ENV": str(project / ".venv")}):
+        done = run(*tool, "verify", "-q", folder=project, **environ)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tmp_path: Path) -> None:
+    program = str(project / ".venv" / "bin" / "envlock")
+    done = run(program, "--version", folder=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "error: the command line needs typer",
+        'hint: install it outside the environment: `uv tool install "tf-envlock[cli]"`',
+    ]
+    bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
+    done = run(program, "capture", folder=project, PATH=bin_of_tools)
+    assert (done.returncode, done.stderr) == (0, "wrote envlock.lock: 0 packages, policy strict\n")
