@@ -50,8 +50,8 @@ def _untold(lock: Lockfile) -> list[str]:
         if entry.code not in STEADY:
             paths.setdefault(entry.reason, []).append(path)
     return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} could not be told: {reason}; "
-        "`envlock verify` cannot say yes until it can, or the policy ignores it"
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} could not be collected: {reason}; "
+        "`envlock verify` needs it, unless the policy ignores it"
         for reason, names in paths.items()
     ]
 

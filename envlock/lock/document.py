@@ -53,7 +53,7 @@ def _invalid(name: str, error: ValidationError) -> LockfileError:
     where = clean(".".join(str(part) for part in first["loc"])[:120])
     return LockfileError(
         f"lockfile {name} is not valid: `{where}`: {first['msg']}",
-        hint="restore it from version control, or make it again with `envlock capture`",
+        hint="restore it from version control, or create it again with `envlock capture`",
     )
 
 

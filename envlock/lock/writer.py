@@ -60,7 +60,7 @@ def _mode(path: Path, what: str) -> int:
 def _failure(path: Path, what: str, error: OSError) -> LockfileError:
     hint = "the old file, if there was one, is untouched"
     if error.errno == errno.ELOOP:
-        hint = "the symbolic links lead round in a circle; remove one"
+        hint = "remove one of the symbolic links: they form a loop"
     return LockfileError(f"cannot write {what} {path}: {error.strerror}", hint=hint)
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     Side = Tuple[Dict[str, Any], Mapping[str, Mapping[str, str]]]
     """The facts, and what was unavailable by path."""
 
-ASK_AGAIN = "Remove what kept it from being collected and capture again, or let the policy ignore the path."
+ASK_AGAIN = "Remove the cause and capture again, or let the policy ignore the path."
+PROVEN = "proven"
+PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
 NAMES = ("locked", "live")
 
 STEADY = (
@@ -27,14 +29,16 @@ the version of a library without headers, the wheel of a file that no wheel or s
 builds). Asking again, or elsewhere, helps nobody, and the file's own identity is compared."""
 
 
-def compare(locked: Side, live: Side, policy: Policy, names: Tuple[str, str] = NAMES) -> List[Finding]:
+def compare(
+    locked: Side, live: Side, policy: Policy, names: Tuple[str, str] = NAMES, *, is_proven: bool = False
+) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path; `names` are what the sides are called.
 
     A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where the policy needs
-    it, information where the rule is `ignore`. Only where both sides lack it for one steady reason is nothing said.
+    it, information where the rule is `ignore`. With `is_proven`, what the rule `proven` holds may differ. Only where both sides lack it for one steady reason is nothing said.
     """
     found = [
-        _finding(path, old, new, policy, names) for path, old, new in sorted(_differences(locked, live), key=_path)
+        _finding(path, old, new, policy, names, is_proven) for path, old, new in sorted(_differences(locked, live), key=_path)
     ]
     return [finding for finding in found if finding.severity != INFO or not both_untold(finding)]
 
@@ -80,15 +84,17 @@ def _side(node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, 
     return node.get(name, ABSENT)
 
 
-def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str]) -> Finding:
+def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str], is_proven: bool) -> Finding:
     row = policy.row(path)
     severity, fix = ERROR, row["fix"]
-    if row["rule"] == "ignore":
+    if row["rule"] == "ignore" or (row["rule"] == PROVEN and is_proven):
         severity = INFO
     elif isinstance(old, Unavailable) or isinstance(new, Unavailable):
         severity, fix = UNKNOWN, ASK_AGAIN
     elif RULES[row["rule"]](old, new):
         severity = INFO
+    elif row["rule"] == PROVEN:
+        fix = PROVE
     sides = [f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))]
     return Finding(
         row["rule"],

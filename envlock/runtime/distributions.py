@@ -88,7 +88,7 @@ def shadow(host: Host, package: str) -> Optional[Unavailable]:
             return None
         place = os.path.join(entry or os.curdir, package)
         if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
-            reason = f"a {package} beside the script or in the current folder is imported, not the installed one"
+            reason = f"a {package} beside the script or in the current folder is imported instead of the installed one"
             return Unavailable(reason, "shadowed")
     return None
 

@@ -70,7 +70,7 @@ def _problem(value: Any) -> Optional[str]:
         return None
     if len(value) > TEXT_LIMIT:
         return f"it is longer than {TEXT_LIMIT} characters"
-    return None if value.isprintable() else "it holds characters that cannot be printed"
+    return None if value.isprintable() else "it has unprintable characters"
 
 
 def same(left: Any, right: Any) -> bool:

@@ -22,7 +22,7 @@ def where_to_move() -> str:
         if line is not None:
             place = f" (now line {caller[1]} of {caller[0]})" if caller else ""
             return f"move `envlock.activate()`{place} above line {line} of {file}, which imports TensorFlow"
-    return "move `envlock.activate()` above whatever imports TensorFlow, best to the first lines of the program"
+    return "move `envlock.activate()` above every import of TensorFlow, best to the first lines of the program"
 
 
 def first_import(file: str) -> Optional[int]:

@@ -18,6 +18,7 @@ SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)
 BITS = "bits"  # the rule of a finding that an operation computes other bits (`verify --numerics`)
+LAUNCHER = "launcher"  # the rule of a finding that what started the process explains differences
 FILE_RULE = "file-"  # begins the rules of findings about installed files (`verify --deep`)
 
 SUBJECT = "envlock.lock"  # the file that a finding without a place in a file is shown at
@@ -223,8 +224,8 @@ class Report:
             yield "title", self.headline
         shown = [finding for finding in self.findings if not finding.rule.startswith(FILE_RULE)]
         allowed = INFO if self.policy is not None else ""
-        aside = [finding for finding in shown if finding.severity == allowed]
-        for group in _alike([finding for finding in shown if finding.severity != allowed]):
+        aside = [finding for finding in shown if finding.severity == allowed and finding.rule != LAUNCHER]
+        for group in _alike([finding for finding in shown if finding not in aside]):
             yield from self._group(group)
         if aside:
             yield "title", f"{count(len(aside), 'difference')} that policy {self.policy} allows"
@@ -232,7 +233,7 @@ class Report:
             for finding in group[:INFO_SHOWN]:
                 yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
             if len(group) > INFO_SHOWN:
-                yield INFO, f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more of the kind (`--format json` has all)"
+                yield INFO, f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more (`--format json` lists all)"
             yield "note", f"      why: {group[0].why}"
         yield from (("plain", clean(note)) for note in self.notes)
 

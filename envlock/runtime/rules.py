@@ -56,6 +56,11 @@ def within_3_percent(locked: Any, live: Any) -> bool:
     return same(locked, live)
 
 
+def proven(locked: Any, live: Any) -> bool:
+    """Equal; `compare` also accepts another value where the canary has given the locked bits on this machine."""
+    return same(locked, live)
+
+
 def ignore(locked: Any, live: Any) -> bool:
     """Whatever it is: the difference is shown, and lets through."""
     return True
@@ -67,6 +72,7 @@ RULES: Dict[str, Callable[[Any, Any], bool]] = {
     "at_least": at_least,
     "superset": superset,
     "within_3_percent": within_3_percent,
+    "proven": proven,
     "ignore": ignore,
 }
 

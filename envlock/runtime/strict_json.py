@@ -31,7 +31,7 @@ def parse(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+        raise ValueError(f"it is not UTF-8 (at byte {error.start})") from None
     start = len(text) - len(text.lstrip(_BLANK))
     if start == len(text):
         raise ValueError("it is empty")
@@ -106,7 +106,7 @@ def _finite(text: str) -> float:
 
 def _short_int(text: str) -> int:
     if len(text) > 40:  # no fact comes near; int() of a huge literal takes quadratic time before Python 3.11
-        raise ValueError(f"a number of {len(text)} digits is not a fact")
+        raise ValueError(f"a number has {len(text)} digits")
     return int(text)
 
 

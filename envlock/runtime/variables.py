@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from envlock.runtime.host import Host
 
-AS_LOCKED = "as the lock has it"
-COUNTED = "the lock's thread count"
+AS_LOCKED = "as locked"
+COUNTED = "the locked thread count"
 NEEDED = "this TensorFlow needs it"
 DEFEATS = "it defeats determinism"
 

@@ -12,7 +12,7 @@ from envlock.runtime.report import SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple
+    from typing import Any, Dict, Mapping, Optional, Tuple
 
     from envlock.runtime.collectors import Snapshot
 
@@ -41,7 +41,19 @@ def judge(
 
 def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
     """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts."""
-    return judge(lock, snapshot(), policy, overrides=overrides_count())
+    return told(judge(lock, snapshot(), policy, overrides=overrides_count()), os.environ)
+
+
+def told(report: Report, environ: Mapping[str, str]) -> Report:
+    """Return a report that says what a launcher or a worker pool explains, by the variables of the process.
+
+    A report that matches stays as it is, at no cost.
+    """
+    if not report.match:
+        from envlock.runtime.launchers import explained
+
+        report.findings += explained(report.findings, environ)
+    return report
 
 
 def overrides_count() -> bool:

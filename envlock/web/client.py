@@ -117,7 +117,7 @@ class Client:
         self._last_resort = last_resort or _nobody
         self._ca = ca or next(filter(None, map(os.environ.get, CA_VARIABLES)), None)
         if self._ca is not None and not Path(self._ca).exists():
-            raise UsageError(f"the certificates to trust are not at {clean(self._ca)}", hint=errors.TRUST)
+            raise UsageError(f"no trusted certificates at {clean(self._ca)}", hint=errors.TRUST)
         self._session = _Session()
         self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -149,7 +149,7 @@ class Client:
             if asked["Accept-Encoding"] == "gzip" and packed in ("gzip", "x-gzip"):
                 chunks = _unpacked(chunks, limit, _url(response))
             elif asked["Accept-Encoding"] == "gzip" and packed != "identity":
-                raise errors.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not asked for")
+                raise errors.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not requested")
             return Answer(response.status_code, _url(response), response.headers, b"".join(chunks))
 
         return self._attempts(url, asked, whole)
@@ -229,9 +229,7 @@ class Client:
                 return response
             response.close()
             url = _target(url, target)
-        raise WebError(
-            f"{shown(url)} leads on and on: more than {self._limits.redirects} redirects", hint=errors.ADDRESS
-        )
+        raise WebError(f"{shown(url)} redirects more than {self._limits.redirects} times", hint=errors.ADDRESS)
 
     def _send(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
         patience.begin()
@@ -330,7 +328,7 @@ def _unpacked(chunks: Iterator[bytes], limit: int, url: str) -> Iterator[bytes]:
     except zlib.error:
         raise errors.garbled(url, "its gzip data are damaged") from None
     if not packer.eof:
-        raise errors.garbled(url, "its gzip data break off")
+        raise errors.garbled(url, "its gzip data are truncated")
 
 
 def _url(response: requests.Response) -> str:
@@ -368,13 +366,13 @@ def _target(url: str, location: str) -> str:
         target, _ = _without_credentials(urljoin(url, location))
     except (ValueError, WebError):
         raise WebError(
-            f"{shown(url)} redirects to something that is no web address",
+            f"{shown(url)} redirects to an invalid URL",
             hint=errors.ADDRESS,
         ) from None
     if url.startswith("https:") and not target.startswith("https:"):
         raise WebError(
             f"{shown(url)} redirects from https to {shown(target)}, which is not encrypted",
-            hint="it is not followed; ask whoever runs the server, or use another",
+            hint="use another server, or ask its administrator",
         )
     return target
 

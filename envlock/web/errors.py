@@ -26,7 +26,7 @@ AGAIN = (429, 500, 502, 503, 504)
 ADDRESS = "check the address of the index or registry"
 LATER = "try again later, or name another index or registry"
 NETWORK = "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
-PASSWORD = "give its user and password in ~/.netrc, in the keyring or in its URL"  # noqa: S105 (a hint, no password)
+PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # noqa: S105 (a hint, no password)
 TRUST = "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
 
 
@@ -56,7 +56,7 @@ class WebError(OutsideError):
 
 def shown(url: str) -> str:
     """Return a URL as it may be printed: without user, password, query and fragment."""
-    return clean(public_url(url) or "an address that cannot be shown")
+    return clean(public_url(url) or "an unprintable address")
 
 
 def refused(url: str, status: int, wait: float | None = None) -> WebError:
@@ -70,17 +70,17 @@ def refused(url: str, status: int, wait: float | None = None) -> WebError:
 
 def no_address(url: str) -> WebError:
     """Return the error for what is not the URL of a web page."""
-    return WebError(f"{shown(url)} is not a web address", hint="it begins with https:// and names a host")
+    return WebError(f"invalid URL: {shown(url)}", hint="use one that begins with https:// and names a host")
 
 
 def too_large(url: str, limit: int) -> WebError:
     """Return the error for an answer that does not end where the largest one would."""
-    return WebError(f"{shown(url)} sends more than {limit} bytes, which is too much for what it is", hint=ADDRESS)
+    return WebError(f"{shown(url)} sent more than {limit} bytes, which is too much", hint=ADDRESS)
 
 
 def garbled(url: str, why: str) -> WebError:
     """Return the error for an answer that is none."""
-    return WebError(f"{shown(url)} sent what cannot be read: {why}", hint=ADDRESS)
+    return WebError(f"{shown(url)} sent an unreadable answer: {why}", hint=ADDRESS)
 
 
 def broken_off(url: str, received: int, wanted: int | None) -> WebError:
@@ -113,15 +113,15 @@ def failure(
         if any(isinstance(cause, kinds) for cause in causes):
             return WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
     if any(isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError) for cause in causes):
-        return garbled(url, "it is no answer of a web server")
+        return garbled(url, "it is not an HTTP answer")
     return WebError(f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True)
 
 
 _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
-    ((requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL), "the proxy does not let it through"),
-    ((socket.gaierror,), "its host has no address"),
+    ((requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL), "the proxy denies access"),
+    ((socket.gaierror,), "its host is unknown"),
     ((ConnectionRefusedError,), "connection refused"),
-    ((requests.ConnectTimeout,), "no connection within the time"),
+    ((requests.ConnectTimeout,), "the connection timed out"),
     ((TimeoutError, requests.Timeout), "it does not answer"),
     ((http.client.RemoteDisconnected,), "it closed the connection without an answer"),
     ((ConnectionError, ssl.SSLEOFError), "the connection was cut"),
@@ -140,7 +140,7 @@ def _no_trust(url: str, causes: list[BaseException]) -> WebError | None:
     if isinstance(causes[0], requests.exceptions.SSLError) and not any(
         isinstance(each, OSError) for each in causes[1:]
     ):
-        return WebError(f"{shown(url)} is not trusted: its certificate is not one for this host", hint=TRUST)
+        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=TRUST)
     return None
 
 

@@ -70,7 +70,7 @@ def test_a_cpuinfo_that_says_nothing(cpuinfo: str, tmp_path: Path) -> None:
 
 
 def test_without_cpuinfo_it_is_unavailable(tmp_path: Path) -> None:
-    expected = Unavailable("/proc/cpuinfo is not there: only Linux is captured", "not-linux")
+    expected = Unavailable("/proc/cpuinfo does not exist; only Linux is supported", "not-linux")
     assert collect(Host(str(tmp_path), {}, [], {})) == expected
 
 

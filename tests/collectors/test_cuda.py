@@ -133,7 +133,7 @@ def test_static_nccl_has_tensorflows_version_whatever_wheel_is_installed(install
 def test_a_library_that_cannot_load_says_what_it_lacks(installed: Installation) -> None:
     (installed.site / "nvidia/nvjitlink/lib/libnvJitLink.so.12").unlink()
     tree = facts(installed)
-    assert tree["cusparse"]["problem"] == "libnvJitLink.so.12, which it needs, is not found"
+    assert tree["cusparse"]["problem"] == "libnvJitLink.so.12, which it needs: not found"
     assert "nvjitlink" in tree
 
 

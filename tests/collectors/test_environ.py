@@ -186,8 +186,8 @@ def test_a_variable_changed_after_tensorflow_was_imported_cannot_be_told(
     at_start: dict[str, str], now: dict[str, str], was: str, is_now: str
 ) -> None:
     reason = (
-        f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached either:"
-        " set it before the process starts, or call envlock before `import tensorflow`"
+        f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have read either "
+        "value: set it before the process starts, or call envlock before `import tensorflow`"
     )
     found = set_ones(collect(Late("/", now, [], at_start)))
     assert found == {next(iter(at_start or now)): Unavailable(reason, "changed-after-start")}

@@ -88,7 +88,7 @@ def test_keras_json(keras_json: str | bytes | None, changes: dict[str, Any], tmp
 )
 def test_a_value_of_another_kind_is_unavailable(keras_json: str, name: str, tmp_path: Path) -> None:
     host = with_keras(tmp_path, keras_json)
-    problem = Unavailable(f"keras.json sets {name} to something unexpected", "malformed")
+    problem = Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
     assert config(host) == {**DEFAULTS, name: problem}
     assert b'"keras"' in dump(capture(live=snapshot(host)))
 
@@ -102,7 +102,7 @@ def test_keras_backend_beats_keras_json(value: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["_x", "a b", "x" * 33, "\udcff", "$(x)"])
 def test_a_backend_that_is_no_word_is_unavailable(value: str, tmp_path: Path) -> None:
     host = with_keras(tmp_path, None, KERAS_BACKEND=value)
-    assert config(host) == {**DEFAULTS, "backend": Unavailable("KERAS_BACKEND names no backend of Keras", "malformed")}
+    assert config(host) == {**DEFAULTS, "backend": Unavailable("KERAS_BACKEND names an unknown backend", "malformed")}
 
 
 def test_an_empty_keras_backend_is_none(tmp_path: Path) -> None:

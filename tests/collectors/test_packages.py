@@ -21,7 +21,7 @@ from tests.machines import distribution, machine, write
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PACKED = f"# pack-refs with: peeled\n{'f' * 40} refs/heads/b\n{COMMIT} refs/heads/a/b\n"
 DIGEST = "ab" * 32
-MALFORMED = Unavailable("its direct_url.json is not what the packaging specification says", "malformed")
+MALFORMED = Unavailable("its direct_url.json does not follow the packaging specification", "malformed")
 
 
 def facts(**changes: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_an_egg_info_file(tmp_path: Path) -> None:
 def test_two_versions_over_each_other_are_ambiguous(tmp_path: Path) -> None:
     distribution(tmp_path / "site", "numpy", "1.0")
     distribution(tmp_path / "site", "NumPy", "2.0")
-    expected = Unavailable("versions 1.0 and 2.0 are installed over each other; reinstall it", "ambiguous")
+    expected = Unavailable("versions 1.0 and 2.0 are installed over one another; reinstall it", "ambiguous")
     assert found(tmp_path) == {"numpy": facts(version=expected)}
 
 

@@ -24,7 +24,7 @@ def test_what_lies_beside_the_script_is_named(
     place.parent.mkdir(parents=True)
     place.touch()
     monkeypatch.chdir(here)
-    reason = f"a {package} beside the script or in the current folder is imported, not the installed one"
+    reason = f"a {package} beside the script or in the current folder is imported instead of the installed one"
     for first in ("", str(here)):
         host = Host(machine.root, machine.environ, [first, *machine.path], machine.environ)
         assert Unavailable(reason, "shadowed") == COLLECTORS[package](host)

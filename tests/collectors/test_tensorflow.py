@@ -128,7 +128,8 @@ def test_distributions_of_one_version_over_each_other_are_all_named(tmp_path: Pa
         (
             {},
             Unavailable(
-                "several distributions lie over each other (tensorflow 2.21.0, tf-nightly 2.22.0.dev1); keep one",
+                "several distributions are installed over one another (tensorflow 2.21.0, tf-nightly 2.22.0.dev1); "
+                "keep one",
                 "ambiguous",
             ),
         ),
@@ -136,7 +137,8 @@ def test_distributions_of_one_version_over_each_other_are_all_named(tmp_path: Pa
         (
             {VERSION_HEADER_PATH: "#define TF_MAJOR_VERSION 2\n"},
             Unavailable(
-                "several distributions lie over each other (tensorflow 2.21.0, tf-nightly 2.22.0.dev1); keep one",
+                "several distributions are installed over one another (tensorflow 2.21.0, tf-nightly 2.22.0.dev1); "
+                "keep one",
                 "ambiguous",
             ),
         ),
@@ -198,5 +200,5 @@ def test_metadata_without_a_version(name: str, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_makes_the_section_unavailable(tmp_path: Path) -> None:
     site = write(tmp_path / "site", {"tensorflow/__init__.py": "", f"tensorflow/{BUILD_INFO}/a-folder": ""})
     found = snapshot(machine(tmp_path / "root", site=site))
-    expected = {"reason": "a file it needs cannot be read: Is a directory", "code": "unreadable"}
+    expected = {"reason": "cannot read a file: Is a directory", "code": "unreadable"}
     assert (found.unavailable["tensorflow"], "tensorflow" in found.facts) == (expected, False)

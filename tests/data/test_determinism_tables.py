@@ -186,7 +186,7 @@ def test_a_row_that_contradicts_itself_is_refused() -> None:
     for bad, message in (
         ({"syntax": "bool"}, "X: `otherwise` tells what a value outside the syntax does"),
         ({"syntax": "word", "otherwise": "raise"}, "X: `accepts` belongs to the syntax word"),
-        ({"read_by": "nobody"}, "X: `meant` belongs to names that nobody reads"),
+        ({"read_by": "nobody"}, "X: `meant` belongs to names that nothing reads"),
         ({"dangerous": [{"severity": "error", "why": "W."}]}, "either `values` or `set`"),
     ):
         with pytest.raises(ValidationError) as caught:

@@ -197,11 +197,11 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], message: str) -> None:
     [
         (
             {"name": "loose", "overrides": {}},
-            "there is no policy `loose` (there are: strict, same-arch, functional)",
+            "unknown policy `loose` (choose from: strict, same-arch, functional)",
         ),
         (
             {"name": "strict", "overrides": {"cpu": "equal"}},
-            "there is no rule `equal` (there are: exact, same_minor, at_least, superset, within_3_percent, ignore)",
+            "unknown rule `equal` (choose from: exact, same_minor, at_least, superset, within_3_percent, ignore)",
         ),
     ],
 )
@@ -210,15 +210,14 @@ def test_a_policy_that_does_not_exist_is_refused(policy: dict[str, Any], message
     path.write_bytes(encode(document(policy=policy)))
     with pytest.raises(LockfileError) as caught:
         load(path)
-    expected = f"the lockfile's policy is not valid: {message}"
+    expected = f"invalid policy in the lockfile: {message}"
     assert (caught.value.message, caught.value.hint) == (expected, "capture again")
 
 
 def test_the_published_schema_is_the_models() -> None:
-    published = (ROOT / "envlock" / "data" / "lockfile.schema.json").read_text(encoding="utf-8")
-    assert published == models.text()
-    assert json.loads(published)["$id"] == models.SCHEMA_URL
-    assert json.loads(published)["additionalProperties"] is False
+    """That it is up to date is looked at with everything else that is generated."""
+    published = json.loads((ROOT / "envlock" / "data" / "lockfile.schema.json").read_text(encoding="utf-8"))
+    assert (published["$id"], published["additionalProperties"]) == (models.SCHEMA_URL, False)
 
 
 def test_a_section_of_the_models_is_a_section_of_the_reader() -> None:

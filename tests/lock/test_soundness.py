@@ -41,7 +41,7 @@ def lock(capability: str | None, driver_cuda: str | None = "12.4", *, cuda_build
             "12.8",
             [
                 "GPU 0 (Card): TensorFlow holds only PTX (compute_90) for compute capability 12.0: the driver compiles "
-                "it at first use, and a driver of CUDA 12.8 can (needed: 12.5.1)."
+                "it at first use, and a driver for CUDA 12.8 can (needed: 12.5.1)."
             ],
         ),
         (
@@ -49,7 +49,7 @@ def lock(capability: str | None, driver_cuda: str | None = "12.4", *, cuda_build
             "12.4",
             [
                 "GPU 0 (Card): TensorFlow holds only PTX (compute_90) for compute capability 12.0: the driver compiles "
-                "it at first use, but a driver of CUDA 12.4 cannot read PTX of CUDA 12.5.1 (error 222)."
+                "it at first use, but a driver for CUDA 12.4 cannot read PTX of CUDA 12.5.1 (error 222)."
             ],
         ),
         (
@@ -78,8 +78,8 @@ def test_what_could_not_be_told_is_said_once_for_each_reason() -> None:
     }
     found = lock("9.0").model_copy(update={"unavailable": {k: UnavailableFact(**v) for k, v in untold.items()}})
     assert warnings(found) == [
-        "gpu.devices and 1 more could not be told: NVML says no; `envlock verify` cannot say yes until it can, or the "
-        "policy ignores it"
+        "gpu.devices and 1 more could not be collected: NVML says no; `envlock verify` needs it, unless the policy "
+        "ignores it"
     ]
 
 

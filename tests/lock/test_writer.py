@@ -71,7 +71,7 @@ def test_a_circle_of_links_is_refused_and_stays(tmp_path: Path) -> None:
     with pytest.raises(LockfileError) as caught:
         write_atomically(first, b"new")
     reason = f"cannot write lockfile {first}: Too many levels of symbolic links"
-    assert str(caught.value) == f"{reason}\nhint: the symbolic links lead round in a circle; remove one"
+    assert str(caught.value) == f"{reason}\nhint: remove one of the symbolic links: they form a loop"
     assert (str(first.readlink()), str(second.readlink()), names(tmp_path)) == ("l2", "l1", ["l1", "l2"])
 
 

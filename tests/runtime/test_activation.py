@@ -24,7 +24,7 @@ ROOT = Path(envlock.__file__).parents[1]
 FAKE = ROOT / "tests" / "fakes" / "fake_tensorflow.py"
 CPUS = len(os.sched_getaffinity(0))
 THREADS = [f"fixed intra-op threads to {CPUS}", f"fixed inter-op threads to {CPUS}"]
-UNFIXED = "Python's hash seed is not fixed: sets change their order from run to run (`envlock run` fixes it)"
+UNFIXED = "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"
 LOCK = """
 from envlock.runtime.collectors import snapshot
 found = snapshot()
@@ -139,7 +139,7 @@ def test_an_old_tensorflow_without_its_patch_is_told_so(installed: Installed, tm
     run = installed("1.15.5")
     code = "import envlock; print(*envlock.activate(5, quiet=True).warnings)"
     patch = "framework-reproducibility"
-    warning = f"{patch} is not installed: without its patch the gradient of bias_add is noisy on a GPU"
+    warning = f"{patch} is not installed; without its patch the gradient of bias_add is nondeterministic on a GPU"
     assert printed(run(code)) == f"numpy 5\n{warning}\n"
     patch = "def enable_determinism(): print('patched')"
     write(tmp_path / "site" / "fwr13y", {"__init__.py": "", "d9m/__init__.py": "", "d9m/tensorflow.py": patch})
@@ -189,7 +189,7 @@ def test_what_is_no_seed_is_wrong_use(seed: str, run: Run) -> None:
     done = run(f"import envlock; envlock.activate({seed})")
     assert done.stderr.splitlines()[-2:] == [
         f"envlock.runtime.errors.UsageError: the seed is {seed}",
-        "hint: it must be a whole number from 0 to 4294967295",
+        "hint: use a whole number from 0 to 4294967295",
     ]
 
 
@@ -213,9 +213,9 @@ print(envlock.assert_locked().match)
 """
     lines = printed(run(code, NVIDIA_TF32_OVERRIDE="1")).splitlines()
     assert lines[1:4] == [
-        "  set HOROVOD_FUSION_THRESHOLD=0: as the lock has it",
-        "  unset NVIDIA_TF32_OVERRIDE: as the lock has it",
-        "  set TF_ENABLE_ONEDNN_OPTS=0: as the lock has it",
+        "  set HOROVOD_FUSION_THRESHOLD=0: as locked",
+        "  unset NVIDIA_TF32_OVERRIDE: as locked",
+        "  set TF_ENABLE_ONEDNN_OPTS=0: as locked",
     ]
     assert lines[-2:] == ["['0', '0', None]", "True"]
 
@@ -249,8 +249,8 @@ def test_the_lock_wins_over_the_recipe_and_that_is_said(installed: Installed, tm
     code = "import envlock, os; print(envlock.activate()); print(os.environ['TF_DETERMINISTIC_OPS'])"
     done = run(code)
     kept = [
-        "TF_CUDNN_USE_AUTOTUNE stays 1, as the lock has it; determinism needs it unset",
-        "TF_DETERMINISTIC_OPS stays 0, as the lock has it; determinism needs it 1",
+        "TF_CUDNN_USE_AUTOTUNE: locked 1, but determinism needs it unset",
+        "TF_DETERMINISTIC_OPS: locked 0, but determinism needs 1",
     ]
     assert done.stderr == f"envlock: TensorFlow 2.7.4 is activated, seed 42; {'; '.join(kept)}\n"
     assert done.stdout.splitlines()[-3:] == [*(f"  but {line}" for line in kept), "0"]
@@ -270,9 +270,12 @@ print("tensorflow" in sys.modules, "TF_ENABLE_ONEDNN_OPTS" in os.environ, "ENVLO
     assert printed(run(code)) == "['packages.mine']\nFalse False False\n"
     done = run("import envlock; print(envlock.activate(quiet=True).report.match)", ENVLOCK_MODE="warn")
     assert done.stdout == "False\n"
-    assert "ENVLOCK_MODE=warn: going on although" in done.stderr
+    assert "ENVLOCK_MODE=warn, so this does not stop the program: " in done.stderr
     done = run("import envlock; print(envlock.activate(quiet=True).report)", ENVLOCK_MODE="off")
-    assert (done.stdout, done.stderr) == ("None\n", "envlock: ENVLOCK_MODE=off: the environment is NOT verified\n")
+    assert (done.stdout, done.stderr) == (
+        "None\n",
+        "envlock: warning: ENVLOCK_MODE=off, the environment is not verified\n",
+    )
 
 
 def test_without_a_lock_one_has_to_say_so(run: Run, tmp_path: Path) -> None:
@@ -285,7 +288,7 @@ def test_without_a_lock_one_has_to_say_so(run: Run, tmp_path: Path) -> None:
         "[('enable_op_determinism',), ('set_random_seed', 42)] {'intra': 0, 'inter': 0}",
     ]
     done = run("import envlock; envlock.activate(path='other.lock', locked=False)")
-    assert "UsageError: the lockfile other.lock is named, and `locked` is False\n" in done.stderr
+    assert "UsageError: lockfile other.lock is named, but `locked` is False\n" in done.stderr
     assert (
         printed(run("import envlock; print(envlock.activate(path='other.lock', quiet=True).report.match)")) == "True\n"
     )
@@ -301,7 +304,7 @@ def test_a_variable_that_tensorflow_has_read_is_too_late(installed: Installed, t
     assert done.returncode == 1
     script = tmp_path / "train.py"
     assert done.stderr.splitlines()[-2:] == [
-        "envlock.runtime.errors.TooLateError: envlock.activate() comes too late: TensorFlow is imported, and "
+        "envlock.runtime.errors.TooLateError: envlock.activate() is too late: TensorFlow is imported, and "
         "TF_CUDNN_USE_FRONTEND must be 1 before it is imported (this TensorFlow needs it); "
         "TF_DETERMINISTIC_OPS must be 1 before it is imported (this TensorFlow needs it)",
         f"hint: move `envlock.activate()` (now line 5 of {script}) above line 2 of {script}, which imports TensorFlow",
@@ -313,15 +316,18 @@ def test_a_variable_that_tensorflow_has_read_is_too_late(installed: Installed, t
 def test_a_tensorflow_that_has_begun_is_too_late(run: Run) -> None:
     done = run("import tensorflow as tf; tf.work(); import envlock; envlock.activate()")
     assert done.stderr.splitlines()[-2:] == [
-        "envlock.runtime.errors.TooLateError: envlock.activate() comes too late: TensorFlow is imported, and "
-        "it has begun to work, so that its threads and what it has computed stay as they are",
-        "hint: move `envlock.activate()` above whatever imports TensorFlow, best to the first lines of the program",
+        "envlock.runtime.errors.TooLateError: envlock.activate() is too late: TensorFlow is imported, and it has "
+        "started computing, so its threads and results can no longer be changed",
+        "hint: move `envlock.activate()` above every import of TensorFlow, best to the first lines of the program",
     ]
     done = run(
         "import tensorflow as tf; tf.work(); import envlock; print(envlock.activate().warnings)", ENVLOCK_MODE="warn"
     )
-    assert (done.returncode, done.stderr.count("going on although")) == (0, 2)  # lateness, and threads that it keeps
-    assert "it is too late: it has begun to work" in done.stdout
+    assert (done.returncode, done.stderr.count("so this does not stop the program")) == (
+        0,
+        2,
+    )  # lateness, and threads that it keeps
+    assert "too late: it has started computing" in done.stdout
 
 
 def test_a_tensorflow_that_is_only_imported_is_not_too_late(run: Run) -> None:
@@ -334,7 +340,7 @@ def test_a_tensorflow_that_is_only_imported_is_not_too_late(run: Run) -> None:
 def test_what_numpy_has_read_is_left_and_so_refused(run: Run, tmp_path: Path) -> None:
     relock(tmp_path, "environ.OMP_NUM_THREADS", "1")
     assert printed(run("import envlock; print(envlock.activate(quiet=True).steps[0])")) == (
-        "set OMP_NUM_THREADS=1: as the lock has it\n"
+        "set OMP_NUM_THREADS=1: as locked\n"
     )
     done = run("import numpy, envlock; envlock.activate()")
     assert "  x environ.OMP_NUM_THREADS: locked 1, live unset\n" in done.stderr
@@ -354,8 +360,8 @@ for again in (envlock.assert_locked, envlock.activate):
     undecided = "cannot decide under policy strict: 1 fact could not be collected"
     assert printed(run(code)).splitlines() == [
         f"EnvironmentMismatch {tmp_path}/envlock.lock: {undecided}",
-        "TooLateError envlock.activate() comes too late: TensorFlow is imported, and TF_ENABLE_ONEDNN_OPTS must be "
-        "unset before it is imported (as the lock has it)",
+        "TooLateError envlock.activate() is too late: TensorFlow is imported, and TF_ENABLE_ONEDNN_OPTS must be "
+        "unset before it is imported (as locked)",
     ]
 
 
@@ -381,10 +387,7 @@ def test_setting_the_hash_seed_inside_does_not_count(run: Run) -> None:
 def test_no_tensorflow(run: Run, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "site" / "tensorflow")
     done = run("import envlock; envlock.activate()")
-    assert (
-        "FactError: there is no TensorFlow to activate\nhint: install it, or call envlock.assert_locked()"
-        in done.stderr
-    )
+    assert "FactError: TensorFlow is not installed\nhint: install it, or call envlock.assert_locked()" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -405,7 +408,7 @@ def test_no_tensorflow(run: Run, tmp_path: Path) -> None:
 def test_a_tensorflow_that_does_not_do_what_it_should(source: str, message: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "site" / "tensorflow" / "__init__.py").write_text(source, encoding="utf-8")
     done = run("import envlock; envlock.activate(locked=False)")
-    assert f"{message}\nhint: `envlock doctor` may tell why\n" in done.stderr
+    assert f"{message}\nhint: run `envlock doctor` to find the cause\n" in done.stderr
 
 
 def test_what_was_done_cannot_be_changed() -> None:
@@ -416,9 +419,9 @@ def test_what_was_done_cannot_be_changed() -> None:
         ("a step",),
         ("a warning",),
     )
-    with pytest.raises(AttributeError, match=r"^an Activation says what was done: seed cannot be changed$"):
+    with pytest.raises(AttributeError, match=r"^an Activation is read-only: seed cannot be changed$"):
         done.seed = 2
-    with pytest.raises(AttributeError, match=r"^an Activation says what was done: seed cannot be removed$"):
+    with pytest.raises(AttributeError, match=r"^an Activation is read-only: seed cannot be removed$"):
         del done.seed
     function, values = done.__reduce__()
     assert str(function(*values)) == str(done) == "TensorFlow 2.21.0 is activated, seed 1\n  a step\n  but a warning"

@@ -19,7 +19,7 @@ def test_split_takes_what_is_unavailable_out_of_the_tree() -> None:
 
 
 MALFORMED = {
-    "it holds characters that cannot be printed": [
+    "it has unprintable characters": [
         "a\x1b[2J",
         "line\n",
         "\x9b",

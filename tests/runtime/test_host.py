@@ -72,7 +72,7 @@ def test_a_collector_answers_none_unavailable_or_with_an_error_and_the_others_ar
     assert found.facts == {"a": None, "d": {"f": 1}}
     assert found.unavailable == {
         "b": {"reason": "no way", "code": "x"},
-        "c": {"reason": "a file it needs cannot be read: Permission denied", "code": "unreadable"},
+        "c": {"reason": "cannot read a file: Permission denied", "code": "unreadable"},
         "d.e": {"reason": "not this", "code": "y"},
     }
 

@@ -45,7 +45,7 @@ def test_every_path_has_a_row_in_every_policy(path: str) -> None:
 @given(st.sampled_from(["strict", "same-arch", "functional"]), PATHS)
 def test_an_override_changes_the_rule_and_says_so(name: str, path: str) -> None:
     row = Policy(name).row(path)
-    why = f"{row['why']} (This project holds the path by a rule of its own: ignore.)"
+    why = f"{row['why']} (This project overrides the rule of this path: ignore.)"
     assert Policy(name, {path: "ignore"}).row(path) == {**row, "rule": "ignore", "why": why}
     assert Policy(name, {path + ".x": "ignore"}).row(path) == Policy(name).row(path)
 
@@ -99,19 +99,19 @@ def test_a_section_as_a_whole_is_held_as_closely_as_its_closest_fact() -> None:
     assert looser == []
 
 
-POLICIES = "(there are: strict, same-arch, functional)"
-THERE_ARE = "(there are: exact, same_minor, at_least, superset, within_3_percent, ignore)"
+POLICIES = "(choose from: strict, same-arch, functional)"
+THERE_ARE = "(choose from: exact, same_minor, at_least, superset, within_3_percent, ignore)"
 NO_PATTERNS = ["", "cpu..flags", "cpu.", "cpu\n", "cpu flags", "cpu.\xe9", "environ.TF_*", "cpu.**.x", "*x", "a.***"]
 
 
 def test_what_does_not_exist_is_refused() -> None:
     refused: dict[str, tuple[str, dict[str, str]]] = {
-        f"there is no policy `Strict` {POLICIES}": ("Strict", {}),
-        f"there is no policy `a\\x1b[2J` {POLICIES}": ("a\x1b[2J", {}),
-        f"there is no rule `equal` {THERE_ARE}": ("strict", {"cpu": "equal"}),
+        f"unknown policy `Strict` {POLICIES}": ("Strict", {}),
+        f"unknown policy `a\\x1b[2J` {POLICIES}": ("a\x1b[2J", {}),
+        f"unknown rule `equal` {THERE_ARE}": ("strict", {"cpu": "equal"}),
     }
     for pattern in NO_PATTERNS:
-        refused[f"`{ascii(pattern)[1:-1]}` is no path pattern, such as `cpu.*`"] = ("strict", {pattern: "exact"})
+        refused[f"invalid path pattern `{ascii(pattern)[1:-1]}` (example: `cpu.*`)"] = ("strict", {pattern: "exact"})
     for message, (name, overrides) in refused.items():
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
             Policy(name, overrides)

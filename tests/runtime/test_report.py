@@ -151,7 +151,7 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
         bits("numerics.xla.train"),
         bits("numerics.xla", UNKNOWN, "not comparable: 2 vs 8 threads", untold),
     ]
-    report = Report(found, policy="strict", notes=["numerics: 3 results have the bits of the lock"])
+    report = Report(found, policy="strict", notes=["numerics: 3 results have the locked bits"])
     assert (report.match, report.exit_code) == (False, 1)
     assert report.to_text() == (
         "does not match under policy strict: 1 fact differs and 2 canary results differ; "
@@ -164,9 +164,9 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
         "  ? numerics.xla: not comparable: 2 vs 8 threads\n"
         "      why: It may.\n"
         "      fix: Do it.\n"
-        "numerics: 3 results have the bits of the lock"
+        "numerics: 3 results have the locked bits"
     )
-    assert report.to_json()["notes"] == ["numerics: 3 results have the bits of the lock"]
+    assert report.to_json()["notes"] == ["numerics: 3 results have the locked bits"]
 
 
 def test_the_json_shape() -> None:
@@ -299,7 +299,7 @@ def test_many_of_a_kind_that_are_let_through_are_folded_and_none_that_breaks_the
     assert [line for line in text if line.startswith("  x")] == [f"  x {name}: locked pip, live uv" for name in names]
     assert [line for line in text if line.startswith("  i")] == [
         *(f"  i {name}: locked pip, live uv" for name in names[:4]),
-        "  i and 3 more of the kind (`--format json` has all)",
+        "  i and 3 more (`--format json` lists all)",
     ]
     assert len(report.to_json()["findings"]) == 14
 

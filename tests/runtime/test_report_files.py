@@ -26,8 +26,8 @@ def file(path: str, kind: str, what: str, package: str | None, severity: str = E
 CUBLAS = "nvidia/cublas/lib/libcublas.so.12"
 FOUND = [
     file(CUBLAS, "modified", "truncated: 1 of 2 bytes", "nvidia-cublas-cu12 12.9.3", weight=90),
-    file("numpy/__init__.py", "modified", "other content of the same size", "numpy 2.4.6", weight=70),
-    file("evil\n\x1b[31m", "foreign", "a file that belongs to nobody", None, weight=30),
+    file("numpy/__init__.py", "modified", "different content of the same size", "numpy 2.4.6", weight=70),
+    file("evil\n\x1b[31m", "foreign", "a file that belongs to no package", None, weight=30),
     file("a.pth", "startup", "runs `import a`", "a 1", INFO),
 ]
 
@@ -35,11 +35,11 @@ TEXT = f"""\
 does not match under policy strict: 3 files are not as recorded
 modified: 2 files
   x {CUBLAS}  nvidia-cublas-cu12 12.9.3  truncated: 1 of 2 bytes
-  x numpy/__init__.py                  numpy 2.4.6                other content of the same size
+  x numpy/__init__.py                  numpy 2.4.6                different content of the same size
       why: Why modified.
       fix: Mend modified.
 foreign: 1 file
-  x evil\\n\\x1b[31m  a file that belongs to nobody
+  x evil\\n\\x1b[31m  a file that belongs to no package
       why: Why foreign.
       fix: Mend foreign.
 startup: 1 file (for information)
@@ -71,15 +71,15 @@ def test_facts_come_first_and_both_are_counted() -> None:
 @pytest.mark.parametrize(
     ("severity", "shown", "more"),
     [
-        (ERROR, 20, "    ... and 1,980 more (--format json has all)"),
-        (INFO, 5, "    ... and 1,995 more (--format json has all)"),
+        (ERROR, 20, "    and 1,980 more (`--format json` lists all)"),
+        (INFO, 5, "    and 1,995 more (`--format json` lists all)"),
     ],
 )
 def test_a_long_list_is_shortened(severity: str, shown: int, more: str) -> None:
-    findings = [file(f"f{number:04}", "missing", "is not there", None, severity) for number in range(2000)]
+    findings = [file(f"f{number:04}", "missing", "is missing", None, severity) for number in range(2000)]
     lines = render(Report(findings, policy="strict")).splitlines()
     assert [line for line in lines if line.startswith(f"  {'x' if severity == ERROR else 'i'} ")][-1] == (
-        f"  {'x' if severity == ERROR else 'i'} f{shown - 1:04}  is not there"
+        f"  {'x' if severity == ERROR else 'i'} f{shown - 1:04}  is missing"
     )
     assert more in lines
     assert len(Report(findings, policy="strict").to_json()["findings"]) == 2000

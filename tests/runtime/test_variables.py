@@ -34,8 +34,8 @@ def test_what_the_lock_has_unset_the_recipe_and_the_threads_may_set() -> None:
     }
     assert made.changes == [
         ("TF_DETERMINISTIC_OPS", "1", "this TensorFlow needs it"),
-        ("TF_NUM_INTEROP_THREADS", "2", "the lock's thread count"),
-        ("TF_NUM_INTRAOP_THREADS", "4", "the lock's thread count"),
+        ("TF_NUM_INTEROP_THREADS", "2", "the locked thread count"),
+        ("TF_NUM_INTRAOP_THREADS", "4", "the locked thread count"),
     ]
     assert made.kept == []
 
@@ -44,7 +44,7 @@ def test_what_the_lock_has_set_wins() -> None:
     held = {"TF_DETERMINISTIC_OPS": "0", "TF_CUDNN_USE_AUTOTUNE": "1", "TF_NUM_INTRAOP_THREADS": "1"}
     made = plan({}, facts(held, intra_op_threads=1), NEEDED, UNSET)
     assert made.environ == held
-    assert {why for _, _, why in made.changes} == {"as the lock has it"}
+    assert {why for _, _, why in made.changes} == {"as locked"}
     assert made.kept == [("TF_CUDNN_USE_AUTOTUNE", "1", None), ("TF_DETERMINISTIC_OPS", "0", "1")]
     assert plan({}, facts({"TF_DETERMINISTIC_OPS": "1"}), NEEDED, []).kept == []
 

@@ -58,4 +58,4 @@ def _ask(collect: Collector, host: Host) -> Any:
     try:
         return collect(host)
     except OSError as error:  # the file is there and cannot be read: its name may be private, its errno is not
-        return Unavailable(f"a file it needs cannot be read: {error.strerror}", "unreadable")
+        return Unavailable(f"cannot read a file: {error.strerror}", "unreadable")

@@ -26,7 +26,7 @@ def collect(host: Host) -> Union[Tree, Unavailable]:
     """Return identity, kernel-choosing flags, visible CPUs, quota (CPUs) and effective thread counts."""
     text = host.read("/proc/cpuinfo")
     if text is None:
-        return Unavailable("/proc/cpuinfo is not there: only Linux is captured", "not-linux")
+        return Unavailable("/proc/cpuinfo does not exist; only Linux is supported", "not-linux")
     block = _first_block(text)
     present = (block.get("flags") or block.get("Features") or "").split()
     affinity = host.affinity()

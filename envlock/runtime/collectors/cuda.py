@@ -91,7 +91,9 @@ def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: 
         found = facts.file(place, elf, None)
         version = found["version"]
         if version is None:
-            found["version"] = Unavailable("ptxas belongs to no wheel; only running it tells its version", "no-version")
+            found["version"] = Unavailable(
+                "ptxas belongs to no wheel, and only running it would show its version", "no-version"
+            )
         elif isinstance(version, str) and refused(version):
             continue
         return {"linkage": "program", "resolved_by": reason, **found}

@@ -42,8 +42,8 @@ def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[
     if late and now != settled.get(row["name"], at_start):
         was, is_now = (_told(record(value, row)) for value in (at_start, now))
         return Unavailable(
-            f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have cached "
-            "either: set it before the process starts, or call envlock before `import tensorflow`",
+            f"it was {was} when the process started and is {is_now} now; TensorFlow is imported and may have read "
+            "either value: set it before the process starts, or call envlock before `import tensorflow`",
             "changed-after-start",
         )
     return record(now, row)

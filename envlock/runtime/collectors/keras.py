@@ -59,11 +59,11 @@ def _config(host: Host) -> Union[Tree, Unavailable]:
     for name, default in DEFAULTS.items():
         value = written.get(name, default)
         fits = type(value) is type(default) and (not isinstance(value, str) or value in WORDS[name])
-        config[name] = value if fits else Unavailable(f"keras.json sets {name} to something unexpected", "malformed")
+        config[name] = value if fits else Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
     backend = host.environ.get("KERAS_BACKEND", "")
     if backend:
         known = backend in WORDS["backend"]
-        config["backend"] = backend if known else Unavailable("KERAS_BACKEND names no backend of Keras", "malformed")
+        config["backend"] = backend if known else Unavailable("KERAS_BACKEND names an unknown backend", "malformed")
     return config
 
 
@@ -82,7 +82,7 @@ def _keras_json(host: Host) -> Union[Dict[str, Any], Unavailable]:
     except ValueError:
         written = _as_keras_reads(data)
     if not isinstance(written, dict):
-        return Unavailable("keras.json holds no object", "malformed")
+        return Unavailable("keras.json does not hold a JSON object", "malformed")
     return written
 
 

@@ -31,7 +31,7 @@ def _package(found: Distribution) -> Tree:
     version: Union[str, Unavailable] = found.version or NO_VERSION
     if found.rivals:
         versions = " and ".join(sorted(each or "(none)" for each in [found.version, *found.rivals]))
-        version = Unavailable(f"versions {versions} are installed over each other; reinstall it", "ambiguous")
+        version = Unavailable(f"versions {versions} are installed over one another; reinstall it", "ambiguous")
     return {
         "version": version,
         "wheel_tags": _wheel_tags(found.read("WHEEL")),
@@ -44,7 +44,7 @@ def _wheel_tags(wheel: Optional[str]) -> Union[List[str], Unavailable, None]:
     if wheel is None:
         return None
     tags = sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
-    return tags if all(map(_is_tag, tags)) else Unavailable("its WHEEL file holds a tag that is none", "malformed")
+    return tags if all(map(_is_tag, tags)) else Unavailable("its WHEEL file has an invalid tag", "malformed")
 
 
 def _is_tag(text: str) -> bool:
@@ -68,7 +68,7 @@ def _origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
         document = strict_json.parse(text.encode("utf-8", "surrogateescape"))
         return _origin_facts(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Unavailable("its direct_url.json is not what the packaging specification says", "malformed")
+        return Unavailable("its direct_url.json does not follow the packaging specification", "malformed")
 
 
 def _origin_facts(document: Dict[str, Any]) -> Tree:

@@ -81,7 +81,7 @@ def _version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]
     if not versions:
         return Unavailable("the tensorflow package belongs to no installed distribution", "no-metadata")
     names = ", ".join(f"{owner.name} {owner.version or '(no version)'}" for owner in owners)
-    return Unavailable(f"several distributions lie over each other ({names}); keep one", "ambiguous")
+    return Unavailable(f"several distributions are installed over one another ({names}); keep one", "ambiguous")
 
 
 def _nvidia_build(version: Union[str, Unavailable]) -> Optional[str]:
@@ -117,4 +117,4 @@ def _list(value: Any) -> Optional[Union[List[str], Unavailable]]:
     return value if fits else _MALFORMED
 
 
-_MALFORMED = Unavailable("its build_info.py holds something unexpected", "malformed")
+_MALFORMED = Unavailable("its build_info.py has unexpected content", "malformed")

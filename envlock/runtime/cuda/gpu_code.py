@@ -88,7 +88,7 @@ def judge(
     known = _targets(targets)
     if gpu is None or not known:
         return Verdict(
-            UNKNOWN, None, None, "Which GPU code this TensorFlow holds, or which the GPU needs, is not known."
+            UNKNOWN, None, None, "The GPU code in this TensorFlow, or the code that the GPU needs, is unknown."
         )
     native = [target for target in known if target.runs_on(gpu)]
     if native:
@@ -109,14 +109,14 @@ def _jit(target: str, capability: str, toolkit: Optional[str], driver_cuda: Opti
     )
     needed, has = _version(toolkit), _version(driver_cuda)
     if needed is None or has is None:
-        return Verdict(PTX, None, target, f"{begin}, if its CUDA version is that of the PTX or later.")
+        return Verdict(PTX, None, target, f"{begin}, if its CUDA version is at least that of the PTX.")
     if has >= needed:
-        return Verdict(PTX, True, target, f"{begin}, and a driver of CUDA {driver_cuda} can (needed: {toolkit}).")
+        return Verdict(PTX, True, target, f"{begin}, and a driver for CUDA {driver_cuda} can (needed: {toolkit}).")
     return Verdict(
         PTX,
         False,
         target,
-        f"{begin}, but a driver of CUDA {driver_cuda} cannot read PTX of CUDA {toolkit} (error 222).",
+        f"{begin}, but a driver for CUDA {driver_cuda} cannot read PTX of CUDA {toolkit} (error 222).",
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing import Tuple
 
-_NO_VERSION = Unavailable("neither the file's name nor a header beside it tells the version", "no-version")
+_NO_VERSION = Unavailable("neither the file name nor a header beside it gives the version", "no-version")
 
 
 class CudaFacts:
@@ -103,8 +103,12 @@ def _wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
     if len(fitting) == 1:
         return fitting[0].version
     if not fitting:
-        return Unavailable("no wheel's RECORD has this file's size: it was replaced after installation", "replaced")
-    return Unavailable("several wheels claim this file and their RECORDs do not tell which wrote it", "several-owners")
+        return Unavailable(
+            "no RECORD of a wheel has the size of this file: it was replaced after installation", "replaced"
+        )
+    return Unavailable(
+        "several wheels claim this file, and their RECORDs do not show which one wrote it", "several-owners"
+    )
 
 
 def _identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Dict[str, Any]:
@@ -127,7 +131,7 @@ def _compat(note: str) -> Dict[str, Any]:
     version = note.partition('"CUDA version":"')[2].partition('"')[0]
     drivers = note.partition('"driver":[')[2].partition("]")[0].split(",")
     return {
-        "compat_cuda": version or Unavailable("NVIDIA's compatibility note has another format", "unknown-note"),
+        "compat_cuda": version or Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note"),
         "compat_drivers": [int(driver) for driver in drivers if driver.strip().isdigit()],
     }
 

@@ -156,7 +156,7 @@ class Replay:
         if library.key == "tensorrt":
             number = tensorrt_number(self._release)
             if number is None:
-                return Unavailable("which TensorRT this TensorFlow build asks for is not known", "unknown-soname")
+                return Unavailable("the TensorRT version that this TensorFlow build needs is unknown", "unknown-soname")
         else:
             if self.config is None:
                 return Unavailable("TensorFlow's cuda_config.h is not installed", "no-cuda-config")

@@ -23,13 +23,12 @@ INIT: Dict[int, Tuple[str, str]] = {
     ),
     9: (
         "driver-not-loaded",
-        "The NVIDIA driver library is installed and the kernel module is not loaded; run `nvidia-smi` or "
+        "The NVIDIA driver library is installed, but the kernel module is not loaded; run `nvidia-smi` or "
         "`modprobe nvidia` as root on the machine (not in the container) and look at `dmesg` if that fails.",
     ),
     15: (
         "gpu-lost",
-        "A GPU has fallen off the bus; `dmesg` shows an Xid 79, and only a reset of that GPU or a reboot brings it "
-        "back.",
+        "A GPU has fallen off the bus (Xid 79 in `dmesg`); reset it, or reboot the machine.",
     ),
     17: (
         "blocked-by-system",
@@ -38,8 +37,7 @@ INIT: Dict[int, Tuple[str, str]] = {
     ),
     999: (
         "nvml-unknown",
-        'NVML gives no reason ("Unknown Error"); look at `dmesg` for lines with NVRM, and restart the container or '
-        "the machine.",
+        'NVML gives no reason ("Unknown Error"); search `dmesg` for NVRM, and restart the container or the machine.',
     ),
 }
 """NVML's code at nvmlInit -> (our code, sentence)."""
@@ -53,47 +51,44 @@ DEVICE_CGROUP = (
 
 NO_DEVICE_NODE = (
     "no-device-node",
-    "The NVIDIA kernel module is loaded and its device nodes cannot be found here; start the container with the GPU "
+    "The NVIDIA kernel module is loaded, but its device nodes do not exist here; start the container with the GPU "
     "option of the engine (docker run --gpus all), or run `nvidia-modprobe -u -c=0` once on the machine.",
 )
 
 NO_LIBRARY = (
     "no-library",
-    "There are signs of an NVIDIA GPU and no libnvidia-ml.so.1 to ask it with; in a container, start it with the GPU "
+    "There are signs of an NVIDIA GPU, but libnvidia-ml.so.1 is missing; in a container, start it with the GPU "
     "option of the engine (docker run --gpus all), on a machine, install the NVIDIA driver.",
 )
 
 PROBE: Dict[str, str] = {
     "no-binding": (
-        "NVML cannot be asked because the module pynvml is not installed in this environment; run `pip install "
+        "NVML cannot be queried because the module pynvml is not installed; run `pip install "
         "nvidia-ml-py` (not `pynvml`)."
     ),
-    "foreign-binding": (
-        "The module called pynvml here is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."
-    ),
+    "foreign-binding": ("The module pynvml is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."),
     "no-interpreter": (
-        "NVML is asked in a separate Python process and this program is embedded or frozen, so there is no Python to "
-        "start; run the check from a plain `python`."
+        "NVML is queried in a separate Python process, and this program is embedded or frozen; run the check from a "
+        "plain `python`."
     ),
     "probe-garbled": (
-        "The process that asks NVML ended well and its answer is not readable; run it again, and report it as a bug "
-        "of envlock if it repeats."
+        "The process that queries NVML gave an unreadable answer; run it again, and report it as a bug in envlock if "
+        "it repeats."
     ),
     "probe-not-started": (
-        "The process that asks NVML could not be started ({error}); free memory or process ids, or raise the limits "
-        "of this user."
+        "The process that queries NVML could not be started ({error}); free memory or process IDs, or raise the "
+        "limits of this user."
     ),
     "probe-timeout": (
-        "NVML did not answer within {seconds:g} s and the process that asked it was ended; look at `dmesg` for NVRM "
-        "lines, try `nvidia-smi`, and turn persistence mode on if it only is slow to wake up."
+        "NVML did not answer within {seconds:g} s; search `dmesg` for NVRM, try `nvidia-smi`, and turn on "
+        "persistence mode if the GPU is slow to wake up."
     ),
     "probe-stuck": (
-        "NVML did not answer within {seconds:g} s and the process that asked it cannot be ended, so it is stuck in "
-        "the driver; reboot the machine."
+        "NVML did not answer within {seconds:g} s, and its process is stuck in the driver; reboot the machine."
     ),
     "probe-died": (
-        "The process that asks NVML was killed by {how}; update the NVIDIA driver and nvidia-ml-py, and look at "
-        "`dmesg` for NVRM lines."
+        "The process that queries NVML was ended by {how}; update the NVIDIA driver and nvidia-ml-py, and search "
+        "`dmesg` for NVRM."
     ),
 }
 """Status of the child or of the wait for it -> sentence; the status is the code."""
@@ -104,11 +99,11 @@ BINDING: Dict[str, str] = {
         "uninstall pynvml` and `pip install --force-reinstall nvidia-ml-py`."
     ),
     "deprecated": (
-        "The deprecated distribution pynvml is installed beside nvidia-ml-py and makes every import of it warn; run "
+        "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; run "
         "`pip uninstall pynvml`."
     ),
     "abandoned": (
-        "The module pynvml comes from nvidia-ml-py3, a port of 2017 that knows no MIG; run `pip uninstall "
+        "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; run `pip uninstall "
         "nvidia-ml-py3` and `pip install nvidia-ml-py`."
     ),
 }
@@ -116,20 +111,20 @@ BINDING: Dict[str, str] = {
 
 UNDECIDED: Dict[str, str] = {
     "device-order-unknown": (
-        "CUDA_VISIBLE_DEVICES picks by number among different GPUs, and which one CUDA takes for the fastest cannot "
-        "be known from outside; set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID."
+        "CUDA_VISIBLE_DEVICES selects different GPUs by number, and the one that CUDA takes for the fastest is "
+        "unknown; set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID."
     ),
     "device-name-unknown": (
-        "CUDA_VISIBLE_DEVICES names a GPU by UUID that none of the answering GPUs has, and another GPU does not "
-        "answer; repair that GPU, or name one that answers."
+        "CUDA_VISIBLE_DEVICES names a GPU by a UUID that no responding GPU has, and another GPU does not respond; "
+        "repair that GPU, or name one that responds."
     ),
     "mig-ordinals": (
-        "CUDA_VISIBLE_DEVICES picks by number while a GPU in MIG mode has no MIG device, and whether CUDA counts such "
-        "a GPU is not documented; name the devices by UUID."
+        "CUDA_VISIBLE_DEVICES selects GPUs by number while a GPU in MIG mode has no MIG device, and CUDA does not "
+        "document whether such a GPU counts; name the devices by UUID."
     ),
     "mig-driver-unknown": (
-        "How many MIG devices CUDA shows depends on the driver version, which NVML does not tell; name one MIG device "
-        "in CUDA_VISIBLE_DEVICES."
+        "The number of MIG devices that CUDA shows depends on the driver version, which NVML does not give; name one "
+        "MIG device in CUDA_VISIBLE_DEVICES."
     ),
 }
 """Why the visible devices cannot be told -> sentence; the key is the code."""
@@ -137,20 +132,21 @@ UNDECIDED: Dict[str, str] = {
 WORDS: Dict[Any, Tuple[str, str]] = {
     "binding-too-old": (
         "binding-too-old",
-        "The installed pynvml has no question for {what}; run `pip install --upgrade nvidia-ml-py`.",
+        "The installed pynvml cannot query {what}; run `pip install --upgrade nvidia-ml-py`.",
     ),
     "undecodable": (
         "undecodable",
-        "NVML's answer for {what} is not text; update the NVIDIA driver, or report the card's firmware to its maker.",
+        "NVML's answer for {what} is not text; update the NVIDIA driver, or report the firmware of the card to its "
+        "manufacturer.",
     ),
     "sm-unknown": (
         "sm-unknown",
-        "This envlock does not know how many cores a multiprocessor of this architecture has, so {what} cannot be "
-        "derived; update envlock.",
+        "This envlock does not know the number of cores per multiprocessor of this architecture, so {what} is "
+        "unknown; update envlock.",
     ),
-    3: ("nvml-3", "This GPU does not support telling {what}; no setting changes that."),
-    4: ("nvml-4", "This user may not read {what}; run as a user who may, or ask the administrator."),
-    13: ("nvml-13", "The installed driver is older than the question for {what}; update the NVIDIA driver."),
+    3: ("nvml-3", "This GPU does not report {what}; no setting changes that."),
+    4: ("nvml-4", "This user may not read {what}; run as another user, or ask the administrator."),
+    13: ("nvml-13", "The installed driver is too old to report {what}; update the NVIDIA driver."),
     14: ("nvml-14", "The infoROM of this GPU is corrupted, so {what} cannot be read; have the card replaced."),
     15: (
         "gpu-lost",
@@ -159,22 +155,22 @@ WORDS: Dict[Any, Tuple[str, str]] = {
     16: ("nvml-16", "This GPU needs a reset before {what} can be read; run `nvidia-smi --gpu-reset` or reboot."),
     17: (
         "blocked-by-system",
-        "The operating system or a sandbox such as gVisor blocks the question for {what}; run without the sandbox.",
+        "The operating system or a sandbox such as gVisor blocks the query for {what}; run without the sandbox.",
     ),
-    999: ("nvml-unknown", "NVML gives no reason why {what} cannot be read; look at `dmesg` for lines with NVRM."),
+    999: ("nvml-unknown", "NVML cannot read {what} and gives no reason; search `dmesg` for NVRM."),
 }
 """Code of one unanswered question -> (our code, sentence)."""
 
-OTHER = "NVML answers the question for {what} with its error {code}, which nvml.h explains; update the NVIDIA driver."
+OTHER = "NVML answers the query for {what} with error {code} (see nvml.h); update the NVIDIA driver."
 
 WSL_UNKNOWN = (
     "wsl2-unsupported",
-    "NVML under WSL2 cannot tell {what}; no setting changes that, so use a Linux machine if the policy needs it.",
+    "NVML under WSL2 does not report {what}; use a Linux machine if the policy needs it.",
 )
 
 NO_LIBCUDA = (
     "no-libcuda",
-    "The NVIDIA driver is here without libcuda.so.1, so CUDA cannot start; start the container with "
+    "The NVIDIA driver is installed without libcuda.so.1, so CUDA cannot start; start the container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the CUDA part of the driver.",
 )
 
@@ -204,8 +200,8 @@ def of_start(answer: Mapping[str, Any], kernel_version: Optional[str], node_errn
     if code in INIT:
         return Unavailable(INIT[code][1], INIT[code][0])
     return Unavailable(
-        f"NVML cannot be initialised and gives the code {code}, which nvml.h explains; look at `dmesg` for lines with "
-        "NVRM, and update nvidia-ml-py if the code is new.",
+        f"NVML cannot be initialized: error {code} (see nvml.h); search `dmesg` for NVRM, and update nvidia-ml-py if "
+        "the code is new.",
         f"nvml-{code}",
     )
 
@@ -228,8 +224,8 @@ def _no_library(detail: Optional[str]) -> Unavailable:
     if detail is None or "No such file" in detail:
         return Unavailable(NO_LIBRARY[1], NO_LIBRARY[0])
     return Unavailable(
-        f"libnvidia-ml.so.1 is found and cannot be loaded ({detail}); install the NVIDIA driver's library for this "
-        "architecture again, or take a wrong one out of LD_LIBRARY_PATH.",
+        f"libnvidia-ml.so.1 cannot be loaded ({detail}); install the NVIDIA driver's library for this architecture "
+        "again, or remove a wrong one from LD_LIBRARY_PATH.",
         "library-unloadable",
     )
 

@@ -160,7 +160,7 @@ class Loader:
                 found = self.load(need, library)
                 queue.append(found)
                 if found.file is None or found.problem is not None:
-                    top.problem = f"{need}, which it needs, {found.problem or 'is not found'}"
+                    top.problem = f"{need}, which it needs: {found.problem or 'not found'}"
                     self._asked = before
                     return top
         return top

@@ -24,19 +24,20 @@ pytestmark = pytest.mark.processes
 T4 = "t4__515__whole"
 
 NO_LIBRARY = (
-    "There are signs of an NVIDIA GPU and no libnvidia-ml.so.1 to ask it with; in a container, start it with the GPU "
+    "There are signs of an NVIDIA GPU, but libnvidia-ml.so.1 is missing; in a container, start it with the GPU "
     "option of the engine (docker run --gpus all), on a machine, install the NVIDIA driver."
 )
 UNLOADABLE = (
-    "libnvidia-ml.so.1 is found and cannot be loaded ({}); install the NVIDIA driver's library for this architecture "
-    "again, or take a wrong one out of LD_LIBRARY_PATH."
+    "libnvidia-ml.so.1 cannot be loaded ({}); install the NVIDIA driver's library for this architecture again, or "
+    "remove a wrong one from LD_LIBRARY_PATH."
 )
 NOT_LOADED = (
-    "The NVIDIA driver library is installed and the kernel module is not loaded; run `nvidia-smi` or `modprobe nvidia` "
+    "The NVIDIA driver library is installed, but the kernel module is not loaded; run `nvidia-smi` or `modprobe "
+    "nvidia` "
     "as root on the machine (not in the container) and look at `dmesg` if that fails."
 )
 NO_NODE = (
-    "The NVIDIA kernel module is loaded and its device nodes cannot be found here; start the container with the GPU "
+    "The NVIDIA kernel module is loaded, but its device nodes do not exist here; start the container with the GPU "
     "option of the engine (docker run --gpus all), or run `nvidia-modprobe -u -c=0` once on the machine."
 )
 NO_PERMISSION = (
@@ -54,36 +55,29 @@ MISMATCH = (
     "update without a reboot; reboot the machine, or restart the container so that it gets the library of the running "
     "module."
 )
-LOST = "A GPU has fallen off the bus; `dmesg` shows an Xid 79, and only a reset of that GPU or a reboot brings it back."
-UNKNOWN = (
-    'NVML gives no reason ("Unknown Error"); look at `dmesg` for lines with NVRM, and restart the container or the '
-    "machine."
-)
+LOST = "A GPU has fallen off the bus (Xid 79 in `dmesg`); reset it, or reboot the machine."
+UNKNOWN = 'NVML gives no reason ("Unknown Error"); search `dmesg` for NVRM, and restart the container or the machine.'
 BLOCKED = (
     "The operating system or a sandbox such as gVisor blocks access to the GPU; allow it there, or run without the "
     "sandbox."
 )
 NEW_CODE = (
-    "NVML cannot be initialised and gives the code 31, which nvml.h explains; look at `dmesg` for lines with NVRM, and "
-    "update nvidia-ml-py if the code is new."
+    "NVML cannot be initialized: error 31 (see nvml.h); search `dmesg` for NVRM, and update nvidia-ml-py if the code "
+    "is new."
 )
 HANG = (
-    "NVML did not answer within 0.3 s and the process that asked it was ended; look at `dmesg` for NVRM lines, try "
-    "`nvidia-smi`, and turn persistence mode on if it only is slow to wake up."
+    "NVML did not answer within 0.3 s; search `dmesg` for NVRM, try `nvidia-smi`, and turn on persistence mode if "
+    "the GPU is slow to wake up."
 )
-STUCK = (
-    "NVML did not answer within 0.3 s and the process that asked it cannot be ended, so it is stuck in the driver; "
-    "reboot the machine."
-)
+STUCK = "NVML did not answer within 0.3 s, and its process is stuck in the driver; reboot the machine."
 CRASH = (
-    "The process that asks NVML was killed by signal 6; update the NVIDIA driver and nvidia-ml-py, and look at `dmesg` "
-    "for NVRM lines."
+    "The process that queries NVML was ended by signal 6; update the NVIDIA driver and nvidia-ml-py, and search "
+    "`dmesg` for NVRM."
 )
 NO_BINDING = (
-    "NVML cannot be asked because the module pynvml is not installed in this environment; run `pip install "
-    "nvidia-ml-py` (not `pynvml`)."
+    "NVML cannot be queried because the module pynvml is not installed; run `pip install nvidia-ml-py` (not `pynvml`)."
 )
-FOREIGN = "The module called pynvml here is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."
+FOREIGN = "The module pynvml is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."
 
 SECTIONS = ("driver_version", "nvml", "cuda_driver_version", "visible", "devices")
 
@@ -206,23 +200,23 @@ def test_crash(tmp_path: Path) -> None:
     [
         (
             {"status": "probe-died", "exit": 3},
-            "The process that asks NVML was killed by its own exit with code 3; update the NVIDIA driver and "
-            "nvidia-ml-py, and look at `dmesg` for NVRM lines.",
+            "The process that queries NVML was ended by its own exit with code 3; update the NVIDIA driver and "
+            "nvidia-ml-py, and search `dmesg` for NVRM.",
         ),
         (
             {"status": "probe-not-started", "errno": errno.EAGAIN},
-            "The process that asks NVML could not be started (Resource temporarily unavailable); free memory or "
-            "process ids, or raise the limits of this user.",
+            "The process that queries NVML could not be started (Resource temporarily unavailable); free memory or "
+            "process IDs, or raise the limits of this user.",
         ),
         (
             {"status": "probe-garbled"},
-            "The process that asks NVML ended well and its answer is not readable; run it again, and report it as a "
-            "bug of envlock if it repeats.",
+            "The process that queries NVML gave an unreadable answer; run it again, and report it as a bug in "
+            "envlock if it repeats.",
         ),
         (
             {"status": "no-interpreter"},
-            "NVML is asked in a separate Python process and this program is embedded or frozen, so there is no Python "
-            "to start; run the check from a plain `python`.",
+            "NVML is queried in a separate Python process, and this program is embedded or frozen; run the check "
+            "from a plain `python`.",
         ),
     ],
 )
@@ -264,11 +258,12 @@ SHADOWED = (
     "uninstall pynvml` and `pip install --force-reinstall nvidia-ml-py`."
 )
 DEPRECATED = (
-    "The deprecated distribution pynvml is installed beside nvidia-ml-py and makes every import of it warn; run `pip "
+    "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; run `pip "
     "uninstall pynvml`."
 )
 ABANDONED = (
-    "The module pynvml comes from nvidia-ml-py3, a port of 2017 that knows no MIG; run `pip uninstall nvidia-ml-py3` "
+    "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; run `pip uninstall "
+    "nvidia-ml-py3` "
     "and `pip install nvidia-ml-py`."
 )
 
@@ -322,7 +317,7 @@ def test_a_container_without_libcuda(tmp_path: Path) -> None:
     facts = facts_of(profile("t4__515__utility-only"), tmp_path)
     assert facts["driver_version"] == "515.105.01"
     assert facts["cuda_driver_version"] == Unavailable(
-        "The NVIDIA driver is here without libcuda.so.1, so CUDA cannot start; start the container with "
+        "The NVIDIA driver is installed without libcuda.so.1, so CUDA cannot start; start the container with "
         "NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the CUDA part of the driver.",
         "no-libcuda",
     )
@@ -337,8 +332,7 @@ def test_wsl2(tmp_path: Path) -> None:
     assert facts["surroundings"] == ["wsl2"]
     assert facts["devices"]["0"]["sm_count"] == 82
     assert facts["devices"]["0"]["ecc"] == Unavailable(
-        "NVML under WSL2 cannot tell whether ECC memory is on; no setting changes that, so use a Linux machine if the "
-        "policy needs it.",
+        "NVML under WSL2 does not report whether ECC memory is on; use a Linux machine if the policy needs it.",
         "wsl2-unsupported",
     )
 
@@ -349,15 +343,15 @@ def test_gvisor(tmp_path: Path) -> None:
     facts = gpu.collect(machine.host())
     assert isinstance(facts, dict)
     assert facts["devices"]["0"]["ecc"] == Unavailable(
-        "The operating system or a sandbox such as gVisor blocks the question for whether ECC memory is on; run "
-        "without the sandbox.",
+        "The operating system or a sandbox such as gVisor blocks the query for whether ECC memory is on; run without "
+        "the sandbox.",
         "blocked-by-system",
     )
 
 
 def test_an_old_driver(tmp_path: Path) -> None:
     device = facts_of(profile("v100s-pcie-32gb__460__whole"), tmp_path)["devices"]["0"]
-    old = "The installed driver is older than the question for the number of CUDA cores; update the NVIDIA driver."
+    old = "The installed driver is too old to report the number of CUDA cores; update the NVIDIA driver."
     assert device["cores"] == device["sm_count"] == Unavailable(old, "nvml-13")
     assert device["ecc"] is True
 
@@ -367,8 +361,8 @@ def test_different_gpus_picked_by_number(tmp_path: Path) -> None:
     loaded["devices"].append(profile("rtx-3090__525__whole")["devices"][0])
     facts = facts_of(loaded, tmp_path, CUDA_VISIBLE_DEVICES="0")
     expected = Unavailable(
-        "CUDA_VISIBLE_DEVICES picks by number among different GPUs, and which one CUDA takes for the fastest cannot be "
-        "known from outside; set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID.",
+        "CUDA_VISIBLE_DEVICES selects different GPUs by number, and the one that CUDA takes for the fastest is "
+        "unknown; set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID.",
         "device-order-unknown",
     )
     assert facts["devices"] == facts["visible"]["count"] == expected

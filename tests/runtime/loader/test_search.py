@@ -164,7 +164,7 @@ def test_what_a_library_needs_is_loaded_with_it_or_it_fails(tmp_path: Path) -> N
     loader = Loader(machine(tmp_path))
     top = caller(tmp_path, runpath="/run:/other")
     broken = loader.open("libcua.so", top, ("libcu",))
-    assert broken.problem == "libcub.so, which it needs, is not found"
+    assert broken.problem == "libcub.so, which it needs: not found"
     write_elf(tmp_path / "deps/libcub.so")
     write_elf(tmp_path / "other/libcub.so")
     loader = Loader(machine(tmp_path))
