@@ -43,8 +43,8 @@ def prepare(target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        hint = "set XDG_CACHE_HOME to a folder of yours, or use --no-cache"
-        raise UsageError(f"cannot make {target.parent}: {error.strerror}", hint=hint) from None
+        hint = "set XDG_CACHE_HOME to another folder, or use `--no-cache`"
+        raise UsageError(f"cannot create {target.parent}: {error.strerror}", hint=hint) from None
 
 
 def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:

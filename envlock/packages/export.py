@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
 """What such a file must be called."""
 
-NOT_VENDORED = "its wheel is not in the wheelhouse; `envlock vendor` fetches it"
-ON_A_DISK = "its wheel is known from a disk only, not from a web address; `envlock vendor` and --wheelhouse may have it"
+NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
+ON_A_DISK = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
 
 
 class Wheelhouse(NamedTuple):
@@ -66,9 +66,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
     try:
         body = form.render(kept, lock.facts, house)
     except ValueError as error:
-        raise LockfileError(
-            f"lockfile {shown} cannot be exported: {error}", hint="renew it with `envlock hash`"
-        ) from None
+        raise LockfileError(f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again") from None
     return Written("\n".join([*_header(to, kept, left_out, house), body]), left_out)
 
 
@@ -77,7 +75,7 @@ def _not_in(house: Wheelhouse, package: Proven) -> str | None:
 
 
 def _header(to: str, kept: Sequence[Proven], left_out: Sequence[LeftOut], house: Wheelhouse | None) -> list[str]:
-    lines = ["# Written by `envlock export`: the wheels that an environment was proven to be installed from."]
+    lines = ["# Written by `envlock export`: the proven wheels of an environment."]
     if to == "pylock":
         lines.append("# Install them into an empty environment: uv pip install -r FILE")
     else:

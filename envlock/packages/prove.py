@@ -14,10 +14,11 @@ from envlock.packages.installation import Installation, by_name, record_of
 from envlock.packages.record import content, difference, digest, rows
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
+from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 
-NO_RECORD = "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)"
+NO_RECORD = "it has no RECORD, so it was not installed from a wheel (perhaps by a system package)"
 
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
@@ -93,7 +94,7 @@ def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -
     except FactError as error:
         reason = reason or error.message
     if reason is None and (version is None or not tags):
-        reason = "its metadata tells no version or no wheel tags"
+        reason = "its metadata has no version or no wheel tags"
     url = (facts.get("origin") or {}).get("url")
     return Installed(name, version, tags, origin, url, common, reason)
 
@@ -102,17 +103,17 @@ def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
     """Return where a distribution came from, and why it can have no index file, if that is so."""
     origin = facts.get("origin")
     if facts.get("installer") == "conda":
-        return "conda", "installed by conda, whose packages are no wheels"
+        return "conda", "installed by conda, whose packages are not wheels"
     if not origin:
         return "index", None
     if origin.get("editable"):
-        return "editable", "an editable install: its files are those of a checkout"
+        return "editable", "an editable install of a checkout"
     if origin.get("vcs"):
         at = f" at commit {origin['commit']}" if origin.get("commit") else ""
         return "vcs", f"built from a {origin['vcs']} checkout{at}"
     url = origin.get("url")
     if url is None:
-        return "unknown", "installed from a direct URL that cannot be kept"
+        return "unknown", "installed from a direct URL that cannot be recorded"
     if not url.startswith("http"):
         return "local", "installed from a file or a folder on a disk"
     return "url", None if url.endswith(".whl") else f"built from the archive {url}"
@@ -176,13 +177,13 @@ def _one(each: Installed, index: Index | None, earlier: PackageIdentity | None, 
     if each.reason is not None or each.version is None or each.common is None:
         return _unproven(each, each.reason or NO_RECORD)
     if index is None:
-        return _unproven(each, "no index was asked (--offline)")
+        return _unproven(each, "no index was used (--offline)")
     if each.origin == "url" and each.url is not None:
         wheels = [_at(each.url)]
     else:
         wheels, reason = choose(index.files(each.name), each.name, each.version, each.tags)
         if reason is not None:
-            return _unproven(each, f"{reason}; only the hashes of its files are known")
+            return _unproven(each, f"{reason}; only its file hashes are known")
     contradiction = None
     for wheel in wheels:
         proven, why = _try(each, wheel, index, trust_index)
@@ -231,8 +232,8 @@ def _try(
         return _proven(each, wheel, "file", whole.sha256, whole.size), None
     if early is not None:
         raise OutsideError(
-            f"{wheel.name} changed between two requests: its RECORD first fitted, then not ({why})",
-            hint="nothing of it was recorded; try again, or another index",
+            f"{wheel.name} changed between two requests: its RECORD matched first, and then not ({why})",
+            hint="try again, or use another index; nothing was recorded",
         )
     return None, why
 
@@ -242,7 +243,7 @@ def _difference(each: Installed, wheel: IndexFile, record: str) -> str | None:
     try:
         listed = rows(record)
     except FactError as error:
-        raise OutsideError(f"{wheel.name}: {error.message}", hint="the index is damaged: try another") from None
+        raise OutsideError(f"{wheel.name}: {error.message}", hint="use another index: this one is damaged") from None
     return difference(dict(each.common or {}), content(listed))
 
 
@@ -280,7 +281,7 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
     if len(failed) == 1:
         return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
     sentences = "".join(f"\n  {name}: {error.message}" for name, error in sorted(failed.items()))
-    return OutsideError(f"{len(failed)} packages could not be looked up:{sentences}", hint=first.hint)
+    return OutsideError(f"{count(len(failed), 'package')} could not be looked up:{sentences}", hint=first.hint)
 
 
 def everything_installed(lock: Lockfile, place: Installation) -> list[Installed]:

@@ -41,7 +41,7 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     """
     if lock.identity is None:
         raise UsageError(
-            f"lockfile {shown} does not say which files its packages came from", hint="add it with `envlock hash`"
+            f"lockfile {shown} does not name the wheels of its packages", hint="run `envlock hash` to add them"
         )
     facts, identities = lock.facts.packages or {}, lock.identity.packages
     known: list[Proven] = []
@@ -49,13 +49,13 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     for name in sorted(facts.keys() | identities.keys()):
         if name not in facts or name not in identities or facts[name].version != identities[name].version:
             raise UsageError(
-                f"lockfile {shown} says of another {name} than it has now which file it came from",
-                hint="renew it with `envlock hash`",
+                f"lockfile {shown}: the recorded wheel of {name} is for another version",
+                hint="run `envlock hash` again",
             )
         version, wheel, origin = facts[name].version, identities[name].wheel, facts[name].origin
         reason = identities[name].reason if wheel is None else _misfit(name, version, wheel.name)
         if reason is not None or wheel is None or version is None:
-            others.append(LeftOut(name, version, reason or "no wheel of it is known"))
+            others.append(LeftOut(name, version, reason or "its wheel is unknown"))
         else:
             known.append(Proven(name, version, wheel, None if origin is None else origin.url))
     return known, others
@@ -67,10 +67,10 @@ def _misfit(name: str, version: str | None, file: str) -> str | None:
     from packaging.version import InvalidVersion, Version
 
     if version is None:
-        return "its version could not be told"
+        return "its version is unknown"
     try:
         package, release, _, _ = parse_wheel_filename(file)
         fits = (package, release) == (name, Version(version))
     except (InvalidWheelFilename, InvalidVersion):
-        return f"installers take no version `{version}` or no file called `{file}`"
-    return None if fits else f"its wheel is called `{file}`, as of another package or version"
+        return f"installers do not accept version `{version}` or file name `{file}`"
+    return None if fits else f"its wheel is named `{file}`, like one of another package or version"

@@ -43,7 +43,7 @@ def rows(text: str) -> list[Row]:
     try:
         return [row_of(fields) for fields in csv.reader(io.StringIO(text, newline=""), strict=True) if fields]
     except (csv.Error, ValueError):
-        raise FactError("its RECORD is not what the packaging specification says") from None
+        raise FactError("its RECORD does not follow the packaging specification") from None
 
 
 def row_of(fields: list[str]) -> Row:
@@ -99,7 +99,7 @@ def difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
     other = sorted(path for path in installed.keys() & remote.keys() if installed[path] != remote[path])
     missing = sorted(remote.keys() - installed.keys())
     added = sorted(installed.keys() - remote.keys())
-    for paths, what in ((other, "has another hash"), (missing, "is not installed"), (added, "is not in the wheel")):
+    for paths, what in ((other, "has a different hash"), (missing, "is not installed"), (added, "is not in the wheel")):
         if paths:
             more = len(other) + len(missing) + len(added) - 1
             return f"{paths[0]} {what}" + (

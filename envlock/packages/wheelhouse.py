@@ -77,7 +77,7 @@ def vendor(
                 left.unlink()
             yield from _all(packages, folder, fetch, cache, jobs)
     except OSError as error:
-        raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with -o") from None
+        raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`") from None
 
 
 def _all(
@@ -152,7 +152,7 @@ def _put(kept: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
         except OSError:  # another file system, or one without links
             _copy(kept, temporary, advance)
             if not is_wheel(temporary, wheel, advance):
-                raise OutsideError("what was copied from the cache is not what the cache has") from None
+                raise OutsideError("the copy from the cache differs from the cache") from None
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

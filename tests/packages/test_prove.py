@@ -114,22 +114,21 @@ def test_a_wheel_that_was_renamed_for_another_platform_is_found() -> None:
 @pytest.mark.parametrize(
     ("records", "reason"),
     [
-        ({}, "six is on no index that was asked; only the hashes of its files are known"),
+        ({}, "six is not on an index; only its file hashes are known"),
         (
             {"six-1.16.0-py2.py3-none-any.whl": RECORD},
-            "version 1.17.0 of six is on no index that was asked; only the hashes of its files are known",
+            "version 1.17.0 of six is not on an index; only its file hashes are known",
         ),
         (
             {"six-1.17.0.tar.gz": ""},
-            "the index has only a source archive of six 1.17.0: the wheel was built here; only the hashes of its files "
+            "the index has only a source archive of six 1.17.0, so the wheel was built locally; only its file hashes "
             "are known",
         ),
         (
             {"six-1.17.0-cp312-cp312-win_amd64.whl": RECORD},
-            "no wheel of six 1.17.0 on the index is for py2-none-any or py3-none-any; only the hashes of its files are "
-            "known",
+            "the index has no wheel of six 1.17.0 for py2-none-any or py3-none-any; only its file hashes are known",
         ),
-        ({WHEEL: OTHER}, f"the installed files are not those of {WHEEL}: six.py has another hash"),
+        ({WHEEL: OTHER}, f"the installed files are not those of {WHEEL}: six.py has a different hash"),
     ],
 )
 def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) -> None:
@@ -138,7 +137,7 @@ def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) ->
 
 
 def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:
-    assert ask(None).reason == "no index was asked (--offline)"
+    assert ask(None).reason == "no index was used (--offline)"
     assert ask(None, known={"six": proven("record")}) == proven("record")
 
 
@@ -196,7 +195,8 @@ def test_a_wheel_that_changes_between_two_requests_proves_nothing() -> None:
     with pytest.raises(OutsideError) as caught:
         ask(FakeIndex({WHEEL: RECORD}, whole={WHEEL: OTHER}))
     assert caught.value.message == (
-        f"six: {WHEEL} changed between two requests: its RECORD first fitted, then not (six.py has another hash)"
+        f"six: {WHEEL} changed between two requests: its RECORD matched first, and then not (six.py has a different "
+        "hash)"
     )
     assert caught.value.exit_code == 5
 
@@ -214,7 +214,7 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
 def test_a_garbled_record_of_the_index_is_an_error_of_the_index() -> None:
     with pytest.raises(EnvlockError) as caught:
         ask(FakeIndex({WHEEL: "six.py\n"}))
-    assert caught.value.message == f"six: {WHEEL}: its RECORD is not what the packaging specification says"
+    assert caught.value.message == f"six: {WHEEL}: its RECORD does not follow the packaging specification"
     assert caught.value.exit_code == 5
 
 
@@ -257,17 +257,17 @@ class Found:
             {},
             None,
             "index",
-            "it has no RECORD, so it was not installed from a wheel (by the system's packages, perhaps)",
+            "it has no RECORD, so it was not installed from a wheel (perhaps by a system package)",
         ),
-        ({}, "garbage\n", "index", "its RECORD is not what the packaging specification says"),
-        ({"version": None}, INSTALLED_RECORD, "index", "its metadata tells no version or no wheel tags"),
-        ({"wheel_tags": None}, INSTALLED_RECORD, "index", "its metadata tells no version or no wheel tags"),
-        ({"installer": "conda"}, INSTALLED_RECORD, "conda", "installed by conda, whose packages are no wheels"),
+        ({}, "garbage\n", "index", "its RECORD does not follow the packaging specification"),
+        ({"version": None}, INSTALLED_RECORD, "index", "its metadata has no version or no wheel tags"),
+        ({"wheel_tags": None}, INSTALLED_RECORD, "index", "its metadata has no version or no wheel tags"),
+        ({"installer": "conda"}, INSTALLED_RECORD, "conda", "installed by conda, whose packages are not wheels"),
         (
             {"origin": {"url": "file:", "editable": True}},
             INSTALLED_RECORD,
             "editable",
-            "an editable install: its files are those of a checkout",
+            "an editable install of a checkout",
         ),
         (
             {"origin": {"url": "https://x.example/six.git", "vcs": "git", "commit": "0a" * 20}},
@@ -288,7 +288,7 @@ class Found:
             "built from the archive https://x.example/six.zip",
         ),
         ({"origin": {"url": "https://x.example/six.whl"}}, INSTALLED_RECORD, "url", None),
-        ({"origin": {"url": None}}, INSTALLED_RECORD, "unknown", "installed from a direct URL that cannot be kept"),
+        ({"origin": {"url": None}}, INSTALLED_RECORD, "unknown", "installed from a direct URL that cannot be recorded"),
     ],
 )
 def test_where_it_came_from_says_whether_an_index_is_asked(

@@ -32,11 +32,21 @@ def test_a_package_is_proven_or_left_out_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "version", "file", "reason"),
     [
-        ("a", "1.0", "b-1.0-py3-none-any.whl", "its wheel is called `b-1.0-py3-none-any.whl`, as of another package"),
-        ("a", "1.0", "a-1.1-py3-none-any.whl", "its wheel is called `a-1.1-py3-none-any.whl`, as of another package"),
-        ("a", "1.0", "a-1.0.whl", "installers take no version `1.0` or no file called `a-1.0.whl`"),
-        ("a", "odd!", "a-1.0-py3-none-any.whl", "installers take no version `odd!`"),
-        ("a", None, "a-1.0-py3-none-any.whl", "its version could not be told"),
+        (
+            "a",
+            "1.0",
+            "b-1.0-py3-none-any.whl",
+            "its wheel is named `b-1.0-py3-none-any.whl`, like one of another package",
+        ),
+        (
+            "a",
+            "1.0",
+            "a-1.1-py3-none-any.whl",
+            "its wheel is named `a-1.1-py3-none-any.whl`, like one of another package",
+        ),
+        ("a", "1.0", "a-1.0.whl", "installers do not accept version `1.0` or file name `a-1.0.whl`"),
+        ("a", "odd!", "a-1.0-py3-none-any.whl", "installers do not accept version `odd!`"),
+        ("a", None, "a-1.0-py3-none-any.whl", "its version is unknown"),
     ],
 )
 def test_a_wheel_that_no_installer_would_take_for_it_proves_nothing(
@@ -57,7 +67,7 @@ def test_a_lock_without_identities_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         proven(lock, "x.lock")
     assert str(error.value) == (
-        "lockfile x.lock does not say which files its packages came from\nhint: add it with `envlock hash`"
+        "lockfile x.lock does not name the wheels of its packages\nhint: run `envlock hash` to add them"
     )
 
 
@@ -70,6 +80,5 @@ def test_identities_of_other_packages_are_refused(packages: dict[str, Any]) -> N
         proven(lock, "x.lock")
     name = "b" if "b" in packages else "a"
     assert str(error.value) == (
-        f"lockfile x.lock says of another {name} than it has now which file it came from\n"
-        "hint: renew it with `envlock hash`"
+        f"lockfile x.lock: the recorded wheel of {name} is for another version\nhint: run `envlock hash` again"
     )

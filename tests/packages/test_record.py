@@ -50,11 +50,11 @@ def test_what_an_installer_adds_and_moves_makes_no_difference() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("__init__.py,sha256=aaaa=", "__init__.py,sha256=AAAA", "greenlet/__init__.py has another hash"),
+        ("__init__.py,sha256=aaaa=", "__init__.py,sha256=AAAA", "greenlet/__init__.py has a different hash"),
         ("greenlet/_greenlet.so,sha256=bbbb,20\n", "", "greenlet/_greenlet.so is not installed"),
         ("extra.py,", "other.py,", "extra.py is not installed, and 1 more file differs"),
         ("extra.py,sha256=ffff,60\n", "extra.py,sha256=ffff,60\nmore.py,sha256=a,1\n", "more.py is not in the wheel"),
-        ("greenlet.h,sha256=cccc", "greenlet.h,sha256=dddd", "../greenlet.h has another hash"),
+        ("greenlet.h,sha256=cccc", "greenlet.h,sha256=dddd", "../greenlet.h has a different hash"),
     ],
 )  # fmt: skip
 def test_another_file_is_named(old: str, new: str, sentence: str) -> None:
@@ -70,7 +70,7 @@ def test_another_file_is_named(old: str, new: str, sentence: str) -> None:
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(FactError) as caught:
         rows(text)
-    assert caught.value.message == "its RECORD is not what the packaging specification says"
+    assert caught.value.message == "its RECORD does not follow the packaging specification"
 
 
 PATHS = st.lists(st.text("abc. ,\"'é\u2028\x0b\n", min_size=1, max_size=6), min_size=1, max_size=3).map("/".join)

@@ -156,7 +156,7 @@ def test_where_there_are_no_links_it_is_a_copy(cut: bool, monkeypatch: pytest.Mo
     if cut:
         monkeypatch.setattr(wheelhouse, "_copy", lambda source, target, advance: target.write_bytes(b"cut"))
     told = _fill(tmp_path / "house", Web(), tmp_path / "cache")
-    wrong = "what was copied from the cache is not what the cache has"
+    wrong = "the copy from the cache differs from the cache"
     assert told == _every(wrong if cut else "fetched")
     assert _files(tmp_path / "house") == ({} if cut else ALL)
 
@@ -261,7 +261,7 @@ def test_a_folder_that_cannot_be_made_is_told(blocked: str, tmp_path: Path) -> N
     with pytest.raises(UsageError) as error:
         _fill(tmp_path / blocked, Web(), None)
     assert error.value.message.startswith(f"cannot fill folder {tmp_path / blocked}: ")
-    assert error.value.hint == "name another one with -o"
+    assert error.value.hint == "name another one with `-o`"
 
 
 def test_strangers_are_wheels_of_nobody(tmp_path: Path) -> None:

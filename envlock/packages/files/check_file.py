@@ -86,22 +86,24 @@ def _first_wrong(each: Judged, usual: int) -> Verdict | None:
     if mode & SPECIAL:
         return Verdict(each.path, mode, wanted, "has setuid, setgid or the sticky bit", sure=True)
     if not mode & 0o400:
-        return Verdict(each.path, mode, wanted, "its owner may not read it", sure=True)
+        return Verdict(each.path, mode, wanted, "its owner cannot read it", sure=True)
     if mode & 0o002 and not usual & 0o002:
-        return Verdict(each.path, mode, wanted, "anyone may write to it", sure=True)
+        return Verdict(each.path, mode, wanted, "anyone can write to it", sure=True)
     if rw != usual and not (each.generated and rw == usual | 0o444):
-        return Verdict(each.path, mode, wanted, "is not as the rest of the package", sure=True)
+        return Verdict(each.path, mode, wanted, "differs from the rest of the package", sure=True)
     if each.program and not x & 0o100:
-        return Verdict(each.path, mode, wanted, f"{each.program} that its owner may not run", sure=True)
+        return Verdict(each.path, mode, wanted, f"{each.program} that its owner cannot run", sure=True)
     if x not in (0, 0o111, (rw & 0o444) >> 2):
-        return Verdict(each.path, mode, wanted, "may be run by some who cannot read it, or the reverse", sure=True)
+        return Verdict(each.path, mode, wanted, "some users can run it but not read it, or the reverse", sure=True)
     return None
 
 
 def _odd(each: Judged, kinds: Counter[tuple[str, str, bool]]) -> Verdict | None:
     with_x, without = (kinds[each.package, each.suffix, x] for x in (True, False))
     if each.mode & 0o111 and not each.may_run and with_x == 1 and without >= ENOUGH_ALIKE:
-        return Verdict(each.path, each.mode, None, f"may be run, as no other {each.suffix} of the package", sure=False)
+        return Verdict(
+            each.path, each.mode, None, f"is executable, unlike every other {each.suffix} of the package", sure=False
+        )
     return None
 
 
@@ -151,8 +153,8 @@ def _problem(claims: list[Claim], state: State) -> Fault | None:
         return _fault("permission", claims, state, "cannot be read by this user")
     if state.problem == MISSING:
         is_bytecode = state.path.endswith(".pyc") and not any(claim.hash for claim in claims)
-        return None if is_bytecode else Fault("missing", state.path, "is not there", _owners(claims), _expected(claims))
-    kind = "missing" if "leads nowhere" in str(state.problem) else "modified"
+        return None if is_bytecode else Fault("missing", state.path, "is missing", _owners(claims), _expected(claims))
+    kind = "missing" if "is a broken link" in str(state.problem) else "modified"
     return Fault(kind, state.path, str(state.problem), _owners(claims), _expected(claims))
 
 
@@ -168,9 +170,9 @@ def _doubly_owned(hashed: list[Claim], sound: list[Claim], state: State) -> Faul
     there = [claim.package for claim in sound]
     others = [claim.package for claim in hashed if claim.package not in there]
     if there:
-        what = f"the file of {' and '.join(there)} is there; that of {' and '.join(others)} is overwritten"
+        what = f"{' and '.join(there)} has overwritten the file of {' and '.join(others)}"
     else:
-        what = f"claimed by {' and '.join(others)}, and the file is none of theirs"
+        what = f"claimed by {' and '.join(others)}, but the file belongs to neither"
     rows = [{"package": claim.package, "hash": _hex(claim.hash), "size": claim.size} for claim in hashed]
     fault = _fault("doubly-owned", hashed, state, what)
     return fault._replace(expected={"rows": rows}, actual={**(fault.actual or {}), "packages": there})
@@ -182,7 +184,7 @@ def _how(claims: list[Claim], state: State) -> str:
         return f"truncated: {state.size:,} of {min(sizes):,} bytes"
     if sizes and state.size > max(sizes):
         return f"longer: {state.size:,} bytes instead of {max(sizes):,}"
-    return "other content" if not sizes else "other content of the same size"
+    return "different content" if not sizes else "different content of the same size"
 
 
 def _fault(kind: str, claims: list[Claim], state: State, what: str) -> Fault:

@@ -117,7 +117,7 @@ def _package(folder: str, name: str) -> Package:
         if not found.rows and found.problem is None:
             found.problem = "its RECORD is empty"
     elif found.installer in INSTALLERS_WITH_RECORD:
-        found.problem = f"it has no RECORD, though {found.installer} has installed it"
+        found.problem = f"it has no RECORD, although {found.installer} installed it"
     return found
 
 
@@ -149,8 +149,8 @@ def _readable(text: str) -> tuple[list[Row], str | None]:
         lines = [line.rstrip("\r") for line in text.split("\n")]
         found = [_line(line) for line in lines if line]
         bad = sum(row is None for row in found)
-        what = "a line of it is" if bad == 1 else f"{bad} of its lines are"
-        problem = f"its RECORD is damaged: {what} not what the packaging specification says"
+        what = "one line is" if bad == 1 else f"{bad} lines are"
+        problem = f"its RECORD is damaged: {what} not valid by the packaging specification"
         return [row for row in found if row is not None], problem
 
 

@@ -88,7 +88,7 @@ def look(wanted: Wanted) -> State:
             return State(path, status.st_size, stat.S_IMODE(status.st_mode), b"", {}, None)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
-        return _problem(path, "is a link that leads nowhere" if os.path.islink(path) else "missing")
+        return _problem(path, "is a broken link" if os.path.islink(path) else "missing")
     except PermissionError:
         return _problem(path, "unreadable", _lstat(path))
     except (OSError, ValueError) as error:
@@ -112,7 +112,7 @@ def _read(fd: int, wanted: Wanted) -> State:
     while left > 0:  # no further than its size was: a file that grows has an end, too
         count = os.readv(fd, [buffer])
         if not count:
-            return _problem(wanted.path, "changed while it was read", status)
+            return _problem(wanted.path, "changed during reading", status)
         piece = buffer[: min(count, left)]
         head = head or bytes(piece[:4])
         for hasher in hashers.values():
@@ -142,7 +142,7 @@ def _sort(mode: int) -> str:
         stat.S_IFCHR: "a device",
         stat.S_IFBLK: "a device",
     }
-    return sorts.get(stat.S_IFMT(mode), "of an unknown sort")
+    return sorts.get(stat.S_IFMT(mode), "of unknown kind")
 
 
 def expected_size(wanted: Wanted) -> int:

@@ -59,26 +59,26 @@ def _stranger(each: Stranger, site: str) -> Fault:
     at_top = name == path
     known = _known(path)
     if at_top and name.startswith("~"):
-        return Fault("half-upgraded", each.path, f"{_sort(each)} that pip has set aside")
+        return Fault("half-upgraded", each.path, f"{_sort(each)} that pip has renamed for removal")
     if at_top and name.endswith(".pth"):
         return _pth(each.path, known)
     if known is not None:
         return Fault("foreign", each.path, "known", severity=INFO, why=known.why)
     if at_top and customizes(name):
-        return Fault("startup", each.path, "runs at every start, and belongs to nobody")
+        return Fault("startup", each.path, "runs at every start, and belongs to no package")
     if name.endswith(".pyc"):
         return _sourceless(each)
-    return Fault("foreign", each.path, f"{_sort(each)} that belongs to nobody")
+    return Fault("foreign", each.path, f"{_sort(each)} that belongs to no package")
 
 
 def _pth(path: str, known: data.KnownFile | None) -> Fault:
     pth = _read(path)
     if pth is None:
-        return Fault("startup", path, "belongs to nobody, and cannot be read")
-    what = pth.what or "does nothing now"
+        return Fault("startup", path, "belongs to no package, and cannot be read")
+    what = pth.what or "does nothing"
     if known is not None and fits(pth, known.lines):
         return Fault("startup", path, what, severity=INFO, why=known.why)
-    return Fault("startup", path, f"belongs to nobody, and {what}")
+    return Fault("startup", path, f"belongs to no package, and {what}")
 
 
 def _owned_startup(survey: Survey, site: str) -> Iterator[Fault]:
@@ -96,8 +96,8 @@ def _owned_startup(survey: Survey, site: str) -> Iterator[Fault]:
 
 def _sourceless(each: Stranger) -> Fault:
     if os.path.exists(each.path[:-1]):
-        return Fault("bytecode", each.path, "lies beside its source, which Python takes instead", severity=INFO)
-    return Fault("bytecode", each.path, "is imported without a source, and belongs to nobody")
+        return Fault("bytecode", each.path, "is beside its source, which Python uses instead", severity=INFO)
+    return Fault("bytecode", each.path, "is imported without a source, and belongs to no package")
 
 
 def _left_behind(survey: Survey, paths: list[str]) -> Iterator[Fault]:
@@ -105,7 +105,7 @@ def _left_behind(survey: Survey, paths: list[str]) -> Iterator[Fault]:
     for path in paths:
         made_of = compiled(path)
         if made_of is None or (made_of.source not in survey.claims and not os.path.exists(made_of.source)):
-            what = "is not imported: there is no source for it"
+            what = "is not imported, as it has no source"
             yield Fault("bytecode", path, what, severity=INFO)
 
 

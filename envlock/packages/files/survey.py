@@ -101,7 +101,7 @@ def _rivals(found: list[Package]) -> Iterator[Fault]:
             titles = tuple(package.title for package in group)
             names = " and ".join(os.path.basename(package.info) for package in group)
             yield Fault(
-                "rivals", f"{folder}/{os.path.basename(group[0].info)}", f"{names} lie beside each other", titles
+                "rivals", f"{folder}/{os.path.basename(group[0].info)}", f"{names} are installed side by side", titles
             )
 
 

@@ -33,12 +33,15 @@ class Watch(Protocol):
 
 
 WORDS = {
-    "unchecked": ("is run whatever the source says (an unchecked hash in its header); today the two agree", INFO),
-    "other-code": ("holds other code than the source beside it", ERROR),
-    "crashed": ("stops the interpreter when it is loaded", ERROR),
+    "unchecked": (
+        "is run without a check of its source (an unchecked hash in its header); at present the two agree",
+        INFO,
+    ),
+    "other-code": ("differs from the source beside it", ERROR),
+    "crashed": ("crashes the interpreter when it is loaded", ERROR),
     "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
     "unreadable": ("cannot be read", UNKNOWN),
-    "not-told": ("could not be compared: the interpreter gave no answer", UNKNOWN),
+    "not-told": ("could not be compared: the interpreter did not answer", UNKNOWN),
 }
 SCRIPTS = ("bin", "Scripts")
 
@@ -96,7 +99,7 @@ def permissions(survey: Survey, found: list[State]) -> list[Fault]:
             Fault("permission", verdict.path, what, owners, expected, {"mode": f"{verdict.mode:04o}"}, severity)
         )
     info = {package.title: package.info for package in survey.packages}
-    what = "most of its files may be written by anyone"
+    what = "anyone can write to most of its files"
     open_to_all = check_file.writable_by_anyone(judged)
     return faults + [Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all]
 
@@ -110,7 +113,7 @@ def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
             count.setdefault(claims[0].package, []).append(os.path.basename(state.path))
     info = {package.title: package.info for package in survey.packages}
     for title, names in sorted(count.items()):
-        what = f"{len(names)} of its files have no hash, {min(names)} for one"
+        what = f"{len(names)} of its files have no hash, such as {min(names)}"
         yield Fault("no-hash", info[title], what, (title,), severity=INFO)
 
 
@@ -125,7 +128,7 @@ def not_locked(survey: Survey, locked: Mapping[str, PackageIdentity]) -> Iterato
             continue
         actual = digest(content(package.rows))
         if actual != wanted:
-            what = "its RECORD lists other files or hashes than the locked one"
+            what = "its RECORD differs from the locked one"
             yield Fault("not-locked", package.info, what, (package.title,), {"content": wanted}, {"content": actual})
 
 
@@ -169,9 +172,9 @@ def _open_folders(folders: set[str]) -> list[Fault]:
     """Return the folders that anyone may write to; the one they lie in, where they all are so."""
     found = sorted(folder for folder in folders if _mode(folder) & 0o1002 == 0o002)
     if len(found) * 2 > len(folders):
-        what = "it and most folders below it may be written to by anyone"
+        what = "anyone can add files to it and to most folders below it"
         return [Fault("permission", found[0], what, severity=INFO)]
-    return [Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone may add files to it") for path in found]
+    return [Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone can add files to it") for path in found]
 
 
 def _mode(path: str) -> int:

@@ -131,7 +131,7 @@ def _fetch(client: Client, wanted: _Wanted, part: Part) -> None:
         else:
             raise refusal(answer)
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise WebError(f"{shown(wanted.url)} has become shorter", hint="try again", passing=True)
+            raise WebError(f"{shown(wanted.url)} became shorter", hint="try again", passing=True)
         part.note(wanted.url, _validator(answer))
         _append(answer.chunks, wanted, part)
 
@@ -141,7 +141,7 @@ def _append(chunks: Iterator[bytes], wanted: _Wanted, part: Part) -> None:
         part.append(chunk)
         wanted.tell(len(chunk))
         if wanted.size is not None and part.size > wanted.size:
-            raise _wrong(wanted, f"it is larger than {wanted.size} bytes")
+            raise _wrong(wanted, f"it has more than {wanted.size} bytes")
 
 
 def _copy(wanted: _Wanted, part: Part) -> None:
@@ -163,7 +163,7 @@ def _same_place(answer: Stream, part: Part) -> None:
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None or int(match[1]) != part.size:
         raise WebError(
-            f"{shown(answer.url)} sent another part of the file than it was asked for", hint="the server is at fault"
+            f"{shown(answer.url)} sent the wrong part of the file", hint="use another index: this server is faulty"
         )
 
 
@@ -183,7 +183,7 @@ def _check(wanted: _Wanted, part: Part) -> None:
 def _wrong(wanted: _Wanted, why: str) -> WrongFileError:
     place = clean(str(local_path(wanted.url))) if wanted.url.startswith("file:") else shown(wanted.url)
     return WrongFileError(
-        f"{place} is not the file that was meant: {why}", hint="nothing of it is kept; take it from another index"
+        f"{place} is not the expected file: {why}", hint="use another index; the download was discarded"
     )
 
 
@@ -287,7 +287,7 @@ def part_of(target: Path) -> Iterator[Part]:
             yield part
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        hint = "make room; what has come is kept" if full else "name a folder that can be written"
+        hint = "free disk space, and run it again; partial downloads are kept" if full else "name a writable folder"
         raise UsageError(f"cannot write {clean(str(target))}: {error.strerror}", hint=hint) from None
 
 

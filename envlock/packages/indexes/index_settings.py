@@ -112,7 +112,7 @@ def _pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dic
             parser.read_string(file.text)
         except configparser.Error:
             raise UsageError(
-                f"cannot read {clean(str(file.path))}: it is no configuration of pip's", hint="`pip config debug`"
+                f"cannot read {clean(str(file.path))}: it is not a pip configuration", hint="run `pip config debug`"
             ) from None
         for section, options in sections.items():
             if parser.has_section(section):
@@ -189,7 +189,7 @@ def _uv_table(file: ConfigFile) -> dict[str, Any]:
         for key in ("tool", "uv") if file.path.name == "pyproject.toml" else ():
             table = table.get(key, {})
     except (ValueError, AttributeError, RecursionError):
-        raise UsageError(f"cannot read {clean(str(file.path))}: it is no TOML", hint="correct the file") from None
+        raise UsageError(f"cannot read {clean(str(file.path))}: it is not TOML", hint="correct the file") from None
     return table if isinstance(table, dict) else {}
 
 
@@ -228,8 +228,8 @@ def _index(text: str, folder: Path, *, kind: Literal["simple", "links"] = "simpl
 
 def _no_index() -> UsageError:
     return UsageError(
-        "a package index is named that is neither a web address nor a folder",  # it may hold a password: not shown
-        hint="look at --index-url, ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
+        "a package index is neither a URL nor a folder",  # it may hold a password: not shown
+        hint="check `--index-url`, ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
     )
 
 
@@ -325,9 +325,13 @@ def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
             continue
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "not a path"
-            raise UsageError(f"cannot read {clean(str(path))}: {why}", hint="correct the file or its rights") from None
+            raise UsageError(
+                f"cannot read {clean(str(path))}: {why}", hint="correct the file or its permissions"
+            ) from None
         if len(data) > SIZE_LIMIT:
-            raise UsageError(f"cannot read {clean(str(path))}: it is larger than 128 KB", hint="is it the right file?")
+            raise UsageError(
+                f"cannot read {clean(str(path))}: it is larger than 128 KB", hint="check that it is the right file"
+            )
         yield ConfigFile(path, data.decode("utf-8-sig", "replace").replace("\r\n", "\n"))
 
 

@@ -88,7 +88,9 @@ def _text(record: bytes, file: IndexFile) -> str:
     try:
         return record.decode("utf-8")
     except UnicodeDecodeError:
-        raise OutsideError(f"{file.name}: its RECORD is not UTF-8", hint="the index is damaged: try another") from None
+        raise OutsideError(
+            f"{file.name}: its RECORD is not UTF-8", hint="use another index: this one is damaged"
+        ) from None
 
 
 def fetcher(online: Online, *, by_address: bool) -> Fetch:
@@ -105,7 +107,7 @@ def fetcher(online: Online, *, by_address: bool) -> Fetch:
             if fault is None:
                 return
             first = first or fault
-        raise first or OutsideError("no index that was asked has a file of its name and hash")
+        raise first or OutsideError("no index has a file of its name and hash")
 
     return fetch
 

@@ -74,7 +74,7 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
             warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # a newer minor version is readable
             offered = list(_json(body, url, project) if start == b"{" else _html(body, url, project))
     except UnsupportedRepoVersionError:
-        raise _no_page(url, "its version of the protocol is too new", "look for a newer envlock") from None
+        raise _no_page(url, "its protocol version is too new", "upgrade envlock") from None
     return [file for each in offered if (file := _file(each, index)) is not None]
 
 
@@ -85,14 +85,14 @@ def _json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
         if not isinstance(rows, list) or not isinstance(version, str):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _no_page(url, "it is no JSON of the Simple API") from None
+        raise _no_page(url, "it is not JSON of the Simple API") from None
     if version.partition(".")[0] != "1":
         raise UnsupportedRepoVersionError(version, "1")
     try:
         for row in _in_time(rows, url):
             yield DistributionPackage.from_json_data(row, project, url)
     except (ValueError, TypeError):
-        raise _no_page(url, "it describes a file against the specification") from None
+        raise _no_page(url, "it describes a file in violation of the specification") from None
 
 
 def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
@@ -108,7 +108,7 @@ def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
     except (ValueError, AssertionError, LookupError):  # LookupError: an encoding that does not exist
         raise _no_page(url, "its HTML cannot be read") from None
     if empty and not _says_that_it_is_one(body):
-        raise _no_page(url, "it is a web page without links to packages, perhaps one to log in at")
+        raise _no_page(url, "it is a web page without links to packages, such as a login page")
 
 
 def _says_that_it_is_one(body: bytes) -> bool:
@@ -167,7 +167,7 @@ def _local(index: Index, project: str) -> list[IndexFile]:
         return []
     except OSError as error:
         raise WebError(
-            f"cannot read the index {clean(str(place))}: {error.strerror}", hint="check its rights"
+            f"cannot read the index {clean(str(place))}: {error.strerror}", hint="check its permissions"
         ) from None
     return [file for file in found if index.kind == "simple" or _is_of(file.name, project)]
 
@@ -181,7 +181,7 @@ def _read(page: Path) -> bytes:
     with page.open("rb") as stream:
         body = stream.read(PAGE_LIMIT + 1)
     if len(body) > PAGE_LIMIT:
-        raise WebError(f"{clean(str(page))} is larger than {PAGE_LIMIT} bytes", hint="it is no page of an index")
+        raise WebError(f"{clean(str(page))} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index")
     return body
 
 
@@ -198,7 +198,7 @@ def _is_of(name: str, project: str) -> bool:
 
 
 def _no_page(url: str, why: str, hint: str = "check the address of the index") -> WebError:
-    return WebError(f"{shown(url)} is no page of a package index: {why}", hint=hint)
+    return WebError(f"{shown(url)} is not a page of a package index: {why}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -237,18 +237,18 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
     """
     offered = list(files)
     if not offered:
-        return Choice([], f"{name} is on no index that was asked")
+        return Choice([], f"{name} is not on an index")
     same = [file for file in offered if _is_version(file.name, version)]
     if not same:
-        return Choice([], f"version {version} of {name} is on no index that was asked")
+        return Choice([], f"version {version} of {name} is not on an index")
     wanted = frozenset(tag for text in tags for tag in parse_tag(text))
     ranked = sorted((_rank(file, wanted), file) for file in same if file.name.endswith(".whl"))
     wheels = [file for rank, file in ranked if rank[0] < 3]
     if wheels:
         return Choice(wheels, None)
     if ranked:
-        return Choice([], f"no wheel of {name} {version} on the index is for {' or '.join(sorted(tags)) or 'its tags'}")
-    return Choice([], f"the index has only a source archive of {name} {version}: the wheel was built here")
+        return Choice([], f"the index has no wheel of {name} {version} for {' or '.join(sorted(tags)) or 'its tags'}")
+    return Choice([], f"the index has only a source archive of {name} {version}, so the wheel was built locally")
 
 
 def _rank(file: IndexFile, wanted: frozenset[Tag]) -> tuple[int, bool, str]:

@@ -24,6 +24,7 @@ BUDGET = 64 * 1024 * 1024
 """Bytes that reading one RECORD may fetch; TensorFlow's takes three million."""
 RECORD_LIMIT = 64 * 1024 * 1024
 ENTRIES = 500_000
+FAULTY = "use another index: this server is faulty"
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 Fetch = Callable[[int, int], bytes]
 """Takes the offsets of the first byte and of the one behind the last, returns the bytes."""
@@ -66,7 +67,7 @@ class BlockFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         if start + offset < 0:
-            raise OSError("a place before the beginning")
+            raise OSError("a position before the start")
         self._at = start + offset
         return self._at
 
@@ -90,7 +91,7 @@ class BlockFile(io.RawIOBase):
         start, end = first * BLOCK, min(end, self.size)
         self.fetched += end - start
         if self.fetched > BUDGET:
-            raise BadWheel(f"{self.name} is no sound wheel: its table of contents is larger than {BUDGET} bytes")
+            raise BadWheel(f"{self.name} is not a valid wheel: its table of contents is larger than {BUDGET} bytes")
         self.put(start, self._fetch(start, end))
 
     def put(self, start: int, data: bytes) -> None:
@@ -130,9 +131,7 @@ class Ranges:
         if size != self.size or _identity(answer) != self._identity:
             raise self._swapped()
         if part != [start, end]:
-            raise WebError(
-                f"{shown(self._url)} sent another part of the file than it was asked for", hint="the server is at fault"
-            )
+            raise WebError(f"{shown(self._url)} sent the wrong part of the file", hint=FAULTY)
         return answer.body
 
     def _ask(self, wanted: str) -> Answer:
@@ -153,7 +152,9 @@ class Ranges:
 
     def _swapped(self) -> WebError:
         return WebError(
-            f"{shown(self._url)} changed while it was being read", hint="nothing of it is used; try again", passing=True
+            f"{shown(self._url)} changed during the download",
+            hint="try again; the download was discarded",
+            passing=True,
         )
 
 
@@ -193,7 +194,7 @@ def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
         return None
     if file.size is not None and file.size != remote.size:
         raise BadWheel(
-            f"{clean(file.name)} has {remote.size} bytes, and its index says {file.size}", hint="use another index"
+            f"{clean(file.name)} has {remote.size} bytes, but its index says {file.size}", hint="use another index"
         )
     return Glimpse(_record(remote), remote.size)
 
@@ -226,16 +227,16 @@ def _record(file: BlockFile) -> bytes:
             with archive.open(entry) as stream:
                 data = stream.read(RECORD_LIMIT + 1)
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError) as error:
-        raise _unsound(file, f"it is no zip file, or a damaged one ({clean(str(error)) or 'it breaks off'})") from None
+        raise _unsound(file, f"it is not a valid zip file ({clean(str(error)) or 'truncated'})") from None
     except (OSError, ValueError, RuntimeError, NotImplementedError, OverflowError, IndexError):
-        raise _unsound(file, "it is no zip file, or a damaged one") from None
+        raise _unsound(file, "it is not a valid zip file") from None
     if len(data) != entry.file_size:
-        raise _unsound(file, "its RECORD has another length than its table of contents says")
+        raise _unsound(file, "the length of its RECORD contradicts its table of contents")
     return data
 
 
 def _unsound(file: BlockFile, why: str) -> BadWheel:
-    return BadWheel(f"{file.name} is no sound wheel: {why}", hint="take the file from another index")
+    return BadWheel(f"{file.name} is not a valid wheel: {why}", hint="use another index")
 
 
 def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
@@ -245,7 +246,7 @@ def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zi
     names: set[str] = set()
     for entry in entries:
         if entry.orig_filename != entry.filename:
-            raise _unsound(file, f"the name {clean(entry.filename)} is cut off by a NUL")
+            raise _unsound(file, f"the name {clean(entry.filename)} has a NUL byte")
         if entry.filename in names:
             raise _unsound(file, f"it has {clean(entry.filename)} twice")
         if entry.flag_bits & 0x1:
@@ -268,12 +269,10 @@ def _range(answer: Answer) -> tuple[int, int, int]:
     """Return the offsets of the first byte and of the one behind the last, and the size of the whole."""
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None:
-        raise WebError(
-            f"{shown(answer.url)} does not say which part of the file it sent", hint="the server is at fault"
-        )
+        raise WebError(f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY)
     start, last, size = map(int, match.groups())
     if last + 1 - start != len(answer.body) or last >= size:
-        raise WebError(f"{shown(answer.url)} sent fewer bytes than it says", hint="the server is at fault")
+        raise WebError(f"{shown(answer.url)} sent fewer bytes than announced", hint=FAULTY)
     return start, last + 1, size
 
 

@@ -39,15 +39,15 @@ def test_what_installers_leave_under_any_umask_is_fine(umask: int) -> None:
         (0o4644, 0o644, "has setuid, setgid or the sticky bit"),
         (0o2755, 0o755, "has setuid, setgid or the sticky bit"),
         (0o1644, 0o644, "has setuid, setgid or the sticky bit"),
-        (0o000, 0o644, "its owner may not read it"),
-        (0o244, 0o644, "its owner may not read it"),
-        (0o666, 0o644, "anyone may write to it"),
-        (0o777, 0o755, "anyone may write to it"),
-        (0o600, 0o644, "is not as the rest of the package"),
-        (0o664, 0o644, "is not as the rest of the package"),
-        (0o444, 0o644, "is not as the rest of the package"),
-        (0o744, 0o755, "may be run by some who cannot read it, or the reverse"),
-        (0o645, 0o755, "may be run by some who cannot read it, or the reverse"),
+        (0o000, 0o644, "its owner cannot read it"),
+        (0o244, 0o644, "its owner cannot read it"),
+        (0o666, 0o644, "anyone can write to it"),
+        (0o777, 0o755, "anyone can write to it"),
+        (0o600, 0o644, "differs from the rest of the package"),
+        (0o664, 0o644, "differs from the rest of the package"),
+        (0o444, 0o644, "differs from the rest of the package"),
+        (0o744, 0o755, "some users can run it but not read it, or the reverse"),
+        (0o645, 0o755, "some users can run it but not read it, or the reverse"),
     ],
 )
 def test_a_mode_that_no_installer_leaves(mode: int, expected: int, what: str) -> None:
@@ -58,14 +58,14 @@ def test_a_mode_that_no_installer_leaves(mode: int, expected: int, what: str) ->
 def test_a_program_that_cannot_be_run() -> None:
     files = [*package(0o644), file("ptxas", 0o644, program="a program"), file("f2py", 0o644, program="a script")]
     assert [(verdict.path, verdict.expected, verdict.what) for verdict in judge_modes(files)] == [
-        ("/v/ptxas", 0o755, "a program that its owner may not run"),
-        ("/v/f2py", 0o755, "a script that its owner may not run"),
+        ("/v/ptxas", 0o755, "a program that its owner cannot run"),
+        ("/v/f2py", 0o755, "a script that its owner cannot run"),
     ]
 
 
 def test_the_only_one_of_many_that_may_be_run_is_for_information() -> None:
     (verdict,) = judge_modes([*package(0o644, 20), file("odd.py", 0o755)])
-    assert verdict == ("/v/odd.py", 0o755, None, "may be run, as no other .py of the package", False)
+    assert verdict == ("/v/odd.py", 0o755, None, "is executable, unlike every other .py of the package", False)
     assert judge_modes([*package(0o644, 19), file("odd.py", 0o755)]) == []
     assert judge_modes([*package(0o644, 20), file("odd.py", 0o755), file("two.py", 0o755)]) == []
     assert judge_modes([*package(0o644, 20), file("odd.py", 0o755, may_run=True)]) == []

@@ -82,7 +82,7 @@ def test_nothing_is_said_of_an_untouched_environment(prefix: Prefix) -> None:
 def test_bytecode_of_another_source_is_named(prefix: Prefix) -> None:
     pyc = next((prefix.site / "numpy/__pycache__").iterdir())
     pyc.write_bytes(pyc.read_bytes().replace(b"VERSION", b"VESSION"))
-    what = "holds other code than the source beside it"
+    what = "differs from the source beside it"
     assert told(prefix) == [("bytecode", "error", f"numpy/__pycache__/{pyc.name}", what)]
 
 
@@ -133,18 +133,18 @@ def link(path: Path, target: str) -> None:
 
 Act = Callable[[Path], Any]
 SIZE = len(NUMPY[INIT])
-NOBODY = "that belongs to nobody"
+NOBODY = "that belongs to no package"
 
 CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     "another byte": (
         lambda site: (site / INIT).write_text(str(NUMPY[INIT]).replace("1", "2")),
-        [("modified", "error", INIT, "other content of the same size")],
+        [("modified", "error", INIT, "different content of the same size")],
     ),
     "longer": (
         lambda site: (site / INIT).write_text(str(NUMPY[INIT]) + "\n"),
         [("modified", "error", INIT, f"longer: {SIZE + 1} bytes instead of {SIZE}")],
     ),
-    "gone": (lambda site: (site / INIT).unlink(), [("missing", "error", INIT, "is not there")]),
+    "gone": (lambda site: (site / INIT).unlink(), [("missing", "error", INIT, "is missing")]),
     "a script outside site-packages": (
         lambda site: (site / "../../../bin/f2py").write_text("#!/bin/sh\n"),
         [("modified", "error", "../../../bin/f2py", "truncated: 10 of 26 bytes")],
@@ -161,7 +161,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     ),
     "a link to nothing": (
         lambda site: link(site / INIT, "nothing"),
-        [("missing", "error", INIT, "is a link that leads nowhere")],
+        [("missing", "error", INIT, "is a broken link")],
     ),
     "an endless file": (
         lambda site: os.truncate(site / INIT, 1 << 40),
@@ -202,7 +202,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     ),
     "left by pip": (
         lambda site: write(site / "~umpy/x.py"),
-        [("half-upgraded", "error", "~umpy", "a folder of 1 file that pip has set aside")],
+        [("half-upgraded", "error", "~umpy", "a folder of 1 file that pip has renamed for removal")],
     ),
     "a .pth that runs code": (
         lambda site: write(site / "a.pth", "# x\n\nimport os; os.abort()\n/opt\n"),
@@ -211,13 +211,13 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
                 "startup",
                 "error",
                 "a.pth",
-                "belongs to nobody, and runs `import os; os.abort()` and adds `/opt` to the import path",
+                "belongs to no package, and runs `import os; os.abort()` and adds `/opt` to the import path",
             )
         ],
     ),
     "a .pth that is a FIFO": (
         lambda site: fifo(site / "a.pth"),
-        [("startup", "error", "a.pth", "belongs to nobody, and does nothing now")],
+        [("startup", "error", "a.pth", "belongs to no package, and does nothing")],
     ),
     "virtualenv's": (
         lambda site: write_all(site, {"_virtualenv.pth": "import _virtualenv", "_virtualenv.py": ""}),
@@ -228,7 +228,7 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     ),
     "virtualenv's, with more in it": (
         lambda site: write(site / "_virtualenv.pth", "import _virtualenv\nimport evil\n"),
-        [("startup", "error", "_virtualenv.pth", "belongs to nobody, and runs `import _virtualenv` and 1 more")],
+        [("startup", "error", "_virtualenv.pth", "belongs to no package, and runs `import _virtualenv` and 1 more")],
     ),
     "a development install": (
         lambda site: write(
@@ -246,15 +246,15 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
     ),
     "sitecustomize": (
         lambda site: write(site / "sitecustomize.py"),
-        [("startup", "error", "sitecustomize.py", "runs at every start, and belongs to nobody")],
+        [("startup", "error", "sitecustomize.py", "runs at every start, and belongs to no package")],
     ),
     "bytecode without a source": (
         lambda site: write(site / "mine.pyc"),
-        [("bytecode", "error", "mine.pyc", "is imported without a source, and belongs to nobody")],
+        [("bytecode", "error", "mine.pyc", "is imported without a source, and belongs to no package")],
     ),
     "bytecode beside its source": (
         lambda site: write(site / "six.pyc"),
-        [("bytecode", "info", "six.pyc", "lies beside its source, which Python takes instead")],
+        [("bytecode", "info", "six.pyc", "is beside its source, which Python uses instead")],
     ),
     "bytecode left behind": (
         lambda site: write(site / "numpy/__pycache__/gone.cpython-311.pyc"),
@@ -263,22 +263,22 @@ CASES: dict[str, tuple[Act, list[tuple[str, str, str, str]]]] = {
                 "bytecode",
                 "info",
                 "numpy/__pycache__/gone.cpython-311.pyc",
-                "is not imported: there is no source for it",
+                "is not imported, as it has no source",
             )
         ],
     ),
     "no bytecode": (lambda site: shutil.rmtree(site / "numpy/__pycache__"), []),
     "unreadable": (
         lambda site: (site / CUBLAS).chmod(0),
-        [("permission", "error", CUBLAS, "0000: its owner may not read it")],
+        [("permission", "error", CUBLAS, "0000: its owner cannot read it")],
     ),
     "a folder for everyone": (
         lambda site: (site / "numpy").chmod(0o777),
-        [("permission", "error", "numpy", "0777: anyone may add files to it")],
+        [("permission", "error", "numpy", "0777: anyone can add files to it")],
     ),
     "no RECORD, of pip": (
         lambda site: (site / "numpy-1.26.4.dist-info/RECORD").unlink(),
-        [("record", "error", "numpy-1.26.4.dist-info", "it has no RECORD, though pip has installed it")],
+        [("record", "error", "numpy-1.26.4.dist-info", "it has no RECORD, although pip installed it")],
     ),
     "no RECORD, of the system": (
         lambda site: remove(site / "six-1.17.0.dist-info", "RECORD", "INSTALLER"),
@@ -315,14 +315,14 @@ def test_a_cuda_library_that_two_wheels_fight_for(prefix: Prefix) -> None:
         ],
     }
     assert found.actual == {
-        "what": "the file of nvidia-cublas 13.1.0 is there; that of nvidia-cublas-cu12 12.9.3 is overwritten",
+        "what": "nvidia-cublas 13.1.0 has overwritten the file of nvidia-cublas-cu12 12.9.3",
         "size": len(theirs),
         "mode": "0644",
         "hash": hexed(theirs),
         "packages": ["nvidia-cublas 13.1.0"],
     }
     (prefix.site / CUBLAS).write_bytes(b"neither")
-    what = "claimed by nvidia-cublas 13.1.0 and nvidia-cublas-cu12 12.9.3, and the file is none of theirs"
+    what = "claimed by nvidia-cublas 13.1.0 and nvidia-cublas-cu12 12.9.3, but the file belongs to neither"
     assert told(prefix) == [("doubly-owned", "error", CUBLAS, what)]
 
 
@@ -334,7 +334,7 @@ def test_two_packages_with_one_file_of_one_content_are_no_finding(prefix: Prefix
 def test_two_versions_beside_each_other(prefix: Prefix) -> None:
     prefix.install("numpy", "2.0.0", {**NUMPY, INIT: "VERSION = '2'\n"})
     prefix.compile()
-    what = "numpy-1.26.4.dist-info and numpy-2.0.0.dist-info lie beside each other"
+    what = "numpy-1.26.4.dist-info and numpy-2.0.0.dist-info are installed side by side"
     assert told(prefix) == [("rivals", "error", "numpy-1.26.4.dist-info", what)]
 
 
@@ -354,7 +354,7 @@ def test_the_record_is_not_the_locked_one(prefix: Prefix) -> None:
     (found,) = verify(prefix.place, locked)
     assert (found.rule, found.where.fact, found.severity) == ("file-not-locked", "six-1.17.0.dist-info", "error")
     assert found.expected == {"packages": ["six 1.17.0"], "content": "0" * 64}
-    assert found.actual == {"what": "its RECORD lists other files or hashes than the locked one", "content": own}
+    assert found.actual == {"what": "its RECORD differs from the locked one", "content": own}
 
 
 def test_a_foreign_file_has_no_expected_side(prefix: Prefix) -> None:
@@ -368,20 +368,20 @@ def test_a_foreign_file_has_no_expected_side(prefix: Prefix) -> None:
 LONG = "a/" * 2500 + "f"
 
 
-DAMAGED = "its RECORD is damaged: a line of it is not what the packaging specification says"
+DAMAGED = "its RECORD is damaged: one line is not valid by the packaging specification"
 ROWS = {
     "/etc/passwd,,\n": ("outside", "error", "/etc/passwd", "listed by bad 1"),
     "../../../../../../x,,\n": ("outside", "error", "../../../../../../x", "listed by bad 1"),
     "../../../../venv2/x,,\n": ("outside", "error", "../../../../venv2/x", "listed by bad 1"),
-    '"a\nb",sha256=x,1\n': ("missing", "error", "a\nb", "is not there"),
-    "\udcff,sha256=x,1\n": ("missing", "error", "\udcff", "is not there"),
+    '"a\nb",sha256=x,1\n': ("missing", "error", "a\nb", "is missing"),
+    "\udcff,sha256=x,1\n": ("missing", "error", "\udcff", "is missing"),
     f"{LONG},sha256=x,1\n": ("modified", "error", LONG, "cannot be opened: File name too long"),
     f"{'n' * 300},sha256=x,1\n": ("modified", "error", "n" * 300, "cannot be opened: File name too long"),
     "numpy/\0,sha256=x,1\n": ("record", "error", "bad-1.dist-info", DAMAGED),
     "a,b\n": ("record", "error", "bad-1.dist-info", DAMAGED),
     "a,sha256=x,many\n": ("record", "error", "bad-1.dist-info", DAMAGED),
     f"a,sha256=x,{'9' * 5000}\n": ("record", "error", "bad-1.dist-info", DAMAGED),
-    f"six.py/x,sha256=x,{10**300}\n": ("missing", "error", "six.py/x", "is not there"),
+    f"six.py/x,sha256=x,{10**300}\n": ("missing", "error", "six.py/x", "is missing"),
     f"bad.py,sha256={'A' * 43},4\n": ("record", "error", "bad.py", "is listed twice, with two hashes"),
     "numpy,,\n": ("modified", "error", "numpy", "is a folder, not a file"),
 }
@@ -433,12 +433,12 @@ def test_a_file_that_vanishes_while_it_is_read(prefix: Prefix, monkeypatch: pyte
         return real(path, *args)
 
     monkeypatch.setattr(os, "open", vanish)
-    assert told(prefix) == [("missing", "error", "six.py", "is not there")]
+    assert told(prefix) == [("missing", "error", "six.py", "is missing")]
 
 
 def test_a_file_that_shrinks_while_it_is_read(prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "readv", lambda fd, buffers: 0)
-    assert ("modified", "error", "six.py", "changed while it was read") in told(prefix)
+    assert ("modified", "error", "six.py", "changed during reading") in told(prefix)
 
 
 def test_a_folder_that_is_linked_to_another_disk_is_the_same_folder(prefix: Prefix, tmp_path: Path) -> None:
@@ -459,9 +459,9 @@ def test_files_of_a_folder_of_the_systems_packages_are_not_foreign(
     write(prefix.site / "mine.py")
     write(prefix.site / "a.pth", "/opt\n")
     (prefix.site / "six.py").write_text("PY3 = None\n")
-    what = "belongs to nobody, and adds `/opt` to the import path (the folder belongs to dpkg)"
+    what = "belongs to no package, and adds `/opt` to the import path (the folder belongs to dpkg)"
     assert told(prefix) == [
-        ("modified", "info", "six.py", "other content of the same size (it belongs to dpkg)"),
+        ("modified", "info", "six.py", "different content of the same size (it belongs to dpkg)"),
         ("startup", "info", "a.pth", what),
     ]
 

@@ -65,7 +65,7 @@ def test_a_download(client: Client, url: str, target: Path, sha256: str | None, 
 
 
 def _wrong(url: str, why: str) -> str:
-    return f"{url} is not the file that was meant: {why}"
+    return f"{url} is not the expected file: {why}"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def _wrong(url: str, why: str) -> str:
     [
         ({"sha256": "0" * 64}, f"its sha256 is {SHA256}, not {'0' * 64}"),
         ({"size": len(DATA) + 1}, f"it has {len(DATA)} bytes, not {len(DATA) + 1}"),
-        ({"size": 7}, "it is larger than 7 bytes"),
+        ({"size": 7}, "it has more than 7 bytes"),
     ],
 )
 def test_another_file(client: Client, url: str, target: Path, wanted: dict[str, Any], why: str) -> None:
@@ -178,7 +178,7 @@ def test_a_part_that_is_whole_or_too_long(
     ("trouble", "message"),
     [
         ("500", "answered 500 (Internal Server Error)"),
-        ("redirect loop", "leads on and on: more than 5 redirects"),
+        ("redirect loop", "redirects more than 5 times"),
         ("slow loris", "is too slow: it sent fewer than 1000 bytes a second for 0.4 s"),
         ("private", "answered 401 (Unauthorized)"),
     ],
@@ -199,7 +199,7 @@ def test_a_file_that_is_not_there(client: Client, index: IndexServer, target: Pa
 def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer, url: str, target: Path) -> None:
     _broken_off(client, index, url, target)
     index.troubles.add("other range")
-    assert _fails(client, url, target).message == f"{url} sent another part of the file than it was asked for"
+    assert _fails(client, url, target).message == f"{url} sent the wrong part of the file"
     assert not target.exists()
 
 
@@ -211,7 +211,7 @@ def test_a_file_without_end(client: Client, target: Path) -> None:
 
     with hostile(endless) as server:
         error = _fails(client, server.url("/x"), target)
-    assert error.message == _wrong(server.url("/x"), f"it is larger than {len(DATA)} bytes")
+    assert error.message == _wrong(server.url("/x"), f"it has more than {len(DATA)} bytes")
     assert _left(target) == []
 
 
@@ -226,7 +226,7 @@ def test_a_file_on_disk(client: Client, tmp_path: Path, target: Path) -> None:
     source.write_bytes(DATA)
     assert download(client, source.as_uri(), target, sha256=SHA256, size=len(DATA)) == DONE
     assert _fails(client, source.as_uri(), target, sha256="0" * 64).message.startswith(
-        f"{source} is not the file that was meant: its sha256 is "
+        f"{source} is not the expected file: its sha256 is "
     )
     error = _fails(client, (tmp_path / "gone").as_uri(), target)
     assert error.message == f"cannot read {tmp_path / 'gone'}: No such file or directory"
@@ -247,7 +247,7 @@ def test_a_disk_that_is_full(client: Client, url: str, target: Path, monkeypatch
     assert isinstance(error, UsageError)
     assert (error.message, error.hint) == (
         f"cannot write {target}: No space left on device",
-        "make room; what has come is kept",
+        "free disk space, and run it again; partial downloads are kept",
     )
 
 

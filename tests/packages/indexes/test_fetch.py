@@ -81,4 +81,4 @@ def test_the_first_thing_that_went_wrong_is_told(monkeypatch: pytest.MonkeyPatch
     assert error.value.message == f"{WHEEL.url} is broken"
     with pytest.raises(OutsideError) as error:
         fetcher(cast("Online", Indexes()), by_address=False)(package, Path("x"), lambda size: None)
-    assert error.value.message == "no index that was asked has a file of its name and hash"
+    assert error.value.message == "no index has a file of its name and hash"

@@ -70,7 +70,7 @@ def test_the_wheel_is_found_by_ranges_read_whole_and_kept(
 
 def test_a_wheel_of_other_files_costs_a_part_of_it(ask: Ask, index: IndexServer, wheel: Path) -> None:
     other = record_in(wheel).replace(b"thing.py,sha256=", b"thing.py,sha256=x")
-    reason = f"the installed files are not those of {wheel.name}: thing.py has another hash"
+    reason = f"the installed files are not those of {wheel.name}: thing.py has a different hash"
     assert ask(other).reason == reason
     assert all("range" in request.headers for request in index.asked("/files/"))
 
@@ -106,16 +106,16 @@ def test_what_an_index_may_do_still_proves(ask: Ask, index: IndexServer, trouble
 
 
 HOSTILE = {
-    "wrong hash": "thing: {file} is not the file that was meant: its sha256 is {sha256}, not {wrong}",
-    "wrong size": "thing: {name} has {size} bytes, and its index says {larger}",
-    "login page": "thing: {page} is no page of a package index: it is a web page without links to packages, perhaps "
-    "one to log in at",
-    "garbage": "thing: {page} is no page of a package index: it is neither JSON nor HTML",
+    "wrong hash": "thing: {file} is not the expected file: its sha256 is {sha256}, not {wrong}",
+    "wrong size": "thing: {name} has {size} bytes, but its index says {larger}",
+    "login page": "thing: {page} is not a page of a package index: it is a web page without links to packages, such "
+    "as a login page",
+    "garbage": "thing: {page} is not a page of a package index: it is neither JSON nor HTML",
     "truncated range": None,
     "swapped": None,
     "breaks off": None,
     "500": "thing: {page} answered 500 (Internal Server Error)",
-    "redirect loop": "thing: {page} leads on and on: more than 5 redirects",
+    "redirect loop": "thing: {page} redirects more than 5 times",
     "slow loris": None,
     "private": "thing: {page} answered 401 (Unauthorized)",
 }

@@ -63,11 +63,11 @@ def test_a_project_that_the_index_does_not_know(client: Client, index: IndexServ
     [
         (
             "login page",
-            "is no page of a package index: it is a web page without links to packages, perhaps one to log ",
+            "is not a page of a package index: it is a web page without links to packages, such as a login page",
         ),
-        ("garbage", "is no page of a package index: it is neither JSON nor HTML"),
+        ("garbage", "is not a page of a package index: it is neither JSON nor HTML"),
         ("500", "answered 500 (Internal Server Error)"),
-        ("redirect loop", "leads on and on: more than 5 redirects"),
+        ("redirect loop", "redirects more than 5 times"),
         ("private", "answered 401 (Unauthorized)"),
         ("slow loris", "is too slow: it "),
     ],
@@ -154,7 +154,7 @@ def test_a_hash_that_is_none_is_not_taken_for_one(client: Client, digest: str) -
     assert _page(client, _json(hashes={"sha256": digest}))[0].sha256 is None
 
 
-NO_PAGE = "is no page of a package index: "
+NO_PAGE = "is not a page of a package index: "
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,17 @@ NO_PAGE = "is no page of a package index: "
     [
         (b"", "it is neither JSON nor HTML"),
         (b"Not for you", "it is neither JSON nor HTML"),
-        (b"{", "it is no JSON of the Simple API"),
-        (b'{"error": 1}', "it is no JSON of the Simple API"),
-        (b'{"files": 1, "meta": {"api-version": "1.0"}}', "it is no JSON of the Simple API"),
-        (b'{"files": [], "meta": {"api-version": "2.0"}}', "its version of the protocol is too new"),
-        (b'{"files": [[]], "meta": {"api-version": "1.0"}}', "it describes a file against the specification"),
-        (b'{"files": [{}], "meta": {"api-version": "1.0"}}', "it describes a file against the specification"),
-        (json.dumps(_json(url="http://[/x")).encode(), "it describes a file against the specification"),
-        (b'{"a":' * 100_000, "it is no JSON of the Simple API"),
-        (b'<meta name="pypi:repository-version" content="2.0">', "its version of the protocol is too new"),
+        (b"{", "it is not JSON of the Simple API"),
+        (b'{"error": 1}', "it is not JSON of the Simple API"),
+        (b'{"files": 1, "meta": {"api-version": "1.0"}}', "it is not JSON of the Simple API"),
+        (b'{"files": [], "meta": {"api-version": "2.0"}}', "its protocol version is too new"),
+        (b'{"files": [[]], "meta": {"api-version": "1.0"}}', "it describes a file in violation of the specification"),
+        (b'{"files": [{}], "meta": {"api-version": "1.0"}}', "it describes a file in violation of the specification"),
+        (json.dumps(_json(url="http://[/x")).encode(), "it describes a file in violation of the specification"),
+        (b'{"a":' * 100_000, "it is not JSON of the Simple API"),
+        (b'<meta name="pypi:repository-version" content="2.0">', "its protocol version is too new"),
         (b'<meta name="pypi:repository-version" content="soon">', "its HTML cannot be read"),
-        (b"<html>Welcome", "it is a web page without links to packages, perhaps one to log in at"),
+        (b"<html>Welcome", "it is a web page without links to packages, such as a login page"),
         (b'<a href="http://[/thing-1.whl">', "its HTML cannot be read"),
     ],
 )

@@ -81,7 +81,8 @@ def test_variables(environ: dict[str, str], expected: list[str]) -> None:
 def test_pip_reads_its_files_in_order_and_the_install_section_last() -> None:
     files = _pip(
         f"[global]\nindex-url = {A}\nextra-index-url =\n    {B}\n    {C}\ncert = /ca.pem\n[install]\nfind_links = /w\n",
-        "[global]\nindex-url = https://other.example.org/simple\n[install]\nindex-url =\n[download]\nindex-url = x://y\n",
+        "[global]\nindex-url = https://other.example.org/simple\n[install]\nindex-url =\n[download]\nindex-url = "
+        "x://y\n",
     )
     found = settings({}, pip=files, folder=HERE)
     assert _urls(found) == ["file:///w", "https://other.example.org/simple", B, C]
@@ -127,10 +128,10 @@ def test_settings_of_uv_that_mean_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("pip", "uv", "message"),
     [
-        (_pip("index-url = x"), [], "cannot read /etc/0/pip.conf: it is no configuration of pip's"),
-        (_pip("[global]\nx = 1\nx = 2"), [], "cannot read /etc/0/pip.conf: it is no configuration of pip's"),
-        ([], _uv("index ="), "cannot read /project/uv.toml: it is no TOML"),
-        ([], _uv("tool = 1", "pyproject.toml"), "cannot read /project/pyproject.toml: it is no TOML"),
+        (_pip("index-url = x"), [], "cannot read /etc/0/pip.conf: it is not a pip configuration"),
+        (_pip("[global]\nx = 1\nx = 2"), [], "cannot read /etc/0/pip.conf: it is not a pip configuration"),
+        ([], _uv("index ="), "cannot read /project/uv.toml: it is not TOML"),
+        ([], _uv("tool = 1", "pyproject.toml"), "cannot read /project/pyproject.toml: it is not TOML"),
     ],
 )
 def test_files_that_are_none(pip: list[ConfigFile], uv: list[ConfigFile], message: str) -> None:
@@ -146,7 +147,7 @@ def test_files_that_are_none(pip: list[ConfigFile], uv: list[ConfigFile], messag
 def test_what_is_no_index_is_not_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         _asked({"PIP_INDEX_URL": url})
-    assert caught.value.message == "a package index is named that is neither a web address nor a folder"
+    assert caught.value.message == "a package index is neither a URL nor a folder"
 
 
 def test_credentials_are_kept_apart() -> None:

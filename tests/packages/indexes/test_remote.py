@@ -73,11 +73,11 @@ def test_a_server_without_ranges_is_not_read(client: Client, index: IndexServer,
 @pytest.mark.parametrize(
     ("trouble", "message"),
     [
-        ("swapped", "changed while it was being read"),
-        ("truncated range", "sent fewer bytes than it says"),
+        ("swapped", "changed during the download"),
+        ("truncated range", "sent fewer bytes than announced"),
         ("breaks off", "broke off after "),
         ("500", "answered 500 (Internal Server Error)"),
-        ("redirect loop", "leads on and on: more than 5 redirects"),
+        ("redirect loop", "redirects more than 5 times"),
         ("slow loris", "is too slow: it "),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_swapped_file_is_noticed_where_conditions_are_ignored(
     index.troubles |= {"swapped", "ignores conditions"}
     with pytest.raises(OutsideError) as caught:
         remote.read(10)
-    assert caught.value.message == f"{file.url} changed while it was being read"
+    assert caught.value.message == f"{file.url} changed during the download"
 
 
 def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer, large: Path) -> None:
@@ -108,7 +108,7 @@ def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer,
     remote.seek(BLOCK)
     with pytest.raises(OutsideError) as caught:
         remote.read(10)
-    assert caught.value.message == f"{file.url} sent another part of the file than it was asked for"
+    assert caught.value.message == f"{file.url} sent the wrong part of the file"
 
 
 def test_a_server_that_takes_the_last_bytes_for_the_first(client: Client, index: IndexServer, large: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: Inde
     size = wheel.stat().st_size
     with pytest.raises(BadWheel) as caught:
         wheel_record(client, _offered(client, index))
-    assert caught.value.message == f"{wheel.name} has {size} bytes, and its index says {size + 1}"
+    assert caught.value.message == f"{wheel.name} has {size} bytes, but its index says {size + 1}"
 
 
 def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_wheel_that_is_none(tmp_path: Path, make: Make, why: str) -> None:
     path = tmp_path / "thing.whl"
     with zipfile.ZipFile(path, "w") as archive:
         make(archive)
-    assert _refused(path) == f"thing.whl is no sound wheel: {why}"
+    assert _refused(path) == f"thing.whl is not a valid wheel: {why}"
 
 
 def _refused(wheel: Path) -> str:
@@ -197,7 +197,7 @@ def test_a_name_that_is_cut_off(tmp_path: Path) -> None:
         at = data.index(b"thing.py", data.index(b"PK\x01\x02"))
         data[at + 5] = 0
 
-    assert _refused(_edited(make_wheel(tmp_path), cut)).endswith(": the name thing is cut off by a NUL")
+    assert _refused(_edited(make_wheel(tmp_path), cut)).endswith(": the name thing has a NUL byte")
 
 
 def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
         at = data.index(b"PK\x01\x02")
         data[at + 24 : at + 28] = (1000).to_bytes(4, "little")
 
-    assert "is no sound wheel: " in _refused(_edited(path, lie))
+    assert "is not a valid wheel: " in _refused(_edited(path, lie))
 
 
 def test_a_record_that_is_shorter_than_it_says(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_record_that_is_shorter_than_it_says(tmp_path: Path) -> None:
         at = data.rindex(b"PK\x01\x02")
         data[at + 24 : at + 28] = (5000).to_bytes(4, "little")
 
-    why = "its RECORD has another length than its table of contents says"
+    why = "the length of its RECORD contradicts its table of contents"
     assert _refused(_edited(make_wheel(tmp_path), lie)).endswith(why)
 
 
@@ -226,7 +226,7 @@ def test_damage_in_the_record_is_noticed(tmp_path: Path) -> None:
         at = data.index(b"/RECORD") + 7
         data[at + 3] ^= 0xFF
 
-    assert "is no sound wheel: it is no zip file, or a damaged one (" in _refused(_edited(make_wheel(tmp_path), flip))
+    assert "is not a valid wheel: it is not a valid zip file (" in _refused(_edited(make_wheel(tmp_path), flip))
 
 
 def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_a_table_of_contents_that_is_too_large(
     monkeypatch.setattr(module, "BUDGET", 4 * BLOCK)
     with pytest.raises(BadWheel) as caught:
         wheel_record(client, _offered(client, index))
-    assert caught.value.message.endswith("is no sound wheel: its table of contents is larger than 262144 bytes")
+    assert caught.value.message.endswith("is not a valid wheel: its table of contents is larger than 262144 bytes")
 
 
 SOUND = io.BytesIO()
