@@ -82,13 +82,13 @@ def _candidates(lock: Lockfile, choice: str, asked: Wanted) -> list[Candidate]:
     if choice not in (AUTO, *ROUTES):
         reference = parse(choice)
         if reference.tag is None and reference.digest is None:
-            raise UsageError(f"{choice} names neither a tag nor a digest", hint=f"write {choice}:TAG")
-        return [Candidate(_route(reference, asked), reference, {}, lead="It was named.", exact=True)]
+            raise UsageError(f"{choice} has neither a tag nor a digest", hint=f"use {choice}:TAG")
+        return [Candidate(_route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True)]
     found = [candidate for candidate in candidates(asked, image_tables()) if choice in (AUTO, candidate.route)]
     if not found:
         raise UsageError(
-            f"there is no base of the route {choice} for this lock",
-            hint="`envlock images --for LOCK` lists what there is",
+            f"no base image of route {choice} for this lockfile",
+            hint="run `envlock images --for LOCK` for a list",
         )
     return found
 
@@ -107,8 +107,8 @@ def _known(reference: Reference) -> Reference:
     digest = next((row.digest for row in rows if row.tag == reference.tag and not row.earlier), None)
     if digest is None:
         raise UsageError(
-            f"which digest {reference} has is known to its registry only, and a dry run asks nobody",
-            hint=f"`envlock build --output DIR` asks it; or name the digest: --base {reference}@sha256:...",
+            f"the digest of {reference} is unknown, and a dry run uses no network",
+            hint=f"run `envlock build --output DIR`, or name the digest: `--base {reference}@sha256:...`",
         )
     return reference.at(digest)
 

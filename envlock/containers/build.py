@@ -72,13 +72,13 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
     new = _section(plan, chosen, built)
     lines = []
     if old.base != new.base:
-        lines.append(f"the base is {new.base}, the lock has {old.base}")
+        lines.append(f"base: locked {old.base}, now {new.base}")
     if old.config != new.config:
-        lines.append("variables, entrypoint, command, folder, user or labels are others")
+        lines.append("the variables, entrypoint, command, folder, user or labels differ")
     if _full(old.layers) != _full(new.layers):
-        lines.append("the layers are others")
+        lines.append("the layers differ")
         files = _files(plan, engine, old.id, new.id)
-        lines += files or ["no file is another one: the builder stamps times of its own"]
+        lines += files or ["no file differs; the builder writes its own timestamps"]
     return new, lines
 
 
@@ -140,5 +140,5 @@ def _files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
     try:
         before = answer(partial(engine.run, old), argv)
     except OutsideError as error:  # the image of the lock is on another machine, or was removed
-        return [f"which files differ cannot be told: {error.message}"]
+        return [f"the files that differ are unknown: {error.message}"]
     return differing(before, answer(partial(engine.run, new), argv))

@@ -51,13 +51,11 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
     texts = {"Dockerfile": render.dockerfile(plan), ".dockerignore": render.dockerignore()}
     try:
         if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
-            raise UsageError(f"{folder} holds something else than a context", hint="name a new or an empty folder")
+            raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".envlock.", dir=folder.resolve().parent))
     except OSError as error:
-        raise UsageError(
-            f"cannot write to {folder}: {error.strerror}", hint="name a folder that can be written"
-        ) from None
+        raise UsageError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
     try:
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="ascii")
@@ -66,7 +64,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         for name in sorted(OWN):
             (draft / name).replace(folder / name)
     except OSError as error:
-        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="is the disk full?") from None
+        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="check the free disk space") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -103,7 +101,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         source = path.open("rb")
     except OSError as error:
         raise OutsideError(
-            f"cannot read the wheel {path}: {error.strerror}", hint="`envlock vendor` fills the wheelhouse"
+            f"cannot read the wheel {path}: {error.strerror}", hint="run `envlock vendor` to fill the wheelhouse"
         ) from None
     with source:
         info.size = path.stat().st_size
@@ -111,8 +109,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         tar.addfile(info, cast(IO[bytes], hashing))
     if hashing.digest.hexdigest() != content.sha256:
         raise OutsideError(
-            f"{path} is not the wheel that the lock names: its SHA-256 is {hashing.digest.hexdigest()}, "
-            f"the lock has {content.sha256}",
+            f"{path} is not the locked wheel: locked sha256 {content.sha256}, live {hashing.digest.hexdigest()}",
             hint="remove it and run `envlock vendor` again",
         )
 

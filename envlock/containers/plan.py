@@ -161,7 +161,7 @@ def plan(
     installed = {wheel.name for wheel in wheels}
     missing = missing_patch(tensorflow, ngc, installed)
     if missing is not None:
-        notes.append(f"the lock has no {missing}, whose patch this TensorFlow needs to be deterministic")
+        notes.append(f"{missing} is not locked; without its patch this TensorFlow is not deterministic")
     shipped = _shipped(lock, wanted if deterministic else {})
     return BuildPlan(
         base,
@@ -231,13 +231,13 @@ def _environ(
             continue
         if not isinstance(value, str) or ("sha256:" not in value and record(value, rows[name]) != value):
             raise LockfileError(
-                f"`facts.environ.{name}` cannot go into an image: no capture records such a value of {name}",
-                hint="restore the lockfile from version control, or make it again with `envlock capture`",
+                f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
+                hint="restore the lockfile from version control, or create it again with `envlock capture`",
             )
         if record(has.get(name), rows[name]) == value:
             continue  # the base has it so
         if "sha256:" in value or value in ("uuid", "mig-uuid"):
-            notes.append(f"{name} is known by its hash only and is not set; give it when the container starts")
+            notes.append(f"{name} is locked as a hash, so the image does not set it; set it when the container starts")
         else:
             found[name] = safe(value, "value", f"facts.environ.{name}")
     for name, value in sorted(wanted.items()):
@@ -245,7 +245,7 @@ def _environ(
             found[name] = value
         elif locked[name] != value:
             state = "unset" if locked[name] is None else locked[name]
-            notes.append(f"{name}={value} would make this TensorFlow deterministic; the lock has it {state}")
+            notes.append(f"{name}: locked {state}, but {value} would make this TensorFlow deterministic")
     return found, notes
 
 
@@ -261,10 +261,10 @@ def _wheels(
     if lock.identity is None:
         if route != "ngc":
             raise UsageError(
-                "the lock does not say which wheels its packages came from",
-                hint="`envlock hash` finds out, and `envlock vendor` fetches them",
+                "the lockfile does not name the wheels of its packages",
+                hint="run `envlock hash`, and then `envlock vendor`",
             )
-        unknown = "the lock does not say which wheel it came from; the base must bring it"
+        unknown = "the lockfile does not name its wheel; the base must have it"
         return (), tuple((name, unknown) for name in sorted(lock.facts.packages or {}))
     wheels: list[Wheel] = []
     skipped: list[tuple[str, str]] = []
@@ -272,7 +272,7 @@ def _wheels(
     for name, entry in sorted(lock.identity.packages.items()):
         reason, wheel = _left_to_the_base(name, route), entry.wheel
         if reason is None and wheel is None:
-            reason = f"no wheel of it is known: {entry.reason}"
+            reason = f"its wheel is unknown: {entry.reason}"
             missing.append(name)
         elif reason is None and wheel is not None and wheelhouse is not None and wheel.name not in wheelhouse:
             reason = NOT_AT_HAND
@@ -294,13 +294,13 @@ def _left_to_the_base(name: str, route: Route) -> str | None:
     if name in DISTRIBUTIONS and route == "ngc":
         return "NVIDIA's own build in the base is never replaced"
     if name.startswith("nvidia-") and name != BINDING and route in ("ngc", "cuda"):
-        return "the base brings NVIDIA's libraries itself"
+        return "the base has NVIDIA's libraries"
     return None
 
 
 def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    hint = "`envlock vendor` fills the wheelhouse; --wheelhouse names another folder"
+    hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
     if reasons[missing[0]] != NOT_AT_HAND:
         hint = "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
     return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)

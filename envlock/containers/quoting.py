@@ -48,8 +48,8 @@ def safe(text: object, kind: str, path: str) -> Safe:
     """
     if not isinstance(text, str) or KINDS[kind].fullmatch(text) is None:
         raise LockfileError(
-            f"`{path}` cannot go into an image: {_shown(text)} is no {kind}",
-            hint="restore the lockfile from version control, or make it again with `envlock capture`",
+            f"`{path}` cannot go into an image: {_shown(text)} is not a valid {kind}",
+            hint="restore the lockfile from version control, or create it again with `envlock capture`",
         )
     return Safe(text)
 

@@ -76,17 +76,17 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
 
 def _about_base(plan: BuildPlan) -> str:
     texts = {
-        "ngc": "NVIDIA's own TensorFlow and CUDA libraries",
+        "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
-        "wheels": "A plain Python; CUDA libraries, if any, come as wheels",
+        "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
     }
-    return f"{texts[plan.base.route]}, by digest: a tag can move."
+    return f"{texts[plan.base.route]}, by digest, as a tag can move."
 
 
 def _about_environ(plan: BuildPlan) -> str:
     if plan.lock is None:
-        return "What makes this TensorFlow deterministic."
-    return "The determinism variables as the lock has them, a fixed hash seed, and where the lock is."
+        return "Variables that make this TensorFlow deterministic."
+    return "The determinism variables as locked, a fixed hash seed, and the path of the lockfile."
 
 
 def _environ(plan: BuildPlan) -> Iterable[Safe]:
@@ -145,5 +145,5 @@ def _folder() -> Path:
 
 def _only_safe(value: object) -> object:
     if not isinstance(value, Safe | jinja2.Undefined):
-        raise TypeError(f"a template printed {value!r}, which nobody has looked at")
+        raise TypeError(f"a template printed the unchecked value {value!r}")
     return value

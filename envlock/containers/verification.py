@@ -62,7 +62,7 @@ def answer(run: Run, argv: list[str]) -> Any:
     said = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
     raise OutsideError(
         f"the image cannot be verified: its entrypoint ended with exit code {done.exit_code}: {said}",
-        hint="start it by hand and look: docker run --rm IMAGE true",
+        hint="run it by hand: `docker run --rm IMAGE true`",
     )
 
 
@@ -73,17 +73,17 @@ def sentence(verdict: Verdict, name: str) -> str:
         return f"{name} was verified inside: it {verdict.image.headline}"
     shown = ", ".join(sorted({finding.where.fact for finding in breaking})[:4])
     return (
-        f"{name} was verified inside: it is the locked environment; this machine is not the locked one ({shown}), "
+        f"{name} was verified inside: it is the locked environment. This machine is not the locked one ({shown}), "
         "so the image refuses to start here"
     )
 
 
 def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return a line for each file that two images do not have alike, by what `--files` prints of them."""
-    lines = [f"only before: {path}" for path in sorted(old.keys() - new.keys())]
-    lines += [f"only now: {path}" for path in sorted(new.keys() - old.keys())]
+    lines = [f"only in the locked image: {path}" for path in sorted(old.keys() - new.keys())]
+    lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
     for path in sorted(old.keys() & new.keys()):
         names = ("mode", "owner", "group", "content")
         parts = [name for name, left, right in zip(names, old[path], new[path], strict=True) if left != right]
-        lines += [f"another {' and '.join(parts)}: {path}"] if parts else []
+        lines += [f"different {' and '.join(parts)}: {path}"] if parts else []
     return [clean(line) for line in lines]

@@ -150,18 +150,18 @@ def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
         grade = likeness(want, held).grade
         text = f"{title} {held.version}"
         if grade == UNKNOWN:
-            kinds["unknown"].append(f"{title} (the lock has {want})")
+            kinds["unknown"].append(f"{title} (locked {want})")
         elif grade == SAME:
             kinds["expected" if held.expected else "same"].append(text)
         else:
             expected = ", expected" if held.expected else ""
             close = ", of the same minor version" if grade == NEAR else ""
-            kinds["other"].append(f"{text}{expected} (the lock has {want}{close})")
+            kinds["other"].append(f"{text}{expected} (locked {want}{close})")
     heads = {
-        "same": "As in the lock",
-        "expected": "Expected as in the lock, though not told of this very image",
-        "other": "Not as in the lock",
-        "unknown": "Not known",
+        "same": "As locked",
+        "expected": "Expected as locked, by other images of that month",
+        "other": "Not as locked",
+        "unknown": "Unknown",
     }
     for kind, texts in kinds.items():
         if texts:

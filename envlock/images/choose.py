@@ -116,8 +116,8 @@ def _tried(find: Callable[[Reference], Pinned], reference: Reference) -> Pinned 
 
 def _without(candidate: Candidate, error: RegistryError) -> Candidate:
     if error.gone:
-        return replace(candidate, obstacles=(*candidate.obstacles, f"It is not there: {error.message}."))
-    return replace(candidate, notes=(*candidate.notes, f"It could not be asked for: {error.message}."))
+        return replace(candidate, obstacles=(*candidate.obstacles, f"It is not available: {error.message}."))
+    return replace(candidate, notes=(*candidate.notes, f"It could not be looked up: {error.message}."))
 
 
 def base_image(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None = None) -> BaseImage:
@@ -144,9 +144,9 @@ def moved(locked: PinnedImage, now: Pinned) -> Finding | None:
         "exact",
         ERROR,
         "base_image.digest",
-        f"base_image.digest: locked {locked.digest}, now {now.reference.digest}",
-        f"The tag {locked.name}:{locked.tag} has moved: what is built on it now is built on another image.",
-        "Build on the digest that the lock has, or build anew with `envlock build` and commit the lock.",
+        f"base_image.digest: locked {locked.digest}, live {now.reference.digest}",
+        f"The tag {locked.name}:{locked.tag} has moved: it now names another image.",
+        "Build on the locked digest, or run `envlock build` again and commit the lockfile.",
         "https://github.com/opencontainers/distribution-spec/blob/main/spec.md, Pulling manifests",
         expected=locked.digest,
         actual=now.reference.digest,

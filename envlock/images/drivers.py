@@ -41,22 +41,22 @@ def judge_driver(cuda: Value, asked: Wanted, table: CudaImagesTable) -> tuple[st
         return None, None
     name = f"CUDA {cuda.version}"
     if numbers(asked.driver) >= numbers(own.driver):
-        return None, f"Driver {asked.driver} is new enough for {name} ({own.driver} came with it)."
+        return None, f"Driver {asked.driver} is new enough for {name}, which came with {own.driver}."
     if numbers(asked.driver) >= numbers(oldest):
-        compatible = f"runs it by minor version compatibility ({oldest} or newer), but for PTX of {name}"
+        compatible = f"runs it by minor version compatibility ({oldest} or newer), except for PTX of {name}"
         return None, f"Driver {asked.driver} is older than {own.driver}, which came with {name}; it {compatible}."
-    compat = "on data-centre GPUs the image's own cuda-compat may do"
-    return f"Driver {asked.driver} is too old for {name}: it takes {oldest} or newer; {compat}.", None
+    compat = "on data-centre GPUs the cuda-compat of the image may suffice"
+    return f"Driver {asked.driver} is too old for {name}, which needs {oldest} or newer; {compat}.", None
 
 
 def judge_gpus(cuda: Value, lowest: str | None, asked: Wanted, table: CudaImagesTable) -> Iterator[str]:
     """Yield a doubt for each GPU of the lock that this CUDA, or an image for GPUs from `lowest` on, does not serve."""
     for capability in asked.capabilities:
         if lowest is not None and numbers(capability) < numbers(lowest):
-            yield f"It is for GPUs of compute capability {lowest} or higher; the lock has one of {capability}."
+            yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
         first = _first_cuda(capability, table)
         if first is not None and cuda.version is not None and numbers(cuda.version)[:2] < numbers(first):
-            yield f"CUDA {cuda.version} makes no code for compute capability {capability} ({first} is the first)."
+            yield f"CUDA {cuda.version} does not support compute capability {capability} ({first} and later do)."
 
 
 def _first_cuda(capability: str, table: CudaImagesTable) -> str | None:

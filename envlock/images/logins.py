@@ -73,7 +73,7 @@ def _resolve(config: dict[str, Any], registry: str) -> dict[str, Any] | Registry
     except (DockerException, StoreError):
         return _failed("a credential helper is missing, or failed")
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
-        return _failed("an entry is not what `docker login` writes")
+        return _failed("an entry is not one of `docker login`")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -106,6 +106,6 @@ def _unreadable(path: Path, why: str) -> RegistryError:
 def _failed(why: str) -> RegistryError:
     return RegistryError(
         f"Docker's configuration gave no login: {why}",
-        hint="correct it, or name a folder without it in DOCKER_CONFIG to go on without logins",
+        hint="correct it, or set DOCKER_CONFIG to an empty folder to continue without logins",
         ours=True,
     )

@@ -71,8 +71,8 @@ def check(data: bytes, digest: str, reference: Reference) -> None:
     found = digest_of(data)
     if found != digest:
         raise RegistryError(
-            f"{reference.registry} sent {found} of {reference.repository}, where {digest} was asked for",
-            hint="do not use it: a proxy or the registry has changed it; ask over another network, or a mirror",
+            f"{reference.registry} sent {found} of {reference.repository} instead of {digest}",
+            hint="use another network or a mirror: a proxy or the registry has changed the content",
         )
 
 
@@ -95,7 +95,7 @@ def unreadable(what: str, reference: Reference, why: str) -> RegistryError:
     """Return the error for a document that is none."""
     return RegistryError(
         f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {why}",
-        hint="is it a registry? check the name, and the mirror if there is one",
+        hint="check the name of the registry, and of its mirror",
     )
 
 
@@ -108,10 +108,10 @@ def manifest_for(platform: str, index: dict[str, Any], reference: Reference) -> 
     offered = dict(_offered(index))
     offered.pop("unknown/unknown", None)  # what BuildKit adds to an image, and is none
     if platform not in offered:
-        there = ", ".join(sorted(offered)) or "none that is known"
+        there = ", ".join(sorted(offered)) or "none that envlock knows"
         raise RegistryError(
-            f"{reference} has no image for {platform}; it has {there}",
-            hint="name another platform with --platform, or another image",
+            f"{reference} has no image for {platform}, only for {there}",
+            hint="name another platform with `--platform`, or another image",
         )
     return offered[platform]
 
@@ -198,7 +198,7 @@ def informed(candidate: Candidate, config: ImageConfig) -> Candidate:
         return candidate
     listed = ", ".join(f"{SUBJECTS[name]} {facts[name]}" for name in SUBJECTS if name in facts)
     holds = {**candidate.holds, **{name: Value(version) for name, version in facts.items()}}
-    return replace(candidate, holds=holds, notes=(*candidate.notes, f"The image itself says: {listed}."))
+    return replace(candidate, holds=holds, notes=(*candidate.notes, f"The image says: {listed}."))
 
 
 class RegistryError(OutsideError):

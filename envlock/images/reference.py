@@ -95,8 +95,8 @@ def _defaults(registry: str | None, repository: str) -> tuple[str, str]:
 
 def _no_reference(text: str) -> UsageError:
     return UsageError(
-        f"`{clean(text[:120])}` is no name of an image",
-        hint="write registry/name:tag or registry/name:tag@sha256:digest, as nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+        f"invalid image name `{clean(text[:120])}`",
+        hint="use registry/name:tag or registry/name:tag@sha256:digest, like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     )
 
 
@@ -109,8 +109,8 @@ def parse_mirror(text: str) -> Mirror:
     source, sign, target = text.partition("=")
     if not sign or not all(_PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)):
         raise UsageError(
-            f"`{clean(text[:120])}` is no mirror",
-            hint="write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr",
+            f"invalid mirror `{clean(text[:120])}`",
+            hint="use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr",
         )
     return Mirror(source, target)
 
@@ -129,8 +129,8 @@ def mirrored(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
     match = _PREFIX.fullmatch(name)
     if match is None or match["path"] is None or len(name) > LONGEST:
         raise UsageError(
-            f"the mirror {best.source}={best.target} makes no name of an image out of {reference.name}",
-            hint="name a registry and the repository in it",
+            f"the mirror {best.source}={best.target} gives no valid image name for {reference.name}",
+            hint="name a registry and a repository in it",
         )
     return replace(reference, registry=match["registry"], repository=match["path"])
 
@@ -144,7 +144,7 @@ def parse_platform(text: str) -> str:
     platform = _SPELLINGS.get(text, MACHINES.get(text, text))
     if platform not in MACHINES.values():
         raise UsageError(
-            f"there is no platform `{clean(text[:40])}` for TensorFlow images",
+            f"unknown platform `{clean(text[:40])}` for TensorFlow images",
             hint="choose from: linux/amd64, linux/arm64",
         )
     return platform

@@ -51,7 +51,7 @@ class Registry:
         """
         asked = reference.digest or reference.tag
         if asked is None:
-            raise UsageError(f"{reference} names no tag", hint="name one, or a digest: there is no newest one to lock")
+            raise UsageError(f"{reference} has no tag", hint="add a tag or a digest; `latest` cannot be locked")
         top, data = self._manifest(reference, asked)
         own = top
         if "manifests" in data:
@@ -63,8 +63,8 @@ class Registry:
         config = manifest.config(manifest.parse(answer.body, "a config", reference))
         if config.platform != platform:
             raise RegistryError(
-                f"{reference} is an image for {clean(config.platform[:40])}, and one for {platform} was asked for",
-                hint="name its platform with --platform, or another image",
+                f"{reference} is an image for {clean(config.platform[:40])}, not for {platform}",
+                hint="name its platform with `--platform`, or another image",
             )
         return Found(top, own, config)
 
@@ -131,8 +131,8 @@ class Registry:
         secure = urlsplit(realm).scheme == "https"
         if not secure and (urlsplit(realm).scheme != "http" or self._origin(reference.registry).startswith("https:")):
             raise RegistryError(
-                f"{reference.registry} sends us for a token to what is no https address",
-                hint="ask whoever runs it, or use a mirror",
+                f"{reference.registry} names a token server without https",
+                hint="ask its administrator, or use a mirror",
                 ours=True,
             )
         wanted = {"scope": f"repository:{reference.repository}:pull"}
@@ -149,7 +149,7 @@ class Registry:
         document = manifest.parse(answer.body, "a token", reference)
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise manifest.unreadable("a token", reference, "there is none in it")
+            raise manifest.unreadable("a token", reference, "it has no token")
         return f"Bearer {token}"
 
     def _refusal(self, reference: Reference, answer: Answer, path: str) -> RegistryError:
@@ -158,16 +158,15 @@ class Registry:
             sign = "@" if what.startswith("sha256:") else ":"
             return RegistryError(
                 f"{reference.registry} has no {reference.repository}{sign}{what}",
-                hint="tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror "
-                "that still has it",
+                hint="name another image (see `envlock images`), or a mirror that has it",
                 gone=True,
             )
         if answer.status in (401, 403):
             known = self._logins(reference.registry)
             with_login = "with the login from Docker's configuration" if known else "without a login"
             return RegistryError(
-                f"{reference.registry} does not let us read {reference.repository}: {answer.status} {with_login}",
-                hint=f"check the name; where it is private, log in with `docker login {reference.registry}`",
+                f"{reference.registry} denies access to {reference.repository}: {answer.status} {with_login}",
+                hint=f"check the name; if it is private, run `docker login {reference.registry}`",
                 ours=True,
             )
         error = refused(answer.url, answer.status)

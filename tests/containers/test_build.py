@@ -105,7 +105,7 @@ def test_the_locked_environment_is_built_and_verified_inside(engine: str, ngc: P
     done = ngc("build", "--base", bed.ngc, "--engine", engine, "--tag", f"test/train:{engine}")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert f"test/train:{engine} was verified inside: it matches under policy strict\n" in done.stderr
-    assert done.stderr.endswith("wrote base and image into envlock.lock\n")
+    assert done.stderr.endswith("wrote envlock.lock: base and image\n")
     assert (ngc.image["engine"], ngc.image["base"]) == (engine, bed.ngc.rpartition("@")[2])
     ran = bed.engine.docker("run", "--rm", "--network=none", f"test/train:{engine}", "beta")
     assert ran.stdout == "2.5\n"
@@ -129,7 +129,7 @@ def refused(bed: Bed, image: str, *options: str) -> str:
     """Return what the entrypoint says when it refuses."""
     done = bed.engine.docker("run", "--rm", "--network=none", *options, image, "echo", "started", check=False)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert "envlock: this container is refused\n" in done.stderr
+    assert "envlock: refusing to start, as this is not the locked environment\n" in done.stderr
     return done.stderr
 
 
@@ -158,7 +158,7 @@ def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, 
     made = project(bed, tmp_path / "gpu", lock, stock)
     done = made("build", "--base", bed.ngc)
     assert done.returncode == 0, done.stderr
-    assert "it is the locked environment; this machine is not the locked one (gpu), so the image refuses" in done.stderr
+    assert "it is the locked environment. This machine is not the locked one (gpu), so the image refuses" in done.stderr
     assert "  x gpu: locked {devices, driver_version}, live none\n" in refused(bed, made.image["id"])
 
 
@@ -166,10 +166,10 @@ def test_the_emergency_switch_is_loud(bed: Bed, image: str) -> None:
     run = ["run", "--rm", "--network=none", "-e", "TF_ENABLE_ONEDNN_OPTS=1"]
     warned = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=warn", image, "echo", "started")
     assert warned.stdout == "started\n"
-    assert "ENVLOCK_MODE=warn: going on although /opt/envlock/envlock.lock: does not match" in warned.stderr
+    assert "warning: ENVLOCK_MODE=warn, continuing although /opt/envlock/envlock.lock: does not match" in warned.stderr
     off = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=off", image, "echo", "started")
     assert off.stdout == "started\n"
-    assert "envlock: ENVLOCK_MODE=off: the environment is NOT verified\n" in off.stderr
+    assert "envlock: warning: ENVLOCK_MODE=off, the environment is not verified\n" in off.stderr
 
 
 def test_the_same_image_from_another_place_umask_and_builder(
@@ -200,9 +200,9 @@ def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> N
     done = ngc("build", "--check")
     lines = done.stderr.splitlines()
     assert (done.returncode, lines[0]) == (1, "the image differs from the locked one:")
-    assert "  the layers are others" in lines
-    assert "  another content: /opt/venv/lib/python3.11/site-packages/alpha/__init__.py" in lines
-    assert "  only now: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
+    assert "  the layers differ" in lines
+    assert "  different content: /opt/venv/lib/python3.11/site-packages/alpha/__init__.py" in lines
+    assert "  only in the new image: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
 
 
 def test_a_plain_python_with_wheels(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
@@ -252,7 +252,7 @@ def test_an_image_that_is_not_the_locked_environment_gets_no_name(
     before = (made.folder / "envlock.lock").read_bytes()
     done = made("build", "--base", bed.ngc, "--tag", "test/wrong:1")
     assert done.returncode == 1
-    said = "built test/wrong:1, which is not the locked environment:\ndoes not match under policy strict"
+    said = "the image is not the environment of envlock.lock, and test/wrong:1 is not tagged:\ndoes not match"
     assert said in done.stderr
     assert bed.engine.docker("images", "-q", "test/wrong:1").stdout == ""
     assert (made.folder / "envlock.lock").read_bytes() == before
@@ -267,7 +267,7 @@ def test_the_build_fails_when_a_package_of_nvidias_changes(ngc: Project, bed: Be
     dockerfile.write_text(text.replace("RUN [", f"{spoil}RUN [", 1), encoding="utf-8")
     done = bed.engine.docker("build", "--network=none", ngc.folder / "context", check=False)
     assert done.returncode != 0
-    assert "envlock: the base's own tensorflow changed; NVIDIA's builds are never replaced" in done.stderr
+    assert "envlock: tensorflow of the base changed; NVIDIA's builds are never replaced" in done.stderr
 
 
 def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
@@ -354,7 +354,7 @@ def test_a_python_from_another_image(bed: Bed, tmp_path: Path, plain_lock: dict[
     done = made("build", "--check", "--engine", "docker")
     assert (done.returncode, done.stderr.splitlines()[2:]) == (
         1,
-        ["  no file is another one: the builder stamps times of its own"],
+        ["  no file differs; the builder writes its own timestamps"],
     )
 
 

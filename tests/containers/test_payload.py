@@ -104,8 +104,8 @@ def test_a_wrong_wheel_leaves_nothing_behind(house: Path, tmp_path: Path) -> Non
     with pytest.raises(OutsideError) as raised:
         payload.write_context(planned("wheels"), house, tmp_path / "out")
     assert re.fullmatch(
-        rf"\S+/{re.escape(file)} is not the wheel that the lock names: its SHA-256 is [0-9a-f]{{64}}, "
-        r"the lock has [0-9a-f]{64}",
+        rf"\S+/{re.escape(file)} is not the locked wheel: locked sha256 [0-9a-f]{{64}}, "
+        r"live [0-9a-f]{64}",
         raised.value.message,
     )
     assert list((tmp_path / "out").iterdir()) == []
@@ -132,7 +132,7 @@ def test_a_folder_with_something_else_is_left_alone(house: Path, tmp_path: Path)
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError) as raised:
         payload.write_context(planned("wheels"), house, tmp_path / "out")
-    assert raised.value.message == f"{tmp_path / 'out'} holds something else than a context"
+    assert raised.value.message == f"{tmp_path / 'out'} has files that are not a build context"
     assert [item.name for item in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 

@@ -77,7 +77,7 @@ HELD = without(lock(), "mine")
 def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
     made = planned("ngc", HELD)
     assert "TF_DETERMINISTIC_OPS" not in dict(made.environ)
-    assert made.notes == ("TF_DETERMINISTIC_OPS=1 would make this TensorFlow deterministic; the lock has it unset",)
+    assert made.notes == ("TF_DETERMINISTIC_OPS: locked unset, but 1 would make this TensorFlow deterministic",)
     assert dict(made.environ)["PYTHONHASHSEED"] == "0"
 
 
@@ -98,7 +98,10 @@ def test_deterministic_amends_the_lock_that_the_image_is_held_to() -> None:
 def test_what_is_known_by_its_hash_only_is_not_set() -> None:
     made = planned("ngc", put(HELD, "facts.environ.LD_LIBRARY_PATH", "sha256:" + "0" * 64))
     assert "LD_LIBRARY_PATH" not in dict(made.environ)
-    assert "LD_LIBRARY_PATH is known by its hash only and is not set; give it when the container starts" in made.notes
+    assert (
+        "LD_LIBRARY_PATH is locked as a hash, so the image does not set it; set it when the container starts"
+        in made.notes
+    )
 
 
 def test_what_the_base_sets_and_the_lock_has_not_is_taken_away_by_its_value() -> None:
@@ -114,9 +117,7 @@ def test_a_value_that_no_capture_records_is_refused(value: Any) -> None:
     held = whole.model_copy(update={"facts": facts})  # not validated: the plan believes nothing
     with pytest.raises(LockfileError) as raised:
         plan(held, BASES["ngc"], None)
-    assert raised.value.message == (
-        "`facts.environ.LD_PRELOAD` cannot go into an image: no capture records such a value of LD_PRELOAD"
-    )
+    assert raised.value.message == ("`facts.environ.LD_PRELOAD` cannot go into an image: invalid value of LD_PRELOAD")
 
 
 # --- wheels
@@ -132,7 +133,7 @@ def test_over_nvidias_own_build_neither_tensorflow_nor_nvidias_libraries_are_ins
     assert installed == ["keras", "numpy", "nvidia-ml-py", "tensorflow-datasets"]
     assert skipped == {
         "tensorflow": "NVIDIA's own build in the base is never replaced",
-        "nvidia-nccl-cu12": "the base brings NVIDIA's libraries itself",
+        "nvidia-nccl-cu12": "the base has NVIDIA's libraries",
     }
 
 
@@ -152,25 +153,25 @@ def test_a_wheel_that_is_not_at_hand_is_asked_for() -> None:
     with pytest.raises(UsageError) as raised:
         plan(model(HELD), BASES["wheels"], ["keras-3.5.0-py3-none-any.whl"])
     assert raised.value.message == "numpy and 4 more cannot be installed: its wheel is not in the wheelhouse"
-    assert raised.value.hint == "`envlock vendor` fills the wheelhouse; --wheelhouse names another folder"
+    assert raised.value.hint == "run `envlock vendor`, or name another folder with `--wheelhouse`"
 
 
 def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() -> None:
     with pytest.raises(UsageError) as raised:
         plan(model(lock()), BASES["wheels"], None)
-    assert raised.value.message == "mine cannot be installed: no wheel of it is known: it is an editable install"
+    assert raised.value.message == "mine cannot be installed: its wheel is unknown: it is an editable install"
     assert raised.value.hint == (
         "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
     )
     skipped = dict(plan(model(lock()), BASES["ngc"], None).skipped)
-    assert skipped["mine"] == "no wheel of it is known: it is an editable install"
+    assert skipped["mine"] == "its wheel is unknown: it is an editable install"
 
 
 def test_a_lock_without_identity() -> None:
     held = model(lock(identity=...))
     with pytest.raises(UsageError) as raised:
         plan(held, BASES["wheels"], None)
-    assert raised.value.message == "the lock does not say which wheels its packages came from"
+    assert raised.value.message == "the lockfile does not name the wheels of its packages"
     made = plan(held, BASES["ngc"], None)
     assert (made.wheels, made.venv, made.python) == ((), "none", "python3")
 

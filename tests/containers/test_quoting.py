@@ -71,7 +71,7 @@ def test_a_message_names_path_and_kind_and_is_short() -> None:
     with pytest.raises(LockfileError) as raised:
         quoted("a\nRUN id " + "b" * 500, "facts.environ.XLA_FLAGS")
     assert raised.value.message == (
-        f"`facts.environ.XLA_FLAGS` cannot go into an image: `a\\nRUN id {'b' * 67}...` is no value"
+        f"`facts.environ.XLA_FLAGS` cannot go into an image: `a\\nRUN id {'b' * 67}...` is not a valid value"
     )
     assert raised.value.exit_code == 3
 

@@ -87,7 +87,7 @@ def test_a_template_prints_safe_text_only(value: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(render, "safe", lambda text, kind, path: value)
     with pytest.raises(TypeError) as raised:
         render._render("dockerignore.j2", {"version": value})
-    assert str(raised.value) == f"a template printed {value!r}, which nobody has looked at"
+    assert str(raised.value) == f"a template printed the unchecked value {value!r}"
     assert render._render("dockerignore.j2", {"version": safe("1", "number", "x")}) == "1\n"
 
 
@@ -101,4 +101,6 @@ def test_an_entrypoint_of_a_hostile_base_is_refused() -> None:
     bad = replace(BASES["ngc"], entrypoint=("/bin/sh", "-c", 'x"]\nRUN id'))
     with pytest.raises(LockfileError) as raised:
         render.dockerfile(replace(planned("ngc"), base=bad))
-    assert raised.value.message == ('`base_image.entrypoint` cannot go into an image: `x"]\\nRUN id` is no word')
+    assert raised.value.message == (
+        '`base_image.entrypoint` cannot go into an image: `x"]\\nRUN id` is not a valid word'
+    )

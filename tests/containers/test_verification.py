@@ -37,7 +37,7 @@ def test_another_machine_is_said_and_is_no_fault_of_the_image() -> None:
     verdict = verify(HELD, run(put(HELD["facts"], "cpu.flags", ["avx"])))
     assert (verdict.image.match, verdict.machine.match) == (True, False)
     assert sentence(verdict, "x:1") == (
-        "x:1 was verified inside: it is the locked environment; this machine is not the locked one (cpu.flags), "
+        "x:1 was verified inside: it is the locked environment. This machine is not the locked one (cpu.flags), "
         "so the image refuses to start here"
     )
 
@@ -68,8 +68,8 @@ def test_which_files_differ() -> None:
     old = {"/a": [1, 0, 0, "x"], "/b": [1, 0, 0, "x"], "/c\n": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
     new = {"/a": [1, 0, 0, "y"], "/b": [2, 1, 0, "x"], "/d": [1, 0, 0, "x"], "/same": [1, 0, 0, "x"]}
     assert differing(old, new) == [
-        "only before: /c\\n",
-        "only now: /d",
-        "another content: /a",
-        "another mode and owner: /b",
+        "only in the locked image: /c\\n",
+        "only in the new image: /d",
+        "different content: /a",
+        "different mode and owner: /b",
     ]

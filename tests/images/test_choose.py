@@ -18,6 +18,7 @@ from envlock.images.sources import SOURCES, ngc, slim
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
 REVIEWED = reviewed()
+NEWEST = BUILDS[-1].tensorflow
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}
 
 
@@ -26,8 +27,11 @@ def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
     assert choices() == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_every_tensorflow_from_1_15_to_2_21_is_among_them() -> None:
-    assert [minor(build.tensorflow) for build in BUILDS] == ["1.15", *(f"2.{number}" for number in range(22))]
+def test_every_tensorflow_from_1_15_on_is_among_them() -> None:
+    assert [minor(build.tensorflow) for build in BUILDS] == [
+        "1.15",
+        *(f"2.{number}" for number in range(len(BUILDS) - 1)),
+    ]
     assert [minor(python) for python in PYTHONS] == [f"3.{number}" for number in range(6, 14)]
 
 
@@ -35,8 +39,8 @@ def test_a_lock_without_cuda_gets_its_very_python() -> None:
     wrong = []
     for build, python in product(BUILDS, PYTHONS):
         image, why = REVIEWED[f"{build.tensorflow} Python {python} cpu"]
-        lead = f"TensorFlow {build.tensorflow} is installed from the lock's own wheel, by hash."
-        said = f"{lead} As in the lock: Python {python}.{_no_wheel(build, python)}"
+        lead = f"TensorFlow {build.tensorflow} is installed from its locked wheel, by hash."
+        said = f"{lead} As locked: Python {python}.{_no_wheel(build, python)}"
         if not image.startswith(f"wheels docker.io/library/python:{python}-slim-") or why != said:
             wrong.append((image, why, said))
     assert wrong == []
@@ -57,10 +61,10 @@ def test_a_lock_with_cuda_gets_what_its_cuda_came_from() -> None:
         if build.and_cuda:
             expected, said = rf"wheels docker\.io/library/python:{python}-slim-[a-z]+", f"Python {python}, CUDA"
         elif ancient:
-            expected, said = r"ngc nvcr\.io/nvidia/tensorflow:.+", "The lock has no build of NVIDIA's"
+            expected, said = r"ngc nvcr\.io/nvidia/tensorflow:.+", "The locked build is not NVIDIA's"
         else:
             tag = rf"{build.cuda}(\.\d+)?-cudnn{build.cudnn.partition('.')[0]}-runtime-ubuntu[\d.]+"
-            expected, said = rf"cuda docker\.io/nvidia/cuda:{tag}", f"; that of python:{minor(python)}"
+            expected, said = rf"cuda docker\.io/nvidia/cuda:{tag}", f"; the one of python:{minor(python)}"
         note = "" if ancient else _no_wheel(build, python)
         alike = re.fullmatch(expected, image) and said in why and note in why
         if not alike or ("are known for Python" in why) is not bool(note):
@@ -81,11 +85,11 @@ def test_a_build_of_nvidias_gets_the_very_release() -> None:
         label = min(release.labels, key=len)
         image, why = REVIEWED[f"{tensorflow}+{label} of {release.release}"]
         expected = r"\d\d\.\d\d-tf\d-py3" if label == "nv" else re.escape(tag)
-        lead = f"one of those with a build {label}" if label == "nv" else f"the one of the lock's build {label}"
+        lead = f"is one of several with the locked build {label}" if label == "nv" else f"has the locked build {label}"
         version = ngc.contents(release, TABLES)["cuda"].version
         cuda = f"CUDA {version}" if version else ""
         alike = re.fullmatch(rf"ngc nvcr\.io/nvidia/tensorflow:{expected}", image)
-        if not alike or f" is {lead} of TensorFlow {tensorflow}" not in why or cuda not in why:
+        if not alike or f" {lead} of TensorFlow {tensorflow}" not in why or cuda not in why:
             wrong.append((image, why, expected, lead, cuda))
     assert wrong == []
 
@@ -103,55 +107,55 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
     ("sections", "image", "sentence"),
     [
         (
-            {"tensorflow": {"version": "2.22.0", "cuda_build": False}, "python": {"version": "3.12.3"}},
+            {"tensorflow": {"version": "2.99.0", "cuda_build": False}, "python": {"version": "3.12.3"}},
             "docker.io/library/python:3.12.3-slim-bookworm",
-            "TensorFlow 2.22.0 is newer than the builds known here, up to 2.21.0.",
+            f"TensorFlow 2.99.0 is newer than the builds known here, up to {NEWEST}.",
         ),
         (
             {"tensorflow": {"version": "1.4.1", "cuda_build": False}, "python": {"version": "3.6.15"}},
             "docker.io/library/python:3.6.15-slim-bullseye",
-            "TensorFlow 1.4.1 is none of the builds known here, up to 2.21.0.",
+            f"TensorFlow 1.4.1 is none of the builds known here, up to {NEWEST}.",
         ),
         (
             {"tensorflow": {"version": "2.17.0+nv25.9", "nvidia_build": "nv25.9", "cuda_build": True}},
-            "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
-            "No release is known for the lock's build nv25.9; the last one is 25.02.",
+            f"nvcr.io/nvidia/tensorflow:{LABELLED[-1][1]}",
+            f"No known release has the locked build nv25.9; the newest is {LABELLED[-1][0].release}.",
         ),
         (
-            {"tensorflow": {"version": "2.19.0+nv25.4", "nvidia_build": "nv25.4", "cuda_build": True}},
-            "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
-            "Not as in the lock: TensorFlow 2.17.0 (the lock has 2.19.0).",
+            {"tensorflow": {"version": "2.99.0+nv99.4", "nvidia_build": "nv99.4", "cuda_build": True}},
+            f"nvcr.io/nvidia/tensorflow:{LABELLED[-1][1]}",
+            f"Not as locked: TensorFlow {LABELLED[-1][2]} (locked 2.99.0).",
         ),
         (
             {"tensorflow": {"version": "2.14.0+nv23.10", "nvidia_build": "nv23.10", "cuda_build": True}},
             "nvcr.io/nvidia/tensorflow:23.10-tf2-py3",
-            "NVIDIA's release 23.10 is the one of the lock's build nv23.10, though no source tells its TensorFlow.",
+            "NVIDIA's release 23.10 has the locked build nv23.10, although no source names its TensorFlow.",
         ),
         (
             {"python": {"version": "3.14.1"}},
             "docker.io/library/python:3.13-slim-bookworm",
-            "There is no slim image of Python 3.14; 3.13 is the nearest.",
+            "No slim image has Python 3.14; 3.13 is the nearest.",
         ),
         (
             {"python": {"version": "3.11.99"}},
             "docker.io/library/python:3.11-slim-bookworm",
-            "No image of 3.11.99 on bookworm is known; the tag stands for the newest 3.11 on it.",
+            "No image of 3.11.99 on bookworm is known; the tag names the newest 3.11 on it.",
         ),
-        ({}, "docker.io/library/python:3.13-slim-bookworm", "The lock has no TensorFlow: a plain Python."),
+        ({}, "docker.io/library/python:3.13-slim-bookworm", "A plain Python, as no TensorFlow is locked."),
         (
             {"tensorflow": None},
             "docker.io/library/python:3.13-slim-bookworm",
-            "The lock has no TensorFlow: a plain Python.",
+            "A plain Python, as no TensorFlow is locked.",
         ),
         (
             {"tensorflow": {"version": "2.6.0+nv", "nvidia_build": "nv"}, "cuda": {"cudart": {"version": "11.5"}}},
             "nvcr.io/nvidia/tensorflow:21.11-tf2-py3",
-            "NVIDIA's release 21.11 is one of those with a build nv of TensorFlow 2.6.0, as the lock has.",
+            "NVIDIA's release 21.11 is one of several with the locked build nv of TensorFlow 2.6.0.",
         ),
         (
             {"tensorflow": {"version": "2.8.0+nv21.12", "nvidia_build": "nv21.12", "cuda_build": True}},
             "nvcr.io/nvidia/tensorflow:22.03-tf2-py3",
-            "NVIDIA's release 22.03 is the one of the lock's build nv21.12 of TensorFlow 2.8.0.",
+            "NVIDIA's release 22.03 has the locked build nv21.12 of TensorFlow 2.8.0.",
         ),
         (
             {
@@ -159,7 +163,7 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
                 "cuda": {"cudart": {"version": "12.5"}},
             },
             "nvcr.io/nvidia/tensorflow:24.06-tf2-py3",
-            "Not known: CUDA (the lock has 12.5).",
+            "Unknown: CUDA (locked 12.5).",
         ),
         (
             {
@@ -167,7 +171,7 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
                 "cuda": {"cudart": {"version": "12.4"}, "cudnn": {"version": "9.1.0"}},
             },
             "nvcr.io/nvidia/tensorflow:24.05-tf2-py3",
-            "Expected as in the lock, though not told of this very image: CUDA 12.4.1, cuDNN 9.1.0.70.",
+            "Expected as locked, by other images of that month: CUDA 12.4.1, cuDNN 9.1.0.70.",
         ),
     ],
 )
@@ -200,7 +204,7 @@ def test_cuda_from_the_system_needs_an_image_that_brings_it() -> None:
     found = choose(asked)
     assert found[0].route == "cuda"
     obstacles = {candidate.obstacles for candidate in found if candidate.route == "wheels"}
-    assert obstacles == {("It brings no CUDA, and the lock has none of NVIDIA's wheels.",)}
+    assert obstacles == {("It has no CUDA, and none of NVIDIA's wheels is locked.",)}
 
 
 def test_on_arm64_only_releases_that_are_there_for_it() -> None:
@@ -208,7 +212,7 @@ def test_on_arm64_only_releases_that_are_there_for_it() -> None:
         tensorflow={"version": "2.5.0+nv", "nvidia_build": "nv", "cuda_build": True}, system={"machine": "aarch64"}
     )
     found = {candidate.reference.tag: candidate for candidate in choose(asked) if candidate.route == "ngc"}
-    assert found["21.07-tf2-py3"].obstacles == ("No image of it for arm64 is known (21.10 is the first).",)
+    assert found["21.07-tf2-py3"].obstacles == ("No image for arm64 is known before 21.10.",)
     late = choose(asked.model_copy(update={"tensorflow": nvidias(LABELLED[-1][0], "2.17.0").tensorflow}))
     assert late[0].obstacles == ()
     assert choose(asked, platform="linux/amd64")[0].obstacles == ()
@@ -218,8 +222,8 @@ def test_the_driver_and_the_gpu_of_the_lock_are_held_against_the_cuda() -> None:
     tensorflow = {"version": "2.3.1", "cuda_build": True}
     asked = facts(tensorflow=tensorflow, gpu=H100, cuda={"cudart": {"version": "11.1"}}, packages={})
     best = choose(asked)[0]
-    assert best.doubts == ("CUDA 11.1.1 makes no code for compute capability 9.0 (11.8 is the first).",)
-    assert best.driver == "Driver 535.104.05 is new enough for CUDA 11.1.1 (455.32 came with it)."
+    assert best.doubts == ("CUDA 11.1.1 does not support compute capability 9.0 (11.8 and later do).",)
+    assert best.driver == "Driver 535.104.05 is new enough for CUDA 11.1.1, which came with 455.32."
 
 
 def test_the_release_of_the_locks_label_stays_first_whatever_its_gpu() -> None:
@@ -230,7 +234,7 @@ def test_the_release_of_the_locks_label_stays_first_whatever_its_gpu() -> None:
     )
     best, *others = choose(asked)
     assert best.reference.tag == "25.02-tf2-py3"
-    assert best.doubts == ("It is for GPUs of compute capability 7.5 or higher; the lock has one of 6.0.",)
+    assert best.doubts == ("It is for GPUs of compute capability 7.5 or higher; locked 6.0.",)
     assert [other.reference.tag for other in others if other.usable] == ["24.12-tf2-py3"]
 
 

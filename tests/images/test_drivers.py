@@ -28,17 +28,17 @@ def test_the_driver_that_came_with_a_cuda_and_the_oldest_that_runs_it() -> None:
 @pytest.mark.parametrize(
     ("driver", "doubt", "note"),
     [
-        ("570.26", None, "Driver 570.26 is new enough for CUDA 12.8.0 (570.26 came with it)."),
+        ("570.26", None, "Driver 570.26 is new enough for CUDA 12.8.0, which came with 570.26."),
         (
             "535.104.05",
             None,
             "Driver 535.104.05 is older than 570.26, which came with CUDA 12.8.0; it runs it by minor version "
-            "compatibility (525.60.13 or newer), but for PTX of CUDA 12.8.0.",
+            "compatibility (525.60.13 or newer), except for PTX of CUDA 12.8.0.",
         ),
         (
             "525.60.12",
-            "Driver 525.60.12 is too old for CUDA 12.8.0: it takes 525.60.13 or newer; on data-centre GPUs the image's "
-            "own cuda-compat may do.",
+            "Driver 525.60.12 is too old for CUDA 12.8.0, which needs 525.60.13 or newer; on data-centre GPUs the "
+            "cuda-compat of the image may suffice.",
             None,
         ),
         (None, None, None),
@@ -60,5 +60,5 @@ def test_a_cuda_that_makes_no_code_for_a_gpu() -> None:
     ]
     for cuda, capability, first in rows:
         found = list(judge_gpus(Value(cuda), None, Wanted(capabilities=(capability,)), TABLES.cuda))
-        said = f"CUDA {cuda} makes no code for compute capability {capability} ({first} is the first)."
+        said = f"CUDA {cuda} does not support compute capability {capability} ({first} and later do)."
         assert found == ([] if first is None else [said]), (cuda, capability)

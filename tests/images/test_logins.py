@@ -112,7 +112,7 @@ def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
         with pytest.raises(RegistryError) as caught:
             pytest.fail(f"{entry} is taken for {login('nvcr.io', path)}")
         assert caught.value.message in (
-            "Docker's configuration gave no login: an entry is not what `docker login` writes",
+            "Docker's configuration gave no login: an entry is not one of `docker login`",
             "Docker's configuration gave no login: a credential helper is missing, or failed",
         )
 
@@ -123,7 +123,7 @@ def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
     ("name", "registry", "why"),
     [
         ("mine", "bad.example", "a credential helper is missing, or failed"),
-        ("mine", "broken.example", "an entry is not what `docker login` writes"),
+        ("mine", "broken.example", "an entry is not one of `docker login`"),
         ("mine", "slow.example", "no answer within 0.1 s"),
         ("absent", "nvcr.io", "a credential helper is missing, or failed"),
         ("../../bin/mine", "nvcr.io", "the name of a credential helper is not valid"),
@@ -137,6 +137,6 @@ def test_a_credential_helper_that_fails(
         login(registry, write(tmp_path, {"credsStore": name}))
     assert str(caught.value) == (
         f"Docker's configuration gave no login: {why}\n"
-        "hint: correct it, or name a folder without it in DOCKER_CONFIG to go on without logins"
+        "hint: correct it, or set DOCKER_CONFIG to an empty folder to continue without logins"
     )
     assert "secret" not in str(caught.value)

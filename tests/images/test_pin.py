@@ -10,7 +10,8 @@ from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
-ASKED = wanted(nvidias(LABELLED[-1][0], "2.17.0"))
+LAST = next(image for image in LABELLED if image[1] == "25.02-tf2-py3")
+ASKED = wanted(nvidias(LAST[0], "2.17.0"))
 FOUND = candidates(ASKED, TABLES)
 DIGEST, MANIFEST = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
@@ -46,8 +47,8 @@ def test_what_the_image_says_wins_over_the_table_and_changes_the_order() -> None
     best = ordered[0]
     assert best.reference.tag == "25.02-tf2-py3", "the lock's own build stays first"
     assert best.holds["cuda"] == Value("11.0.3")
-    assert reason(best, ASKED).endswith("The image itself says: CUDA 11.0.3.")
-    assert "Not as in the lock: CUDA 11.0.3 (the lock has 12.8.0)." in reason(best, ASKED)
+    assert reason(best, ASKED).endswith("The image says: CUDA 11.0.3.")
+    assert "Not as locked: CUDA 11.0.3 (locked 12.8.0)." in reason(best, ASKED)
     assert ordered[1].holds["cudnn"] == Value("9.7.1.26")
     assert len(found) == 3
 
@@ -62,7 +63,7 @@ def test_what_is_installed_from_wheels_is_not_the_images_to_tell() -> None:
     )
     assert ordered[0].route == "wheels"
     assert ordered[0].holds["cuda"] == Value("12.5")
-    assert reason(ordered[0], asked).endswith("The image itself says: Python 3.12.11.")
+    assert reason(ordered[0], asked).endswith("The image says: Python 3.12.11.")
 
 
 def test_one_that_is_gone_falls_behind_the_others_and_says_so() -> None:
@@ -74,7 +75,7 @@ def test_one_that_is_gone_falls_behind_the_others_and_says_so() -> None:
     ordered, _ = look_up(FOUND, ASKED, TABLES, find)
     assert ordered[0].reference.tag == "25.01-tf2-py3"
     gone = next(one for one in ordered if one.reference.tag == "25.02-tf2-py3")
-    assert gone.obstacles == ("It is not there: nvcr.io has no nvidia/tensorflow:25.02-tf2-py3.",)
+    assert gone.obstacles == ("It is not available: nvcr.io has no nvidia/tensorflow:25.02-tf2-py3.",)
 
 
 def test_a_runner_up_that_cannot_be_asked_for_is_noted() -> None:
@@ -85,7 +86,7 @@ def test_a_runner_up_that_cannot_be_asked_for_is_noted() -> None:
 
     ordered, found = look_up(FOUND, ASKED, TABLES, find)
     assert list(found) == [ordered[0].reference]
-    assert reason(ordered[1], ASKED).endswith("It could not be asked for: it does not answer.")
+    assert reason(ordered[1], ASKED).endswith("It could not be looked up: it does not answer.")
 
 
 @pytest.mark.parametrize("gone", [True, False])

@@ -64,7 +64,7 @@ def test_names_with_dockers_defaults() -> None:
 
 def test_what_is_no_name_is_refused() -> None:
     assert {text: _refusal(text) for text in NO_NAMES} == {
-        text: f"`{clean(text[:120])}` is no name of an image" for text in NO_NAMES
+        text: f"invalid image name `{clean(text[:120])}`" for text in NO_NAMES
     }
     assert [text for text in NO_NAMES if not _refusal(text).isprintable() or len(_refusal(text)) >= 530] == []
 
@@ -119,8 +119,7 @@ def test_what_is_no_mirror_is_refused() -> None:
         with pytest.raises(UsageError) as caught:
             pytest.fail(f"{text} is taken for {parse_mirror(text)}")
         assert str(caught.value) == (
-            f"`{text}` is no mirror\n"
-            "hint: write what is replaced, =, and what stands for it, as nvcr.io=harbor.example/nvcr"
+            f"invalid mirror `{text}`\nhint: use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr"
         )
 
 
@@ -128,9 +127,8 @@ def test_a_mirror_that_makes_no_name_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         mirrored(NVIDIAS, [parse_mirror("nvcr.io/nvidia/tensorflow=harbor.example")])
     assert str(caught.value) == (
-        "the mirror nvcr.io/nvidia/tensorflow=harbor.example makes no name of an image out of "
-        "nvcr.io/nvidia/tensorflow\n"
-        "hint: name a registry and the repository in it"
+        "the mirror nvcr.io/nvidia/tensorflow=harbor.example gives no valid image name for nvcr.io/nvidia/tensorflow\n"
+        "hint: name a registry and a repository in it"
     )
 
 
@@ -144,5 +142,5 @@ def test_a_platform_that_tensorflow_has_no_images_for() -> None:
     with pytest.raises(UsageError) as caught:
         parse_platform("windows/amd64")
     assert str(caught.value) == (
-        "there is no platform `windows/amd64` for TensorFlow images\nhint: choose from: linux/amd64, linux/arm64"
+        "unknown platform `windows/amd64` for TensorFlow images\nhint: choose from: linux/amd64, linux/arm64"
     )

@@ -178,8 +178,8 @@ def test_who_gets_no_token_is_not_let_in(
     with pytest.raises(RegistryError) as caught:
         Registry(Client(limits=QUICK), lambda host: known).find(named(server), AMD64)
     assert shown(caught.value, server) == (
-        f"HOST does not let us read nvidia/tensorflow: {how}\n"
-        "hint: check the name; where it is private, log in with `docker login HOST`"
+        f"HOST denies access to nvidia/tensorflow: {how}\n"
+        "hint: check the name; if it is private, run `docker login HOST`"
     )
     assert caught.value.ours
 
@@ -195,24 +195,24 @@ def test_a_token_that_is_none(server: Hostile, shelf: Shelf) -> None:
     whys = {
         b"": "it is empty",
         b"[]": "it is not an object",
-        b"{}": "there is none in it",
-        b'{"token": "a b"}': "there is none in it",
-        b'{"token": "a\\r\\nX: y"}': "there is none in it",
-        b'{"token": 1}': "there is none in it",
+        b"{}": "it has no token",
+        b'{"token": "a b"}': "it has no token",
+        b'{"token": "a\\r\\nX: y"}': "it has no token",
+        b'{"token": 1}': "it has no token",
     }
     shelf.wants = bearer(server.url("/token"))
     for body, why in whys.items():
         shelf.token = lambda request, body=body: answer(body)  # type: ignore[misc]
         assert shown(fails(server), server) == (
             f"HOST sent a token of nvidia/tensorflow that cannot be read: {why}\n"
-            "hint: is it a registry? check the name, and the mirror if there is one"
+            "hint: check the name of the registry, and of its mirror"
         ), body
 
 
 def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostile, shelf: Shelf) -> None:
     shelf.wants = bearer("file:///etc/passwd")
     assert shown(fails(server), server) == (
-        "HOST sends us for a token to what is no https address\nhint: ask whoever runs it, or use a mirror"
+        "HOST names a token server without https\nhint: ask its administrator, or use a mirror"
     )
 
 
@@ -222,9 +222,7 @@ def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostil
 def test_a_tag_that_is_not_there(server: Hostile, shelf: Shelf) -> None:
     error = fails(server)
     assert shown(error, server) == (
-        f"HOST has no nvidia/tensorflow:{TAG}\n"
-        "hint: tags are moved and deleted: take another image (`envlock images` lists them), or name a mirror that "
-        "still has it"
+        f"HOST has no nvidia/tensorflow:{TAG}\nhint: name another image (see `envlock images`), or a mirror that has it"
     )
     assert (error.gone, error.ours) == (True, False)
 
@@ -240,8 +238,8 @@ def test_a_403() -> None:
 
     with hostile(reply) as other:
         assert shown(fails(other), other) == (
-            "HOST does not let us read nvidia/tensorflow: 403 without a login\n"
-            "hint: check the name; where it is private, log in with `docker login HOST`"
+            "HOST denies access to nvidia/tensorflow: 403 without a login\n"
+            "hint: check the name; if it is private, run `docker login HOST`"
         )
 
 
@@ -254,8 +252,8 @@ def test_something_else_than_was_asked_for_is_noticed(what: str, server: Hostile
     lie = encode({**json.loads(shelf.documents[wanted]), "more": 1})
     shelf.documents[wanted] = lie
     assert shown(fails(server, TAG, index), server) == (
-        f"HOST sent {digest_of(lie)} of nvidia/tensorflow, where {wanted} was asked for\n"
-        "hint: do not use it: a proxy or the registry has changed it; ask over another network, or a mirror"
+        f"HOST sent {digest_of(lie)} of nvidia/tensorflow instead of {wanted}\n"
+        "hint: use another network or a mirror: a proxy or the registry has changed the content"
     )
 
 
@@ -263,19 +261,19 @@ def test_a_digest_in_the_header_that_is_not_that_of_the_bytes() -> None:
     data = encode({"config": {"digest": digest_of(b"")}})
     lie = answer(data, Docker_Content_Digest=digest_of(b"other"))
     with hostile(lambda request, sock: sock.sendall(lie)) as server:
-        assert f"where {digest_of(b'other')} was asked for" in fails(server).message
+        assert f"instead of {digest_of(b'other')}" in fails(server).message
 
 
 def test_a_platform_that_is_not_there(server: Hostile, shelf: Shelf) -> None:
     shelf.index(TAG, amd64=shelf.image())
     assert shown(fails(server, platform="linux/arm64"), server) == (
-        f"HOST/nvidia/tensorflow:{TAG} has no image for linux/arm64; it has linux/amd64\n"
-        "hint: name another platform with --platform, or another image"
+        f"HOST/nvidia/tensorflow:{TAG} has no image for linux/arm64, only for linux/amd64\n"
+        "hint: name another platform with `--platform`, or another image"
     )
     shelf.image("single")
     assert shown(fails(server, "single", platform="linux/arm64"), server) == (
-        "HOST/nvidia/tensorflow:single is an image for linux/amd64, and one for linux/arm64 was asked for\n"
-        "hint: name its platform with --platform, or another image"
+        "HOST/nvidia/tensorflow:single is an image for linux/amd64, not for linux/arm64\n"
+        "hint: name its platform with `--platform`, or another image"
     )
 
 
@@ -293,7 +291,7 @@ def test_a_manifest_that_is_none(server: Hostile, shelf: Shelf) -> None:
         shelf.put(document, MANIFEST, TAG)
         assert shown(fails(server), server) == (
             f"HOST sent a manifest of nvidia/tensorflow that cannot be read: {why}\n"
-            "hint: is it a registry? check the name, and the mirror if there is one"
+            "hint: check the name of the registry, and of its mirror"
         ), document[:40]
 
 
@@ -322,7 +320,7 @@ def test_a_registry_that_sends_too_much() -> None:
 
     with hostile(reply) as server:
         error = fails(server)
-    assert "sends more than 4194304 bytes, which is too much for what it is" in error.message
+    assert "sent more than 4194304 bytes, which is too much" in error.message
 
 
 def test_a_registry_that_fails_every_time() -> None:
@@ -388,7 +386,7 @@ def test_a_token_over_plain_http_is_not_asked_for_by_a_registry_with_tls(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     shelf.wants = bearer(server.url("/token"))
-    assert fails(secure).message.endswith("sends us for a token to what is no https address")
+    assert fails(secure).message.endswith("names a token server without https")
     assert server.requests == []
 
 
@@ -430,8 +428,8 @@ def test_a_tag_that_has_moved_is_a_finding() -> None:
     finding = moved(locked, Pinned(NVIDIAS.at(FOUND.digest), NVIDIAS, AMD64, None, None))
     assert finding is not None
     assert (finding.where.fact, finding.expected, finding.actual) == ("base_image.digest", locked.digest, FOUND.digest)
-    assert finding.message == f"base_image.digest: locked {locked.digest}, now {FOUND.digest}"
-    assert finding.why == f"The tag {NVIDIAS} has moved: what is built on it now is built on another image."
+    assert finding.message == f"base_image.digest: locked {locked.digest}, live {FOUND.digest}"
+    assert finding.why == f"The tag {NVIDIAS} has moved: it now names another image."
     assert moved(locked, Pinned(NVIDIAS.at(locked.digest), NVIDIAS, AMD64, None, None)) is None
 
 
@@ -439,5 +437,5 @@ def test_a_name_without_a_tag_is_not_looked_up() -> None:
     with pytest.raises(UsageError) as caught:
         registry().find(parse("nvcr.io/nvidia/tensorflow"), AMD64)
     assert str(caught.value) == (
-        "nvcr.io/nvidia/tensorflow names no tag\nhint: name one, or a digest: there is no newest one to lock"
+        "nvcr.io/nvidia/tensorflow has no tag\nhint: add a tag or a digest; `latest` cannot be locked"
     )

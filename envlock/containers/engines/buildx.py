@@ -25,7 +25,7 @@ STOP_SECONDS = 15
 
 
 def version() -> str | None:
-    """Return the version of buildx; None where `docker buildx` is not there."""
+    """Return the version of buildx; None where `docker buildx` is not installed."""
     try:
         done = subprocess.run(
             ["docker", "buildx", "version"],  # noqa: S607 (whichever `docker` the user has)
@@ -136,8 +136,8 @@ def require() -> None:
         EngineError: it is not.
     """
     found = version()
-    hint = "install the buildx plugin of Docker, or take `--engine docker`"
+    hint = "install the buildx plugin of Docker, or use `--engine docker`"
     if found is None:
-        raise EngineError("`docker buildx` is not there", hint=hint)
+        raise EngineError("`docker buildx` is not installed", hint=hint)
     if numbers(found) < OLDEST:
         raise EngineError(f"`docker buildx` {found} is too old: 0.10 or newer is needed", hint=hint)

@@ -121,7 +121,7 @@ class Engine:
                     self.daemon.tag(image, tag)
             except OSError as error:
                 self._clean(trail, before)
-                raise EngineError(f"cannot build: {error}", hint="mend that, and begin anew") from None
+                raise EngineError(f"cannot build: {error}", hint="solve that, and build again") from None
             except BaseException:
                 self._clean(trail, before)
                 raise
@@ -188,11 +188,13 @@ class Engine:
         if order.platform is not None and not f"{order.platform}/".startswith(f"{made_for}/"):
             raise EngineError(
                 f"the image was built for {made_for}, not for {order.platform}",
-                hint="the base is not there for that platform, and the engine took another one",
+                hint="name another platform or base: the engine had no base for this one",
             )
         labels = config.get("Labels") or {}
         if any(labels.get(name) != value for name, value in order.labels.items()):
-            raise EngineError("the image lacks labels that it was to have", hint="this is a fault of the builder")
+            raise EngineError(
+                "the image lacks labels of its Dockerfile", hint="use another engine: this one dropped them"
+            )
         layers = tuple(str(layer) for layer in (found.get("RootFS") or {}).get("Layers") or ())
         return Built(str(found["Id"]), layers, self.name, self.daemon.version, config, seconds)
 
@@ -220,7 +222,7 @@ class Engine:
 
 def _check_name(name: str) -> None:
     if len(name) > 255 or not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name for an image", hint="such as team/train:1, in lower case")
+        raise UsageError(f"invalid image name `{name}`", hint="use a name in lower case, such as team/train:1")
 
 
 def _both(on_line: Say, log: TextIO) -> Say:
@@ -238,7 +240,7 @@ def _log() -> Iterator[TextIO]:
     try:
         handle, name = tempfile.mkstemp(prefix="envlock-build-", suffix=".log")
     except OSError as error:
-        raise EngineError(f"cannot keep the log of the build: {error}", hint="TMPDIR names another folder") from None
+        raise EngineError(f"cannot keep the log of the build: {error}", hint="set TMPDIR to another folder") from None
     path = Path(name)
     keep = False
     try:

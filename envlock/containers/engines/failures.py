@@ -33,105 +33,105 @@ class Failure(NamedTuple):
     in_log: bool = False
 
 
-_SEE_DAEMON = "is Docker running? `docker version` tells; DOCKER_HOST names another"
-_LOGIN = "`docker login {host}` with a key that may pull it (for nvcr.io the user is $oauthtoken)"
+_SEE_DAEMON = "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
+_LOGIN = "run `docker login {host}` with a key that can pull it (for nvcr.io the user is $oauthtoken)"
 _REF = r"(?P<what>[^\s\"']+?)"
 
 FAILURES = [
     Failure(
         r"(?i)no space left on device|disk quota exceeded",
         "the disk of the container engine is full",
-        "`docker system df` shows what takes the room",
+        "free disk space (`docker system df` shows its use)",
         in_log=True,
     ),
     Failure(
         r"DO NOT MATCH THE HASHES",
-        "a wheel of the build is not the one that the lock has: its hash is another",
-        "fetch the wheels again, `envlock vendor`",
+        "a wheel differs from the locked one: its hash does not match",
+        "run `envlock vendor` to download the wheels again",
         in_log=True,
     ),
     Failure(
         r"(?i)Connection aborted.*PermissionError|permission denied while trying to connect",
         "no permission to use the container engine",
-        "join the group of its socket (often `docker`), or run as a user who may",
+        "join the group of its socket (often `docker`), or run as another user",
     ),
     Failure(
         r"(?i)Error while fetching server API version|cannot connect to the docker daemon|is the docker daemon running",
-        "there is no container engine to talk to",
+        "the container engine does not respond",
         _SEE_DAEMON,
     ),
     Failure(
         r"(?i)code = Unavailable|Connection broken|error reading from server|Remote end closed connection"
         r"|RemoteDisconnected|Connection aborted|code = Canceled",
-        "the container engine went away in the middle",
-        "see whether it runs again (`docker version`), and begin anew",
+        "the connection to the container engine was lost",
+        "check that it runs (`docker version`), and build again",
     ),
     Failure(
         r"(?i)could not select device driver|(unknown|invalid) runtime (specified|name).*nvidia"
         r"|CDI device injection failed|nvidia-container-cli",
-        "the container engine cannot give a container any GPU",
-        "install the NVIDIA container toolkit on the engine's machine, or do without GPUs",
+        "the container engine cannot give a GPU to a container",
+        "install the NVIDIA container toolkit on the machine of the engine, or leave out `--gpus`",
     ),
     Failure(
         r"(?i)toomanyrequests|429 Too Many Requests",
-        "the registry has had too many requests from here",
-        "log in, or wait",
+        "too many requests to the registry",
+        "log in, or try again later",
     ),
     Failure(
         rf"(?i)(?:source metadata for {_REF}: (?:.*)|Get \"https?://{_REF.replace('what', 'host')}/v2.*)"
         r"(?:401 unauthorized|unauthorized$|unauthorized:|no basic auth credentials)",
-        "the registry refuses the login for {what}",
+        "the registry rejects the login for {what}",
         _LOGIN,
     ),
     Failure(
         rf"(?i)source metadata for {_REF}: .*(?:insufficient_scope|access denied|denied:|403 Forbidden)"
         rf"|pull access denied for {_REF.replace('what', 'name')},",
-        "the registry does not let us pull {what}",
+        "the registry denies access to {what}",
         _LOGIN,
     ),
     Failure(
         rf"(?i)image with reference {_REF} was found but does not match the specified platform"
         rf"|source metadata for {_REF.replace('what', 'name')}: no match for platform in manifest"
         r"|no matching manifest for",
-        "{what} is not there for this platform",
+        "{what} does not exist for this platform",
         "name another platform, or another base",
     ),
     Failure(
         rf"(?i)(?:manifest for {_REF} not found|source metadata for {_REF.replace('what', 'name')}: .*not found)",
         "the registry does not have {what}",
-        "a publisher may have removed it; look at its tags, and lock another one",
+        "choose another tag: the publisher may have removed this one",
     ),
     Failure(
         r"(?i)https?://(?P<what>[^/\s\"]+)/.*(?:x509: |certificate)",
         "the certificate of {what} is not trusted by the container engine",
-        "give the engine its authority: /etc/docker/certs.d/{what}/ca.crt on the engine's machine",
+        "install its CA certificate: /etc/docker/certs.d/{what}/ca.crt on the machine of the engine",
     ),
     Failure(
         r"(?i)https?://(?P<what>[^/\s\"]+)/.*(?:connection refused|no such host|i/o timeout|handshake timeout"
         r"|network is unreachable|connection reset|deadline exceeded|Client\.Timeout|bad gateway|service unavailable"
         r"|server misbehaving|: EOF)",
-        "the container engine does not reach the registry {what}",
-        "see its network and proxy, or name a mirror",
+        "the container engine cannot reach the registry {what}",
+        "check its network and proxy, or name a mirror",
     ),
     Failure(
         r"network bridge not found",
         "the container engine has no network for a build",
-        "build without one (the default), or give the engine one",
+        "build without a network (the default), or configure one for the engine",
     ),
     Failure(
         r"exec: \\?\"(?P<what>[^\"\\]+)\\?\": (?:executable file not found|stat .*no such file)",
-        "the image has no program {what}",
-        "name one that it has",
+        "the image does not have the program {what}",
+        "name a program of the image",
     ),
     Failure(
         r"No such image: (?P<what>\S+)",
-        "the container engine has no image {what}",
+        "the container engine does not have the image {what}",
         "build or pull it first",
     ),
     Failure(
         r"(?i)dockerfile parse error (?:on )?(?P<what>line \d+): (?P<said>.*)$",
-        "the Dockerfile cannot be read, {what}: {said}",
-        "mend it, or let envlock write it anew",
+        "invalid Dockerfile, {what}: {said}",
+        "correct it, or let envlock write it again",
     ),
 ]
 
@@ -161,7 +161,7 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None) -> 
         last = next((line.strip() for line in reversed(log) if line.strip()), "")
         words = f": {last[:200]}" if last else ""
         return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
-    line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it did not say why")
+    line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason")
     return EngineError(f"the container engine failed: {line.removeprefix('ERROR: ')[:400]}", hint=_SEE_DAEMON)
 
 

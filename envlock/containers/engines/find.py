@@ -21,12 +21,12 @@ def find(name: str = AUTO) -> Engine:
         EngineError: there is no daemon, it does not let us, or buildx was asked for and is not there.
     """
     if name not in (AUTO, *ENGINES):
-        raise UsageError(f"no container engine is called {name!r}", hint=f"choose from {', '.join((AUTO, *ENGINES))}")
+        raise UsageError(f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}")
     daemon = Daemon.connect()
     if name == AUTO:
         name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
     else:
-        reason = f"{name}, as asked for"
+        reason = f"{name}, as requested"
     if name == "buildx":
         buildx.require()
     build: Builder = import_module(ENGINES[name]).build
@@ -38,9 +38,9 @@ def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]
     if podman:
         return "docker", "docker (the daemon is podman, which has no BuildKit)"
     if plugin is None:
-        return "docker", "docker (`docker buildx` is not there); its images repeat in their layers, not in their ID"
+        return "docker", "docker (`docker buildx` is not installed); layers are reproducible, image IDs are not"
     if buildx.numbers(plugin) < buildx.OLDEST:
-        return "docker", f"docker (buildx {plugin} is too old); its images repeat in their layers, not in their ID"
+        return "docker", f"docker (buildx {plugin} is too old); layers are reproducible, image IDs are not"
     if buildx.numbers(version) < buildx.OLDEST_DAEMON:
-        return "docker", f"docker (the BuildKit of Docker {version} puts the time of the build into its images)"
+        return "docker", f"docker (the BuildKit of Docker {version} writes the build time into its images)"
     return "buildx", f"buildx {plugin} on Docker {version}"

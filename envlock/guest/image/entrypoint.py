@@ -60,7 +60,7 @@ def verify() -> int:
     try:
         assert_locked(os.environ.get("ENVLOCK_LOCK") or LOCK)
     except EnvlockError as error:
-        sys.stderr.write("envlock: this container is refused\n{}\n".format(error))
+        sys.stderr.write("envlock: refusing to start, as this is not the locked environment\n{}\n".format(error))
         return error.exit_code
     except Exception as error:
         import traceback

@@ -49,7 +49,7 @@ def main(mode: str) -> int:
         subprocess.check_call(compiler(os.path.join(VENV, "bin", "python"), VENV, "checked-hash"))
     changed = sorted(name for name in set(before) | set(protected()) if before.get(name) != protected().get(name))
     if changed:
-        fail("the base's own {} changed; NVIDIA's builds are never replaced".format(", ".join(changed)))
+        fail("{} of the base changed; NVIDIA's builds are never replaced".format(", ".join(changed)))
     return 0
 
 
@@ -131,7 +131,7 @@ def requirements(mode: str) -> List[str]:
 def install(lines: List[str], mode: str) -> None:
     """Make the virtual environment and install by hash, from the wheelhouse alone, replacing nothing."""
     if os.path.lexists(VENV):
-        fail("the base has a {} already; build on the image that it was made from".format(VENV))
+        fail("the base has {} already; build on the base of that image instead".format(VENV))
     options = ["--system-site-packages"] if mode == "system" else []
     run([sys.executable, "-B", "-m", "venv", "--without-pip", *options, VENV])
     for script in glob.glob(os.path.join(VENV, "bin", "*ctivate*")):

@@ -36,15 +36,15 @@ def _candidate(row: CudaImage, asked: Wanted, tables: Tables) -> Candidate:
     tag, python = slim.tag_of(donor, asked.python) if donor else (None, None)
     held = {**slim.installed(asked), "python": Value(python), "libc": Value(system.libc)}
     held |= {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
-    obstacles = () if donor else (f"No image has a Python for its glibc {system.libc}.",)
+    obstacles = () if donor else (f"No image has a Python for its glibc, {system.libc}.",)
     foreign = asked.platform == "linux/arm64" and not row.arm64
     return Candidate(
         route="cuda",
         reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
         holds=held,
-        lead=f"CUDA {row.cuda} and cuDNN are in it; TensorFlow {asked.tensorflow} is installed from the lock's wheel.",
+        lead=f"It has CUDA {row.cuda} and cuDNN; TensorFlow {asked.tensorflow} is installed from its locked wheel.",
         exact=True,
-        obstacles=(*obstacles, "It is not there for arm64.") if foreign else obstacles,
+        obstacles=(*obstacles, "It is not available for arm64.") if foreign else obstacles,
         notes=tuple(_notes(row, tag, asked, tables)),
         python_from=Reference(DOCKER_HUB, slim.REPOSITORY, tag) if tag else None,
         newest=(not row.end_of_life, *numbers(row.cuda)),
@@ -61,11 +61,11 @@ def _donor(system: BaseSystem, asked: Wanted, tables: Tables) -> SlimImages | No
 
 def _notes(row: CudaImage, tag: str | None, asked: Wanted, tables: Tables) -> Iterator[str]:
     if tag is not None:
-        yield f"It has no Python; that of {slim.REPOSITORY.removeprefix('library/')}:{tag} is taken."
+        yield f"It has no Python; the one of {slim.REPOSITORY.removeprefix('library/')}:{tag} is copied."
     if asked.cuda is None:
-        yield f"The lock does not tell its CUDA; {row.cuda} is what its TensorFlow was built for."
+        yield f"The locked CUDA is unknown; the locked TensorFlow was built for {row.cuda}."
     if numbers(row.cuda)[:2] <= LAST_DELETED:
-        yield "NVIDIA announced the end of its tags in July 2023: the registry may not have it any more."
+        yield "NVIDIA announced the end of its tags in July 2023: the registry may have deleted it."
     elif row.end_of_life:
         yield "NVIDIA deletes tags half a year after their end of life, and this one has reached it."
     yield from slim.wheel_notes(asked, tables)

@@ -13,7 +13,7 @@ FIRST_ARM64 = "21.10"
 """The earliest release for which anything speaks of images for arm64."""
 
 FIELDS = ("ubuntu", "python", "cuda", "cudnn", "nccl", "compute_capability")
-HOW_SURE = {"medium": "; likely, but not in NVIDIA's own words", "low": "; there is a single hint of it"}
+HOW_SURE = {"medium": "; likely, but not confirmed by NVIDIA", "low": "; known from a single source"}
 
 
 def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
@@ -107,7 +107,7 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
         holds={"tensorflow": Value(tensorflow), **held},
         lead=_lead(release, tensorflow, exact, asked),
         exact=exact,
-        obstacles=(f"No image of it for arm64 is known ({FIRST_ARM64} is the first).",) if foreign else (),
+        obstacles=(f"No image for arm64 is known before {FIRST_ARM64}.",) if foreign else (),
         notes=tuple(_notes(exact, asked, tables.ngc)),
         lowest=lowest,
         newest=numbers(release.release),
@@ -117,19 +117,19 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
 def _lead(release: NgcRelease, tensorflow: str | None, exact: bool, asked: Wanted) -> str:
     name = f"NVIDIA's release {release.release}"
     if exact and tensorflow is None:
-        return f"{name} is the one of the lock's build {asked.label}, though no source tells its TensorFlow."
+        return f"{name} has the locked build {asked.label}, although no source names its TensorFlow."
     if exact and len(numbers((asked.label or "").removeprefix("nv"))) < 2:
-        return f"{name} is one of those with a build {asked.label} of TensorFlow {asked.tensorflow}, as the lock has."
+        return f"{name} is one of several with the locked build {asked.label} of TensorFlow {asked.tensorflow}."
     if exact:
-        return f"{name} is the one of the lock's build {asked.label} of TensorFlow {asked.tensorflow}."
+        return f"{name} has the locked build {asked.label} of TensorFlow {asked.tensorflow}."
     unsure = HOW_SURE.get(release.confidence or "", "")
-    return f"{name} has a TensorFlow {tensorflow} of NVIDIA's own{unsure}."
+    return f"{name} has NVIDIA's build of TensorFlow {tensorflow}{unsure}."
 
 
 def _notes(exact: bool, asked: Wanted, table: NgcTable) -> Iterator[str]:
     if asked.label is None:
-        yield "The lock has no build of NVIDIA's: its kernels, and so its bits, are others."
+        yield "The locked build is not NVIDIA's: its kernels, and so its bits, differ."
     elif not exact and any(asked.label in release.labels for release in table.release):
-        yield f"The lock has another build, {asked.label}."
+        yield f"The locked build is another one, {asked.label}."
     elif not exact:
-        yield f"No release is known for the lock's build {asked.label}; the last one is {table.release[-1].release}."
+        yield f"No known release has the locked build {asked.label}; the newest is {table.release[-1].release}."

@@ -77,24 +77,24 @@ def wheel_notes(asked: Wanted, tables: Tables) -> Iterator[str]:
 
 def _lead(asked: Wanted) -> str:
     if asked.tensorflow is None:
-        return "The lock has no TensorFlow: a plain Python."
+        return "A plain Python, as no TensorFlow is locked."
     if asked.label is not None:
         return (
-            f"NVIDIA's build {asked.label} of TensorFlow {asked.tensorflow} is on no index: this would be another one."
+            f"NVIDIA's build {asked.label} of TensorFlow {asked.tensorflow} is not on an index; this is another build."
         )
     if asked.cuda_wheels:
-        return f"TensorFlow {asked.tensorflow} and its CUDA are installed from the lock's own wheels, by hash."
-    return f"TensorFlow {asked.tensorflow} is installed from the lock's own wheel, by hash."
+        return f"TensorFlow {asked.tensorflow} and its CUDA are installed from their locked wheels, by hash."
+    return f"TensorFlow {asked.tensorflow} is installed from its locked wheel, by hash."
 
 
 def _obstacles(asked: Wanted) -> Iterator[str]:
     if asked.gpu and not asked.cuda_wheels:
-        yield "It brings no CUDA, and the lock has none of NVIDIA's wheels."
+        yield "It has no CUDA, and none of NVIDIA's wheels is locked."
 
 
 def _notes(row: SlimImages, python: str, asked: Wanted, tables: Tables) -> Iterator[str]:
     if asked.python is not None and minor(asked.python) != row.python:
-        yield f"There is no slim image of Python {minor(asked.python)}; {row.python} is the nearest."
+        yield f"No slim image has Python {minor(asked.python)}; {row.python} is the nearest."
     elif asked.python is not None and python == row.python:
-        yield f"No image of {asked.python} on {row.suite} is known; the tag stands for the newest {row.python} on it."
+        yield f"No image of {asked.python} on {row.suite} is known; the tag names the newest {row.python} on it."
     yield from wheel_notes(asked, tables)

@@ -143,7 +143,7 @@ def call(command: Sequence[str], *, cwd: Path | None = None, stdin: IO[bytes] | 
     """Run a command and return its output.
 
     Raises:
-        BedError: it is not there, failed, or took more than five minutes.
+        BedError: it is missing, failed, or took more than five minutes.
     """
     plain = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.containers.engines import ENGINES
+from envlock.containers.engines import AUTO, ENGINES
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
@@ -156,27 +156,27 @@ BUILDS = {
     "digest gone": (
         "FROM nvcr.io/nvidia/tensorflow:25.02-tf2-py3@" + NO_DIGEST,
         r"the registry does not have nvcr\.io/nvidia/tensorflow:25\.02-tf2-py3@sha256:0{64}",
-        "a publisher may have removed it; look at its tags, and lock another one",
+        "choose another tag: the publisher may have removed this one",
     ),
     "tag gone": (
         "FROM nvcr.io/nvidia/tensorflow:99.99",
         r"the registry does not have nvcr\.io/nvidia/tensorflow:99\.99",
-        "a publisher may have removed it; look at its tags, and lock another one",
+        "choose another tag: the publisher may have removed this one",
     ),
     "not allowed": (
         "FROM nvcr.io/private/tensorflow:25.02-tf2-py3",
-        r"the registry does not let us pull nvcr\.io/private/tensorflow(:25\.02-tf2-py3)?",
-        "`docker login nvcr.io` with a key that may pull it (for nvcr.io the user is $oauthtoken)",
+        r"the registry denies access to nvcr\.io/private/tensorflow(:25\.02-tf2-py3)?",
+        "run `docker login nvcr.io` with a key that can pull it (for nvcr.io the user is $oauthtoken)",
     ),
     "registry down": (
         "FROM 127.0.0.1:1/nvidia/tensorflow:1",
-        r"the container engine does not reach the registry 127\.0\.0\.1:1",
-        "see its network and proxy, or name a mirror",
+        r"the container engine cannot reach the registry 127\.0\.0\.1:1",
+        "check its network and proxy, or name a mirror",
     ),
     "no Dockerfile": (
         "FROM scratch\nRUNN true",
-        r"the Dockerfile cannot be read, line 2: unknown instruction: RUNN \(did you mean RUN\?\)",
-        "mend it, or let envlock write it anew",
+        r"invalid Dockerfile, line 2: unknown instruction: RUNN \(did you mean RUN\?\)",
+        "correct it, or let envlock write it again",
     ),
 }
 
@@ -206,7 +206,7 @@ def test_a_wrong_key_is_told(
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     with pytest.raises(EngineError) as raised:
         find(name).build(context(tmp_path / "context", f"FROM {bed.private}"), epoch=EPOCH)
-    assert raised.value.message in (f"the registry refuses the login for {what}" for what in (bed.private, "nvcr.io"))
+    assert raised.value.message in (f"the registry rejects the login for {what}" for what in (bed.private, "nvcr.io"))
 
 
 @real
@@ -231,7 +231,7 @@ def test_a_step_that_fails_leaves_its_log_and_nothing_else(
     wrong = "RUN echo THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. >&2; exit 1"
     with pytest.raises(EngineError) as raised:
         engine.build(context(tmp_path / "context", ngc(bed, wrong)), epoch=EPOCH)
-    assert raised.value.message == "a wheel of the build is not the one that the lock has: its hash is another"
+    assert raised.value.message == "a wheel differs from the locked one: its hash does not match"
     assert State(alone) == before
 
 
@@ -318,7 +318,7 @@ def test_a_daemon_that_dies_is_told(
     place = context(tmp_path / "context", ngc(bed, "RUN echo now; sleep 78"))
     with pytest.raises(EngineError) as raised:
         find(name).build(place, epoch=EPOCH, on_line=kill, tag="never:1")
-    assert raised.value.message == "the container engine went away in the middle"
+    assert raised.value.message == "the connection to the container engine was lost"
     assert killed != []
 
 
@@ -326,7 +326,7 @@ def test_a_daemon_that_dies_is_told(
 def test_an_index_without_the_platform_is_told(docker: daemons.Engine, bed: Bed, tmp_path: Path) -> None:
     with pytest.raises(EngineError) as raised:
         find("buildx").build(context(tmp_path, ngc(bed)), epoch=EPOCH, platform="linux/s390x")
-    assert raised.value.message == f"{bed.ngc} is not there for this platform"
+    assert raised.value.message == f"{bed.ngc} does not exist for this platform"
 
 
 @real
@@ -343,8 +343,8 @@ def test_what_is_run(docker: daemons.Engine, bed: Bed) -> None:
 
 
 RUNS = {
-    "program": (["nosuch"], False, "the image has no program nosuch"),
-    "gpus": (["true"], True, "the container engine cannot give a container any GPU"),
+    "program": (["nosuch"], False, "the image does not have the program nosuch"),
+    "gpus": (["true"], True, "the container engine cannot give a GPU to a container"),
 }
 
 
@@ -400,7 +400,7 @@ def test_pulls_are_told(docker: daemons.Engine, bed: Bed) -> None:
     assert raised.value.message == f"the registry does not have nvcr.io/nvidia/tensorflow@{NO_DIGEST}"
     with pytest.raises(EngineError) as raised:
         engine.inspect("nosuch:1")
-    assert raised.value.message == "the container engine has no image nosuch:1"
+    assert raised.value.message == "the container engine does not have the image nosuch:1"
 
 
 @real
@@ -448,8 +448,8 @@ def test_no_daemon_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(EngineError) as raised:
         find()
-    assert raised.value.message == "there is no container engine to talk to"
-    assert raised.value.hint == "is Docker running? `docker version` tells; DOCKER_HOST names another"
+    assert raised.value.message == "the container engine does not respond"
+    assert raised.value.hint == "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
 
 
 @real
@@ -461,7 +461,7 @@ def test_no_permission_is_told(docker: daemons.Engine) -> None:
     finally:
         os.seteuid(0)
     assert raised.value.message == "no permission to use the container engine"
-    assert raised.value.hint == "join the group of its socket (often `docker`), or run as a user who may"
+    assert raised.value.hint == "join the group of its socket (often `docker`), or run as another user"
 
 
 def test_a_host_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,17 +474,17 @@ def test_a_host_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_engine_is_told() -> None:
     with pytest.raises(UsageError) as raised:
         find("podman")
-    assert str(raised.value) == "no container engine is called 'podman'\nhint: choose from auto, buildx, docker"
+    assert str(raised.value) == f"unknown container engine `podman`\nhint: choose from: {', '.join((AUTO, *ENGINES))}"
 
 
 @real
 def test_buildx_that_is_not_there_is_told(docker: daemons.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert find().reason.startswith("docker (`docker buildx` is not there)")
+    assert find().reason.startswith("docker (`docker buildx` is not installed)")
     with pytest.raises(EngineError) as raised:
         find("buildx")
     assert str(raised.value) == (
-        "`docker buildx` is not there\nhint: install the buildx plugin of Docker, or take `--engine docker`"
+        "`docker buildx` is not installed\nhint: install the buildx plugin of Docker, or use `--engine docker`"
     )
 
 

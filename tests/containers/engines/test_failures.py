@@ -9,17 +9,17 @@ from envlock.containers.engines.failures import explain
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64
 RESOLVE = "ERROR: failed to solve: {0}: failed to resolve source metadata for {0}: "
-LOGIN = "`docker login nvcr.io` with a key that may pull it (for nvcr.io the user is $oauthtoken)"
-GONE = "a publisher may have removed it; look at its tags, and lock another one"
-ANEW = "see whether it runs again (`docker version`), and begin anew"
-SEE = "is Docker running? `docker version` tells; DOCKER_HOST names another"
-ROOM = "`docker system df` shows what takes the room"
-TOOLKIT = "install the NVIDIA container toolkit on the engine's machine, or do without GPUs"
-NETWORK = "see its network and proxy, or name a mirror"
-NO_GPU = "the container engine cannot give a container any GPU"
+LOGIN = "run `docker login nvcr.io` with a key that can pull it (for nvcr.io the user is $oauthtoken)"
+GONE = "choose another tag: the publisher may have removed this one"
+ANEW = "check that it runs (`docker version`), and build again"
+SEE = "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
+ROOM = "free disk space (`docker system df` shows its use)"
+TOOLKIT = "install the NVIDIA container toolkit on the machine of the engine, or leave out `--gpus`"
+NETWORK = "check its network and proxy, or name a mirror"
+NO_GPU = "the container engine cannot give a GPU to a container"
 FULL = "the disk of the container engine is full"
-AWAY = "the container engine went away in the middle"
-NONE = "there is no container engine to talk to"
+AWAY = "the connection to the container engine was lost"
+NONE = "the container engine does not respond"
 
 TEXTS = {
     "digest gone, BuildKit": (RESOLVE.format(NGC) + f"{NGC}: not found", f"the registry does not have {NGC}", GONE),
@@ -31,65 +31,65 @@ TEXTS = {
     "denied, BuildKit": (
         RESOLVE.format(PRIVATE) + "pull access denied, repository does not exist or may require authorization: "
         "server message: insufficient_scope: authorization failed",
-        f"the registry does not let us pull {PRIVATE}",
+        f"the registry denies access to {PRIVATE}",
         LOGIN,
     ),
     "denied, classic": (
         "pull access denied for nvcr.io/private/tensorflow, repository does not exist or may require 'docker login': "
         "denied: requested access to the resource is denied",
-        "the registry does not let us pull nvcr.io/private/tensorflow",
+        "the registry denies access to nvcr.io/private/tensorflow",
         LOGIN,
     ),
     "wrong key, BuildKit": (
         RESOLVE.format(PRIVATE) + "failed to authorize: failed to fetch oauth token: unexpected status from GET "
         "request to https://127.78.94.11/token?scope=repository%3Aprivate%2Ftensorflow%3Apull&service=bed: "
         "401 Unauthorized",
-        f"the registry refuses the login for {PRIVATE}",
+        f"the registry rejects the login for {PRIVATE}",
         LOGIN,
     ),
     "wrong key, classic": (
         f'Get "https://nvcr.io/v2/private/tensorflow/manifests/sha256:{"6" * 64}": unauthorized',
-        "the registry refuses the login for nvcr.io",
+        "the registry rejects the login for nvcr.io",
         LOGIN,
     ),
     "no credentials, classic": (
         'Get "https://nvcr.io/v2/private/tensorflow/manifests/1": no basic auth credentials',
-        "the registry refuses the login for nvcr.io",
+        "the registry rejects the login for nvcr.io",
         LOGIN,
     ),
     "registry down, BuildKit": (
         RESOLVE.format("127.0.0.1:1/a/b:1") + 'failed to do request: Head "https://127.0.0.1:1/v2/a/b/manifests/1": '
         "dial tcp 127.0.0.1:1: connect: connection refused",
-        "the container engine does not reach the registry 127.0.0.1:1",
+        "the container engine cannot reach the registry 127.0.0.1:1",
         NETWORK,
     ),
     "registry down, classic": (
         'Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
-        "the container engine does not reach the registry 127.0.0.1:1",
+        "the container engine cannot reach the registry 127.0.0.1:1",
         NETWORK,
     ),
     "no such host, BuildKit": (
         RESOLVE.format("registry.example.org/a:1") + 'failed to do request: Head "https://registry.example.org/v2/a/'
         'manifests/1": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host',
-        "the container engine does not reach the registry registry.example.org",
+        "the container engine cannot reach the registry registry.example.org",
         NETWORK,
     ),
     "no such host, classic": (
         'Get "https://registry.example.org/v2/": dial tcp: lookup registry.example.org on 192.0.2.53:53: no such host',
-        "the container engine does not reach the registry registry.example.org",
+        "the container engine cannot reach the registry registry.example.org",
         NETWORK,
     ),
     "certificate, classic": (
         'Get "https://registry.example.org/v2/": x509: certificate signed by unknown authority',
         "the certificate of registry.example.org is not trusted by the container engine",
-        "give the engine its authority: /etc/docker/certs.d/registry.example.org/ca.crt on the engine's machine",
+        "install its CA certificate: /etc/docker/certs.d/registry.example.org/ca.crt on the machine of the engine",
     ),
     "certificate, BuildKit": (
         RESOLVE.format(NGC) + 'failed to authorize: failed to fetch anonymous token: Get "https://127.78.94.11/token?'
         'scope=repository%3Anvidia%2Ftensorflow%3Apull&service=bed": tls: failed to verify certificate: x509: '
         "certificate signed by unknown authority",
         "the certificate of 127.78.94.11 is not trusted by the container engine",
-        "give the engine its authority: /etc/docker/certs.d/127.78.94.11/ca.crt on the engine's machine",
+        "install its CA certificate: /etc/docker/certs.d/127.78.94.11/ca.crt on the machine of the engine",
     ),
     "disk full, BuildKit": (
         "ERROR: failed to solve: failed to copy: write /var/lib/docker/buildkit/content/ingest/fd919aa5/data: "
@@ -140,7 +140,7 @@ TEXTS = {
     "no permission, SDK": (
         "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))",
         "no permission to use the container engine",
-        "join the group of its socket (often `docker`), or run as a user who may",
+        "join the group of its socket (often `docker`), or run as another user",
     ),
     "no GPUs": ('could not select device driver "" with capabilities: [[gpu]]', NO_GPU, TOOLKIT),
     "no GPUs, CDI": (
@@ -153,51 +153,51 @@ TEXTS = {
     "other platform, classic": (
         "image with reference docker.io/library/python:3.11-slim was found but does not match the specified platform: "
         "wanted linux/s390x, actual: linux/amd64",
-        "docker.io/library/python:3.11-slim is not there for this platform",
+        "docker.io/library/python:3.11-slim does not exist for this platform",
         "name another platform, or another base",
     ),
     "other platform, BuildKit": (
         RESOLVE.format(NGC) + "no match for platform in manifest: not found",
-        f"{NGC} is not there for this platform",
+        f"{NGC} does not exist for this platform",
         "name another platform, or another base",
     ),
     "other platform, classic, index": (
         "no matching manifest for linux/s390x in the manifest list entries",
-        "the image is not there for this platform",
+        "the image does not exist for this platform",
         "name another platform, or another base",
     ),
     "no network": (
         "ERROR: failed to solve: network bridge not found",
         "the container engine has no network for a build",
-        "build without one (the default), or give the engine one",
+        "build without a network (the default), or configure one for the engine",
     ),
     "no such program": (
         "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create "
         'failed: unable to start container process: exec: "nosuch": executable file not found in $PATH: unknown',
-        "the image has no program nosuch",
-        "name one that it has",
+        "the image does not have the program nosuch",
+        "name a program of the image",
     ),
     "no such image": (
         "No such image: nosuch:latest",
-        "the container engine has no image nosuch:latest",
+        "the container engine does not have the image nosuch:latest",
         "build or pull it first",
     ),
     "Dockerfile, BuildKit": (
         "ERROR: failed to solve: dockerfile parse error on line 2: unknown instruction: RUNN (did you mean RUN?)",
-        "the Dockerfile cannot be read, line 2: unknown instruction: RUNN (did you mean RUN?)",
-        "mend it, or let envlock write it anew",
+        "invalid Dockerfile, line 2: unknown instruction: RUNN (did you mean RUN?)",
+        "correct it, or let envlock write it again",
     ),
     "Dockerfile, 20.10": (
         "dockerfile parse error line 2: unknown instruction: RUNN",
-        "the Dockerfile cannot be read, line 2: unknown instruction: RUNN",
-        "mend it, or let envlock write it anew",
+        "invalid Dockerfile, line 2: unknown instruction: RUNN",
+        "correct it, or let envlock write it again",
     ),
     "something new": (
         "ERROR: the moon is in the wrong place",
         "the container engine failed: the moon is in the wrong place",
         SEE,
     ),
-    "nothing": ("", "the container engine failed: it did not say why", SEE),
+    "nothing": ("", "the container engine failed: it gave no reason", SEE),
 }
 
 
@@ -239,8 +239,8 @@ please update the hashes. Otherwise, examine the package contents carefully; som
 @pytest.mark.parametrize("text", STEPS)
 def test_a_wheel_with_another_hash_is_told_wherever_pip_says_it(text: str) -> None:
     error = explain(text, [*PIP.splitlines(), "", "[notice] something else"])
-    assert error.message == "a wheel of the build is not the one that the lock has: its hash is another"
-    assert error.hint == "fetch the wheels again, `envlock vendor`"
+    assert error.message == "a wheel differs from the locked one: its hash does not match"
+    assert error.hint == "run `envlock vendor` to download the wheels again"
 
 
 def test_a_full_disk_is_told_by_the_program_that_met_it() -> None:
@@ -250,4 +250,4 @@ def test_a_full_disk_is_told_by_the_program_that_met_it() -> None:
 
 def test_what_is_missing_is_named_where_only_the_caller_knows_it() -> None:
     error = explain("no matching manifest for linux/s390x in the manifest list entries", image="nvcr.io/a/b:1")
-    assert error.message == "nvcr.io/a/b:1 is not there for this platform"
+    assert error.message == "nvcr.io/a/b:1 does not exist for this platform"
