@@ -19,9 +19,10 @@ else:
 
 Sentence = Annotated[str, Field(pattern=r"^\S.*[.]$", max_length=320)]
 Text = Annotated[str, Field(min_length=1)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
-Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "ignore"]
+Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "proven", "ignore"]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
 
@@ -62,7 +63,7 @@ class Variable(Row):
     @property
     def fix(self) -> str:
         """What to do about a difference, in one sentence."""
-        return f"Set or unset {self.name} as the lock has it, before the process starts (`envlock run` does)."
+        return f"Set or unset {self.name} as locked, before the process starts (`envlock run` does)."
 
 
 class Fact(Row):
@@ -75,6 +76,7 @@ class Fact(Row):
     weight: Annotated[int, Field(ge=0, le=100)]
     strict: Rule
     same_arch: Rule
+    bits: Rule
     functional: Rule
 
 
@@ -91,7 +93,7 @@ class PolicyTable(Row):
         """Return a row for each of `paths` that share a reason."""
         shared = [(row.get("paths", [row.get("path")]), row) for row in rows]
         return [
-            {**{key: value for key, value in row.items() if key != "paths"}, "path": path}
+            {"bits": row["same_arch"], **{key: value for key, value in row.items() if key != "paths"}, "path": path}
             for paths, row in shared
             for path in paths
         ]
@@ -276,6 +278,50 @@ class FileTable(Row):
 def file_table() -> FileTable:
     """Return what can be wrong with files, and what no one need fear."""
     return FileTable.model_validate(read("files"))
+
+
+class Launcher(Row):
+    """What starts or limits processes, and which facts it changes (launchers.toml explains the columns)."""
+
+    name: Text
+    kind: Literal["launcher", "pool", "limit"]
+    any: Annotated[list[VariableName], Field(min_length=1)]
+    all: list[VariableName] = []
+    facts: Annotated[list[Text], Field(min_length=1)]
+    value: Text | None = None
+    value_of: VariableName | None = None
+    why: Sentence
+    fix: Sentence
+    source: Text
+
+
+class LauncherTable(Row):
+    """launchers.toml."""
+
+    evidence: dict[str, Text]
+    launcher: list[Launcher]
+
+    @model_validator(mode="after")
+    def _of_known_facts_and_sources(self) -> LauncherTable:
+        known = {f"environ.{row.name}" for row in variables()}
+        for row in self.launcher:
+            unknown = {path for path in row.facts if not path.startswith("cpu.")} - known
+            if unknown:
+                raise ValueError(
+                    f"{row.name}: neither of the processor nor in environ.toml: {', '.join(sorted(unknown))}"
+                )
+            for source in row.source.split("; "):
+                if source.partition(":")[0] not in self.evidence and not source.startswith("run with "):
+                    raise ValueError(f"{row.name}: no evidence `{source}`")
+            if row.value is not None and row.value_of is not None:
+                raise ValueError(f"{row.name}: one of `value` and `value_of`")
+        return self
+
+
+@cache
+def launcher_table() -> LauncherTable:
+    """Return the launchers, the one that counts first in front."""
+    return LauncherTable.model_validate(read("launchers"))
 
 
 def read(name: str) -> dict[str, Any]:

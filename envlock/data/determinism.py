@@ -157,7 +157,7 @@ class VariableRules(Row):
         if (self.syntax == "word") != bool(self.accepts):
             raise ValueError(f"{self.name}: `accepts` belongs to the syntax word")
         if (self.read_by == "nobody") != (self.meant is not None):
-            raise ValueError(f"{self.name}: `meant` belongs to names that nobody reads")
+            raise ValueError(f"{self.name}: `meant` belongs to names that nothing reads")
         return self
 
 

@@ -26,8 +26,8 @@ def lint_dataset(dataset: Any) -> Report:
     except ImportError:
         raise UsageError("lint_dataset needs TensorFlow, which is not installed here") from None
     if not isinstance(dataset, tf.data.Dataset):
-        hint = "pass the dataset itself, before it is distributed or iterated over"
-        raise UsageError(f"lint_dataset takes a tf.data.Dataset, not {type(dataset).__name__}", hint=hint)
+        hint = "pass the dataset before it is distributed or iterated over"
+        raise UsageError(f"lint_dataset needs a tf.data.Dataset, not {type(dataset).__name__}", hint=hint)
     try:
         data = serialized(tf, dataset)
     except (AttributeError, tf.errors.OpError) as error:

@@ -35,15 +35,15 @@ def ask_tensorflow(host: Host, timeout: float = TIMEOUT, python: Path | None = N
     try:
         ended = launch.ask(words, python, timeout=timeout, environ=environ)
     except UsageError:
-        return Unavailable("the child process that asks TensorFlow could not be started", "child-not-started")
+        return Unavailable("the child process with TensorFlow could not be started", "child-not-started")
     if ended.code is None:
         return Unavailable(f"TensorFlow did not answer within {timeout:g} s", "child-timeout")
     if ended.code != 0:
-        return Unavailable(f"the child process that asks TensorFlow {ended.ending}", "child-failed")
+        return Unavailable(f"the child process with TensorFlow {ended.ending}", "child-failed")
     try:
         return {key: spell(key, int(number)) for key, number in ended.answers[-1].items()}
     except (AttributeError, IndexError, TypeError, ValueError):
-        return Unavailable("the child process that asks TensorFlow gave no answer", "child-failed")
+        return Unavailable("the child process with TensorFlow did not answer", "child-failed")
 
 
 def spell(key: str, number: int) -> str | None:
@@ -78,14 +78,14 @@ def contradictions(cuda: Mapping[str, Any], answers: Answers) -> list[Finding]:
         usable = facts.get("version") if "problem" not in facts else None
         if "version" in facts and not _agree(usable, answer):
             path = f"cuda.{key}.version"
-            message = f"{path}: its files say {show(usable)}, TensorFlow's own loader {show(answer)}"
+            message = f"{path}: {show(usable)} by its files, {show(answer)} by TensorFlow's loader"
             found.append(_finding(path, message, usable, answer))
     return found
 
 
 def unanswered(reason: Unavailable) -> Finding:
     """Return the finding that TensorFlow could not be asked."""
-    return _finding("cuda", f"cuda: TensorFlow could not be asked: {reason.reason}", ABSENT, reason, UNKNOWN)
+    return _finding("cuda", f"cuda: not checked with TensorFlow: {reason.reason}", ABSENT, reason, UNKNOWN)
 
 
 def _finding(path: str, message: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:
@@ -94,7 +94,7 @@ def _finding(path: str, message: str, expected: Any, actual: Any, severity: str 
         severity,
         path,
         message,
-        "What TensorFlow's own loader gets is what computes; what its files say is not the whole story.",
+        "TensorFlow computes with the libraries that its loader finds, whatever the files suggest.",
         "Report it with the output of `envlock show`, and look for LD_AUDIT, a sitecustomize or a .pth file.",
         "https://man7.org/linux/man-pages/man3/dlopen.3.html",
         expected=expected,

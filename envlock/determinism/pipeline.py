@@ -87,7 +87,7 @@ def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
 
 def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
     row, where = dataset_rules()[rule], Where(operation=node)
-    severity, said = (INFO, f"{message}; op determinism mends it") if softened else (row.severity, message)
+    severity, said = (INFO, f"{message}; op determinism prevents this") if softened else (row.severity, message)
     return Finding(rule, severity, where, said, row.why, row.fix, reference(row.source))
 
 
@@ -116,9 +116,9 @@ def _dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
         elif seeds == [0, 0]:
             yield "ENV501", node.name, f"{node.op} has no seed", False
         elif node.attributes.get("reshuffle_each_iteration") is True:
-            yield "ENV502", node.name, f"{node.op} shuffles anew in every epoch", False
+            yield "ENV502", node.name, f"{node.op} shuffles again in every epoch", False
     if node.attributes.get("deterministic") in (b"false", "false") or node.attributes.get("sloppy") is True:
-        yield "ENV503", node.name, f"{node.op} may give its elements in any order", True
+        yield "ENV503", node.name, f"{node.op} can give its elements in any order", True
     if node.op.startswith(SERVICE):
         yield "ENV511", node.name, "the elements come from the tf.data service", False
 

@@ -47,15 +47,15 @@ def _op_determinism(seen: Mapping[str, Any]) -> Shown:
     noisy = any(seen.get(key, 0) > 1 for _, key in _NOISY)
     results = ", ".join(_results(name, seen[key]) for name, key in _NOISY if seen.get(key))
     if clock == "raised" and not noisy:
-        return Shown(what, ON, f"tf.timestamp was refused; {results}")
+        return Shown(what, ON, f"tf.timestamp was rejected; {results}")
     if clock == "raised":
-        return Shown(what, PARTLY, f"tf.timestamp was refused, and yet {results}")
+        return Shown(what, PARTLY, f"tf.timestamp was rejected, but {results}")
     if clock == "ran" and holds([">=2.7"], version):
-        return Shown(what, OFF, f"tf.timestamp ran, which op determinism refuses; {results}")
+        return Shown(what, OFF, f"tf.timestamp ran, which op determinism rejects; {results}")
     if clock == "ran" and holds([">=2.6"], version) and seen.get("crop", 0) > 1:
         return Shown(what, OFF, results)
     if clock == "ran":
-        return Shown(what, UNKNOWN, f"TensorFlow {version} refuses nothing on a CPU that would tell; {results}")
+        return Shown(what, UNKNOWN, f"TensorFlow {version} has no operation that shows it on a CPU; {results}")
     return _untold(what, "clock", seen)
 
 
@@ -96,7 +96,7 @@ def _xla(seen: Mapping[str, Any]) -> Shown:
     if any(seen.get(key) is None for key in facts):
         return _untold("XLA", next(key for key in facts if seen.get(key) is None), seen)
     return Shown(
-        "XLA", OFF, "a function with strings, a Keras model that calls Python and a plain function all ran without it"
+        "XLA", OFF, "a function with strings, a Keras model that calls Python and a plain function ran without it"
     )
 
 
@@ -106,7 +106,7 @@ def _intra(seen: Mapping[str, Any]) -> Shown:
 
 def _inter(seen: Mapping[str, Any]) -> Shown:
     if seen.get("clusters"):
-        return Shown("inter-op threads", UNKNOWN, "XLA's own threads cannot be told from the pool's")
+        return Shown("inter-op threads", UNKNOWN, "XLA's threads cannot be distinguished from the pool")
     return _threads(seen, "inter-op threads", 1, "64 independent operations")
 
 
@@ -119,7 +119,7 @@ def _threads(seen: Mapping[str, Any], what: str, place: int, work: str) -> Shown
     )
 
 
-def _untold(what: str, experiment: str, seen: Mapping[str, Any], otherwise: str = "it was not observed") -> Shown:
+def _untold(what: str, experiment: str, seen: Mapping[str, Any], otherwise: str = "not observed") -> Shown:
     return Shown(what, UNKNOWN, seen.get("reasons", {}).get(experiment) or otherwise)
 
 
@@ -173,16 +173,16 @@ def missed(shown: Sequence[Shown], asked: Mapping[str, str], tensorflow: str) ->
 
 
 _WHY = {
-    "op determinism": "Operations may give other bits in every run, and nothing says so.",
-    "oneDNN": "Other kernels compute products, convolutions and softmax: other bits.",
-    "TF32": "Float32 products are rounded to 10 bits on the GPU where it is on.",
-    "XLA": "Compiled functions are fused: other bits than without.",
-    "intra-op threads": "The number of threads of an operation decides the order of its sums.",
-    "inter-op threads": "The number of operations side by side decides the order in which buffers are added.",
+    "op determinism": "Operations can give different bits in every run, without a message.",
+    "oneDNN": "Other kernels compute products, convolutions and softmax, with different bits.",
+    "TF32": "With TF32, float32 products are rounded to 10 bits on the GPU.",
+    "XLA": "Compiled functions are fused, with different bits.",
+    "intra-op threads": "The number of threads of an operation determines the order of its sums.",
+    "inter-op threads": "The number of parallel operations determines the order in which buffers are added.",
 }
 
 
-_FIXED = "`envlock run` and envlock.activate() do, as the lock has it"
+_FIXED = "`envlock run` and `envlock.activate()` set it as locked"
 
 
 def _fix(what: str, want: str, tensorflow: str) -> str:
@@ -191,7 +191,7 @@ def _fix(what: str, want: str, tensorflow: str) -> str:
         if recipe is None:
             return "install a release of TensorFlow"
         lines = [*(f"export {name}={value}" for name, value in sorted(recipe.set.items())), *recipe.calls]
-        return f"envlock.activate() on line 1, which does: {' and '.join(lines)}" if lines else recipe.remarks[0]
+        return f"call envlock.activate() on line 1, which does: {' and '.join(lines)}" if lines else recipe.remarks[0]
     number = f"set_{what[:5]}_op_parallelism_threads({want})"
     return {
         "oneDNN": f"export TF_ENABLE_ONEDNN_OPTS={'1' if want == ON else '0'}",
@@ -199,7 +199,7 @@ def _fix(what: str, want: str, tensorflow: str) -> str:
         "XLA": "unset TF_XLA_FLAGS TF_FUNCTION_JIT_COMPILE_DEFAULT, and pass jit_compile=False to compile()",
         "intra-op threads": f"export TF_NUM_INTRAOP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
         "inter-op threads": f"export TF_NUM_INTEROP_THREADS={want}, or tf.config.threading.{number}; {_FIXED}",
-    }.get(what, "take out what switches it on")
+    }.get(what, "remove the setting that turns it on")
 
 
 TIMEOUT = 300.0  # seconds: 4 are usual, half of that is `import tensorflow`
@@ -214,16 +214,16 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
     """
     ended = launch.ask(launch.text(launch.read("proof"), {"setup": setup}), python, timeout=timeout)
     if ended.code is None:
-        raise FactError(f"TensorFlow did not show its state within {timeout:g} s", hint="try again")
+        raise FactError(f"the probe operations did not finish within {timeout:g} s", hint="try again")
     if not ended.answers:
         raise FactError(
-            f"TensorFlow {ended.ending} before it could show its state: {ended.last_words}",
-            hint="`envlock doctor` without --prove tells which variable or flag it is",
+            f"TensorFlow {ended.ending} before the probe operations finished: {ended.last_words}",
+            hint="run `envlock doctor` without `--prove` to find the variable or flag",
         )
     seen = ended.answers[-1]
     if "failed" in seen and setup is not None:
-        raise UsageError(f"the lines given with --with, or TensorFlow's import, fail: {seen['failed']}")
+        raise UsageError(f"the lines of `--with`, or the import of TensorFlow, fail: {seen['failed']}")
     if "failed" in seen:
-        hint = "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
+        hint = "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"
         raise FactError(f"TensorFlow cannot be imported: {seen['failed']}", hint=hint)
     return seen

@@ -121,14 +121,16 @@ class Trace:
         """
         for line in self._lines:
             if self.end is not None:
-                raise self._damaged("something follows its end")
+                raise self._damaged("it has data after its end")
             entry = self._entry(_parsed(line, self._name))
             if entry is not None:
                 self._count += 1
                 yield entry
         if self.end is None:
             raise _refuse(
-                self._name, "is cut off: it has no end", "the run that wrote it died, or the copy is not whole"
+                self._name,
+                "is truncated: it has no end",
+                "record it again, or copy it again: the run crashed, or the copy is incomplete",
             )
 
     def _entry(self, line: Any) -> Record | Value | None:
@@ -146,9 +148,9 @@ class Trace:
             case ["end", self._count, dict(end)]:
                 self.end = self._scalars(end)
             case ["end", int(), dict()]:
-                raise self._damaged("its end counts other entries than it has")
+                raise self._damaged("the number of entries at its end is wrong")
             case _:
-                raise self._damaged(f"an entry is not what the format says: {_short(line)}")
+                raise self._damaged(f"invalid entry: {_short(line)}")
         return None
 
     def _record(self, number: int, inputs: list[Any], outputs: list[Any]) -> Record:
@@ -164,7 +166,7 @@ class Trace:
         if text is None:
             return None
         if type(text) is not str or len(text) != 16 or text.strip("0123456789abcdef"):
-            raise self._damaged(f"{_short(text)} is no fingerprint")
+            raise self._damaged(f"invalid fingerprint: {_short(text)}")
         return int(text, 16)
 
     def _define(self, fields: list[Any], size: int) -> None:
@@ -172,13 +174,13 @@ class Trace:
             case [str(kind), str() | None as name, list() | None as place, list(inputs), list(outputs)]:
                 pass
             case _:
-                raise self._damaged("the definition of an operation is not what the format says")
+                raise self._damaged("invalid definition of an operation")
         texts = [kind, name or "", *inputs, *outputs]
         if not all(isinstance(text, str) and len(text) <= TEXT_LIMIT for text in texts):
-            raise self._damaged("a text in the definition of an operation is none, or too long")
+            raise self._damaged("a text in the definition of an operation is invalid or too long")
         self._bytes += size
         if len(self._operations) >= DEFINITIONS_LIMIT or self._bytes > DEFINITIONS_BYTES:
-            raise self._damaged("it defines more operations than a trace may have at a time")
+            raise self._damaged("it defines too many operations")
         self._operations.append(Operation(kind, name, self._place(place), tuple(inputs), tuple(outputs)))
 
     def _place(self, place: list[Any] | None) -> Place | None:
@@ -187,7 +189,7 @@ class Trace:
                 return None
             case [str(file), int(line), str(function)] if max(len(file), len(function)) <= TEXT_LIMIT:
                 return Place(file, line, function)
-        raise self._damaged(f"{_short(place)} is no place in a file")
+        raise self._damaged(f"invalid place in a file: {_short(place)}")
 
     def _header(self, line: bytes) -> Header:
         match _parsed(line, self._name):
@@ -211,14 +213,16 @@ class Trace:
                 return Header(made_by, tensorflow, keras, python, mode, fingerprint, self._scalars(conditions))
             case _:
                 raise _refuse(
-                    self._name, "is no trace: its first line is no header", "make one with `envlock diverge record`"
+                    self._name,
+                    "is not a trace: its first line is not a header",
+                    "create one with `envlock diverge record`",
                 )
 
     def _scalars(self, values: dict[str, Any]) -> dict[str, Scalar]:
         for name, value in values.items():
             fits = value is None or isinstance(value, bool | int | float | str)
             if not fits or len(values) > CONDITIONS_LIMIT or max(len(name), len(str(value))) > TEXT_LIMIT:
-                raise self._damaged(f"condition {_short(name)} is not what the format says")
+                raise self._damaged(f"invalid condition {_short(name)}")
         return values
 
     def _damaged(self, what: str) -> TraceError:
@@ -234,17 +238,17 @@ def _lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
             read += len(raw)
             text = inflate.decompress(raw, _CHUNK)
             if not raw and not text:
-                hint = "the run that wrote it died, or the copy is not whole"
-                raise _refuse(name, "is cut off: it has no end" if read else "is empty", hint)
+                hint = "record it again, or copy it again: the run crashed, or the copy is incomplete"
+                raise _refuse(name, "is truncated: it has no end" if read else "is empty", hint)
             *lines, left = (left + text).split(b"\n")
             yield from lines
             if len(left) > LINE_LIMIT:
                 raise _refuse(name, f"is damaged: a line of more than {LINE_LIMIT} bytes", "record it again")
         if left or inflate.unused_data or stream.read(1):
-            raise _refuse(name, "is damaged: something follows its end", "record it again, or copy it again")
+            raise _refuse(name, "is damaged: it has data after its end", "record it again, or copy it again")
     except zlib.error:
         raise _refuse(
-            name, "is no trace, or damaged: it is not what gzip wrote", "record it again, or copy it again"
+            name, "is not a trace, or is damaged: it is not a gzip file", "record it again, or copy it again"
         ) from None
     except OSError as error:
         raise _refuse(name, f"cannot be read: {error.strerror}", "check the path") from None
@@ -256,7 +260,7 @@ def _parsed(line: bytes, name: str) -> Any:
     try:
         return json.loads(line.decode("ascii"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _refuse(name, "is damaged: a line is no JSON", "record it again") from None
+        raise _refuse(name, "is damaged: a line is not JSON", "record it again") from None
 
 
 def _no_constant(name: str) -> NoReturn:

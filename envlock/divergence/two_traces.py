@@ -187,13 +187,13 @@ def _portions(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 ALIGNED = 0.5
 """Traces of which less goes together are not of the same program, or not comparably run."""
 SOURCE = "docs/reference/diverge.md"
-WHY = "Another version, device or instruction set computes this operation by another kernel, or in another order."
-FIX = "Look at the conditions that differ, and make them equal; `envlock verify` says how."
+WHY = "Another version, device or instruction set computes this operation with another kernel, or in another order."
+FIX = "Make the conditions that differ equal; `envlock verify` says how."
 TITLES = {
-    "operation": "an operation gave other bits from equal inputs",
-    "carried": "a value that no operation seen has made differs",
+    "operation": "an operation gave different bits from equal inputs",
+    "carried": "a value from outside the traced operations differs",
     "longer": "one run has more steps",
-    "not-comparable": "the runs ran other operations",
+    "not-comparable": "the runs ran different operations",
 }
 _IGNORED = ("made_by", "elsewhere", "unseen", "system.kernel_release", "python.compiler")
 """Conditions that are no cause of other bits."""
@@ -210,7 +210,7 @@ def report(a: str, b: str) -> Report:
         _check(left.header, right.header)
         across = compare(left, right)
         names = [_name("A", a, left.header), _name("B", b, right.header)]
-        answer = "the same bits" if across.same else "other bits"
+        answer = "the same bits" if across.same else "different bits"
         return Report(
             _findings(across),
             command="diverge compare",
@@ -225,19 +225,19 @@ def _findings(across: Across) -> Iterator[Finding]:
     first, earliest = across.first, across.earliest
     if across.aligned < ALIGNED:
         yield _finding(
-            "not-comparable", "the traces cannot be aligned: the runs ran other operations, or at other lines"
+            "not-comparable", "the traces cannot be aligned: the runs ran different operations, or at different lines"
         )
         return
     if first is not None:
-        said = "is the first operation that gave other bits, although its inputs were equal"
+        said = "is the first operation that gave different bits from equal inputs"
         yield _finding("operation", f"{_called(first)} {said}", first)
     elif earliest is not None:
-        said = "differs first, and so does what it read, which came from no operation seen"
+        said = "differs first, and so does its input, which came from outside the traced operations"
         yield _finding("carried", f"{_called(earliest)} {said}", earliest)
     elif across.longer is not None:
-        yield _finding("longer", f"they are equal as far as both go, and {across.longer} has more steps")
+        yield _finding("longer", f"they are equal up to the end of the shorter one; {across.longer} has more steps")
     for each in across.others:
-        message = f"also, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
+        message = f"also different, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
         yield _finding("operation", message, each, severity=WARNING)
 
 
@@ -266,9 +266,13 @@ def _attachments(across: Across, conditions: Mapping[str, tuple[Scalar, Scalar]]
 def _check(a: Header, b: Header) -> None:
     if (a.mode, a.fingerprint) == (b.mode, b.fingerprint):
         return
-    how = {"eager": "eagerly, operation by operation", "graph": "with its graphs as they are"}
-    ways = (f"A ran {how[a.mode]}, and B {how[b.mode]}") if a.mode != b.mode else "they have other fingerprints"
-    raise UsageError(f"the traces cannot be compared: {ways}", hint="record both with --in-graph, or both without")
+    how = {"eager": "eagerly, operation by operation", "graph": "in graphs"}
+    ways = (
+        (f"A ran {how[a.mode]}, B ran {how[b.mode]}")
+        if a.mode != b.mode
+        else "their fingerprints are of different kinds"
+    )
+    raise UsageError(f"the traces cannot be compared: {ways}", hint="record both with `--in-graph`, or both without")
 
 
 def _differing(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:

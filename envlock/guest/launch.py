@@ -183,7 +183,7 @@ def last_words(text: str) -> str:
     """Return the line that says most about why a process ended: the last that names an error, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("F0") or any(word in line for word in _TELLING)]
-    words = (telling or lines or ["it said nothing"])[-1]
+    words = (telling or lines or ["no output"])[-1]
     return (words.rpartition("] ")[2] or words)[:LONGEST]  # without the head of a line of TensorFlow's log
 
 

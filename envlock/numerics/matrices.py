@@ -26,9 +26,10 @@ Cells = list[list[float | None]]
 
 _FAILED = {
     "numpy": UsageError(
-        "distances need numpy, which the interpreter has not", hint="name one that has: --python .venv/bin/python"
+        "distances need numpy, which is not installed for the interpreter",
+        hint="name an interpreter that has it: `--python .venv/bin/python`",
     ),
-    "damaged": UsageError("the saved arrays are damaged: some are cut off", hint="run again, with --save"),
+    "damaged": UsageError("the saved arrays are damaged: some are truncated", hint="run it again with `--save`"),
 }
 
 MEASURES = ("sum", "max", "norm")
@@ -133,7 +134,7 @@ def _matrix(quantity: Quantity, jobs: list[list[Job]], answers: dict[Job, dict[s
                 _add(cells, a, b, _apart(places, values[a], values[b], found))
     same = [(a, b) for a, b in combinations(range(number), 2) if cells["max"][a][b] == 0]
     if any(quantity.values[a] != quantity.values[b] for a, b in same):
-        notes.append("Some bits differ where the values do not: the sign of a zero, or the bits of a NaN.")
+        notes.append("Some bits differ although the values are equal: the sign of a zero, or the bits of a NaN.")
     return Matrix(quantity, cells, tuple(notes))
 
 
@@ -168,10 +169,10 @@ def _notes(name: str, values: tuple[Value | None, ...], found: dict[Job, dict[st
         notes.append(f"{name} was not recorded in {missing} of {len(values)} runs.")
     kinds = dict.fromkeys(f"{value.kind}{list(value.shape)}" for value in values if value is not None)
     if len(kinds) > 1:
-        notes.append(f"{name} is not of one kind and shape: {', '.join(kinds)}; between those there is no distance.")
+        notes.append(f"{name} has several types or shapes, which have no distance: {', '.join(kinds)}.")
     for job, answer in found.items():
         if not answer["kept"]:
-            notes.append(f"The arrays of {name} were not all kept, for want of room: only their bits were compared.")
+            notes.append(f"Not all arrays of {name} fit on the disk, so only their bits were compared.")
         elif answer["distances"] is None:
-            notes.append(f"{name} is of kind {job.kind}, which has no distance: only its bits were compared.")
+            notes.append(f"{name} has type {job.kind}, which has no distance, so only its bits were compared.")
     return notes

@@ -42,10 +42,10 @@ def test_a_broken_one(tmp_path: Path) -> None:
     found = snapshot(host)
     found.facts["python"]["version"] = "3.11.7"
     assert [finding.message for finding in diagnose(of_live(found, host.environ))] == [
-        "numpy is 2.2.6, and TensorFlow 2.15.1 asks for <2.0.0,>=1.23.5",
+        "numpy is 2.2.6, and TensorFlow 2.15.1 needs <2.0.0,>=1.23.5",
         "TF_DETERMINISTIC_OPS is yes",
-        "XLA_FLAGS does not start with -- and no file of that name is there",
-        "'TF_DETERMINSTIC_OPS' is set, a name that nobody reads",
+        "XLA_FLAGS does not start with --, and no file of that name exists",
+        "'TF_DETERMINSTIC_OPS' is set, and nothing reads this name",
         "KERAS_MAX_EPOCHS is set",
     ]
 
@@ -101,8 +101,8 @@ def test_the_ptx_of_the_library_counts_and_not_the_toolkit_of_the_build(
     messages = [each.message for each in diagnose(of_live(Snapshot(facts, {}), SOUND)) if each.rule == "gpu-code"]
     assert messages == [
         "GPU 0 (GB200): TensorFlow holds only PTX (compute_90) for compute capability 10.0: the driver compiles it at "
-        "first use, and a driver of CUDA 12.4 can (needed: 12.3)"
+        "first use, and a driver for CUDA 12.4 can (needed: 12.3)"
     ]
     (tmp_path / LIBRARY).write_bytes(b"of another layout")
     (unread,) = [each.message for each in diagnose(of_live(Snapshot(facts, {}), SOUND)) if each.rule == "gpu-code"]
-    assert unread.endswith("but a driver of CUDA 12.4 cannot read PTX of CUDA 12.5 (error 222)")
+    assert unread.endswith("but a driver for CUDA 12.4 cannot read PTX of CUDA 12.5 (error 222)")

@@ -35,16 +35,16 @@ def state(what: str, **seen: Any) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        ({}, ("on", f"tf.timestamp was refused; {ONE}")),
+        ({}, ("on", f"tf.timestamp was rejected; {ONE}")),
         (
             {"scatter": 8},
             (
                 "partly",
-                f"tf.timestamp was refused, and yet scatter_add gave 8 results {CALLS}, "
+                f"tf.timestamp was rejected, but scatter_add gave 8 results {CALLS}, "
                 f"crop_and_resize gave one result {CALLS}",
             ),
         ),
-        ({"clock": "ran"}, ("off", f"tf.timestamp ran, which op determinism refuses; {ONE}")),
+        ({"clock": "ran"}, ("off", f"tf.timestamp ran, which op determinism rejects; {ONE}")),
         (
             {"clock": "ran", "tensorflow": "2.6.5", "crop": 4, "scatter": 1},
             ("off", f"scatter_add gave one result {CALLS}, crop_and_resize gave 4 results {CALLS}"),
@@ -53,8 +53,8 @@ def state(what: str, **seen: Any) -> tuple[str, str]:
             {"clock": "ran", "tensorflow": "2.4.4", "crop": 4},
             (
                 "unknown",
-                "TensorFlow 2.4.4 refuses nothing on a CPU that would tell; "
-                f"scatter_add gave one result {CALLS}, crop_and_resize gave 4 results {CALLS}",
+                f"TensorFlow 2.4.4 has no operation that shows it on a CPU; scatter_add gave one result {CALLS}, "
+                f"crop_and_resize gave 4 results {CALLS}",
             ),
         ),
         ({"clock": None, "reasons": {"clock": "NotFoundError: gone"}}, ("unknown", "NotFoundError: gone")),
@@ -68,7 +68,7 @@ def test_the_others() -> None:
     ran = "a product, a convolution and a softmax ran as"
     assert state("oneDNN") == ("on", f"{ran} _MklMatMul, _MklSoftmax")
     assert state("oneDNN", operations=["MatMul"]) == ("off", f"{ran} MatMul")
-    assert state("oneDNN", operations=None) == ("unknown", "it was not observed")
+    assert state("oneDNN", operations=None) == ("unknown", "not observed")
     assert state("TF32") == ("unknown", "no GPU is visible")
     assert state("TF32", tensor_float_32=True)[0] == "on"
     assert state("TF32", tensor_float_32=False) == (
@@ -110,15 +110,15 @@ def test_what_is_not_as_asked_is_a_finding() -> None:
         (
             "proof",
             "error",
-            f"op determinism: off, wanted: on (tf.timestamp ran, which op determinism refuses; {ONE})",
-            "envlock.activate() on line 1, which does: tf.config.experimental.enable_op_determinism()",
+            f"op determinism: off, wanted: on (tf.timestamp ran, which op determinism rejects; {ONE})",
+            "call envlock.activate() on line 1, which does: tf.config.experimental.enable_op_determinism()",
         ),
         (
             "proof",
             "error",
             "intra-op threads: 4, wanted: 2 (4 threads ran one large operation)",
             "export TF_NUM_INTRAOP_THREADS=2, or tf.config.threading.set_intra_op_parallelism_threads(2); "
-            "`envlock run` and envlock.activate() do, as the lock has it",
+            "`envlock run` and `envlock.activate()` set it as locked",
         ),
     ]
 
@@ -134,7 +134,7 @@ def test_what_is_not_as_asked_is_a_finding() -> None:
 def test_the_fix_is_the_recipe_of_the_version(version: str, fix: str) -> None:
     shown = [proof.Shown("op determinism", "off", "e")]
     (found,) = proof.missed(shown, {"op determinism": "on"}, version)
-    assert found.fix == f"envlock.activate() on line 1, which does: {fix}"
+    assert found.fix == f"call envlock.activate() on line 1, which does: {fix}"
 
 
 def test_what_cannot_be_observed_is_a_warning() -> None:

@@ -42,16 +42,17 @@ def test_one_that_aborts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(FactError) as caught:
         observe(None, None)
     assert caught.value.message == (
-        "TensorFlow was ended by SIGABRT before it could show its state: Check failed: Failed to parse the env-var"
+        "TensorFlow was ended by SIGABRT before the probe operations finished: Check failed: Failed to parse the "
+        "env-var"
     )
-    assert caught.value.hint == "`envlock doctor` without --prove tells which variable or flag it is"
+    assert caught.value.hint == "run `envlock doctor` without `--prove` to find the variable or flag"
 
 
 def test_one_that_exits_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, "import os; os._exit(3)", monkeypatch)
     with pytest.raises(FactError) as caught:
         observe(None, None)
-    assert caught.value.message == "TensorFlow exited with code 3 before it could show its state: it said nothing"
+    assert caught.value.message == "TensorFlow exited with code 3 before the probe operations finished: no output"
 
 
 def test_one_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +61,7 @@ def test_one_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: 
     start = time.monotonic()
     with pytest.raises(FactError) as caught:
         observe(None, None, timeout=0.5)
-    assert caught.value.message == "TensorFlow did not show its state within 0.5 s"
+    assert caught.value.message == "the probe operations did not finish within 0.5 s"
     assert time.monotonic() - start < 15
 
 
@@ -75,7 +76,7 @@ def test_lines_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     fake(tmp_path, "__version__ = '9.9'", monkeypatch)
     with pytest.raises(UsageError) as caught:
         observe(None, "import tensorflow\nraise ValueError('mine')")
-    assert caught.value.message == "the lines given with --with, or TensorFlow's import, fail: ValueError: mine"
+    assert caught.value.message == "the lines of `--with`, or the import of TensorFlow, fail: ValueError: mine"
 
 
 def test_lines_run_before_and_what_they_print_is_not_the_answer(

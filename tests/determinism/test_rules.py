@@ -83,6 +83,9 @@ CASES: dict[str, Environment] = {
     "NumPy 2.3 with 2.18": changed(clean("2.18"), ("packages.numpy", {"version": "2.3.0"})),
     "protobuf 5 with 2.21": changed(CPU, ("packages.protobuf", {"version": "5.29.5"})),
     "protobuf 3.19 with 2.18": changed(clean("2.18"), ("packages.protobuf", {"version": "3.19.6"})),
+    "Keras 3 with 2.14": changed(
+        clean("2.14"), ("packages.numpy", {"version": "1.26.4"}), ("packages.keras", {"version": "3.5.0"})
+    ),
     "Keras 3 with 2.15": changed(TF15, ("packages.keras", {"version": "3.5.0"})),
     "driver and library of two versions": changed(CPU, unavailable=BROKEN),
     "no binding of NVML": changed(CPU, unavailable=UNBOUND),
@@ -258,7 +261,7 @@ def test_tensorflow_under_another_name_meets_a_requirement_on_tensorflow() -> No
 
 def test_without_a_driver_what_needs_it_is_no_trouble() -> None:
     driver = {"soname": "libcuda.so.1", "file": None, "resolved_by": "not found"}
-    problem = "libcuda.so.1, which it needs, is not found"
+    problem = "libcuda.so.1, which it needs: not found"
     environment = changed(GPU, ("gpu", None), ("cuda.cuda_driver", driver), ("cuda.cudnn.problem", problem))
     assert diagnose(environment) == []
 

@@ -1,4 +1,4 @@
-"""Programs whose cause stands inside of a graph, at the line marked `# <name>`; a clean one; one that is fused."""
+"""Programs whose cause stands inside a graph, at the line marked `# <name>`; a clean one; one that is fused."""
 
 from __future__ import annotations
 

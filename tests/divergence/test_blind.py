@@ -52,7 +52,7 @@ def test_quantities_are_compared(broken: str, envlock: Command, tensorflow_pytho
     lines = done.stdout.splitlines()
     assert done.returncode == 1, done.stderr
     assert lines[1:3] == [
-        "  in the program's own mode: differs from step 1 on, first in loss; results of the runs: 0 1 2",
+        "  in the program's own mode: differs from step 1, first in loss; results of the runs: 0 1 2",
         "  x the runs differ, first in loss",
     ]
     note = next(line for line in lines if broken in line)

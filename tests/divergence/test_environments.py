@@ -33,15 +33,15 @@ def lines(folder: Path, a: list[Record | Value], b: list[Record | Value]) -> lis
 
 def test_the_first_operation_its_line_and_what_differs(tmp_path: Path) -> None:
     assert lines(tmp_path, RUN, OTHER) == [
-        "other bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
+        "different bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
         "  3 pairs of entries of 1 step compared",
-        "  x MatMul is the first operation that gave other bits, although its inputs were equal",
+        "  x MatMul is the first operation that gave different bits from equal inputs",
         "      where: train.py:4 in step, step 0",
         "      named: dense/MatMul and dense_1/MatMul",
         "      reads: float32[2], float32[2]",
         "      gives: float32[2]",
-        "      of its 2 inputs 1 have a fingerprint, and could be compared",
-        "what differs between the two environments",
+        "      of its 2 inputs 1 have a fingerprint, and were compared",
+        "differences between the two environments",
         "  i environ.ONEDNN_MAX_CPU_ISA: none in A, AVX2 in B",
         "  i tensorflow.version: 2.21.0 in A, 2.18.1 in B",
         "  i threads.intra_op: 2 in A, 4 in B",
@@ -52,7 +52,7 @@ def test_the_same_bits(tmp_path: Path) -> None:
     assert lines(tmp_path, RUN, RUN)[:3] == [
         "the same bits: A a.trace (TensorFlow 2.21.0) and B b.trace (TensorFlow 2.18.1)",
         "  3 pairs of entries of 1 step compared",
-        "    every operation gave the same bits",
+        "    all operations gave the same bits",
     ]
 
 
@@ -63,25 +63,25 @@ def test_the_same_bits(tmp_path: Path) -> None:
             [op("Exp", 30, [], [])],
             "not comparable",
             "not-comparable",
-            "the traces cannot be aligned: the runs ran other operations, or at other lines",
+            "the traces cannot be aligned: the runs ran different operations, or at different lines",
         ),
         (
             [RUN[0], *(op("Exp", 30, [], []) for _ in range(20))],  # what goes together is equal, and says nothing
             "not comparable",
             "not-comparable",
-            "the traces cannot be aligned: the runs ran other operations, or at other lines",
+            "the traces cannot be aligned: the runs ran different operations, or at different lines",
         ),
         (
             [op("Relu", 3, [7], [8]), *RUN[1:]],
-            "other bits",
+            "different bits",
             "carried",
-            "Relu differs first, and so does what it read, which came from no operation seen",
+            "Relu differs first, and so does its input, which came from outside the traced operations",
         ),
         (
             [*RUN, op("Relu", 3, [1], [2], step=1)],
-            "other bits",
+            "different bits",
             "longer",
-            "they are equal as far as both go, and B has more steps",
+            "they are equal up to the end of the shorter one; B has more steps",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_one_has_more_in_the_same_step_is_no_difference(tmp_path: Path) -> 
     assert (found.match, found.exit_code, found.attachments["alone"]) == (True, 0, [1, 0])
     assert render(found).splitlines()[1:] == [
         "  2 pairs of entries of 1 step compared; 1 of A and 0 of B have no counterpart",
-        "    every operation gave the same bits",
+        "    all operations gave the same bits",
     ]
 
 
@@ -116,19 +116,19 @@ def test_a_graph_and_an_eager_run_are_not_compared(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", RUN), write(tmp_path / "b", RUN, mode="eager")
     with pytest.raises(UsageError) as caught:
         report(str(a), str(b))
-    message = "the traces cannot be compared: A ran with its graphs as they are, and B eagerly, operation by operation"
-    assert (caught.value.message, caught.value.hint) == (message, "record both with --in-graph, or both without")
+    message = "the traces cannot be compared: A ran in graphs, B ran eagerly, operation by operation"
+    assert (caught.value.message, caught.value.hint) == (message, "record both with `--in-graph`, or both without")
 
 
 def test_other_fingerprints_are_not_compared(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the traces cannot be compared: they have other fingerprints"):
+    with pytest.raises(UsageError, match="the traces cannot be compared: their fingerprints are of different kinds"):
         report(str(write(tmp_path / "a", RUN)), str(write(tmp_path / "b", RUN, fingerprint="crc32")))
 
 
 def test_a_trace_that_is_cut_off_gives_no_verdict(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", RUN), write(tmp_path / "b", RUN)
     b.write_bytes(b.read_bytes()[:-20])
-    with pytest.raises(TraceError, match="is cut off"):
+    with pytest.raises(TraceError, match="is truncated"):
         report(str(a), str(b))
 
 

@@ -123,40 +123,40 @@ def test_a_run_that_died_leaves_no_end() -> None:
         entries_of(stream.getvalue())
 
 
-HINT_END = "the run that wrote it died, or the copy is not whole"
+HINT_END = "record it again, or copy it again: the run crashed, or the copy is incomplete"
 AGAIN = "record it again"
 COPY = "record it again, or copy it again"
 RECORD = [0, [], []]
 OP: list[Any] = ["op", "MatMul", None, None, [], []]
 REFUSED = {
     "empty": (b"", "is empty", HINT_END),
-    "no gzip": (b"{}", "is no trace, or damaged: it is not what gzip wrote", COPY),
-    "cut off": (written((MATMUL, [1], [2]))[:-9], "is cut off: it has no end", HINT_END),
+    "no gzip": (b"{}", "is not a trace, or is damaged: it is not a gzip file", COPY),
+    "cut off": (written((MATMUL, [1], [2]))[:-9], "is truncated: it has no end", HINT_END),
     "one byte changed": (
         written()[:-8] + b"\0" * 8,
-        "is no trace, or damaged: it is not what gzip wrote",
+        "is not a trace, or is damaged: it is not a gzip file",
         COPY,
     ),
-    "more after it": (written() + b"x", "is damaged: something follows its end", COPY),
-    "two of them": (written() + written(), "is damaged: something follows its end", COPY),
+    "more after it": (written() + b"x", "is damaged: it has data after its end", COPY),
+    "two of them": (written() + written(), "is damaged: it has data after its end", COPY),
     "a line after the end": (
         packed(["end", 0, {}], OP),
-        "is damaged after 0 entries: something follows its end",
+        "is damaged after 0 entries: it has data after its end",
         AGAIN,
     ),
-    "no end": (packed(OP), "is cut off: it has no end", HINT_END),
+    "no end": (packed(OP), "is truncated: it has no end", HINT_END),
     "another count": (
         packed(["end", 3, {}]),
-        "is damaged after 0 entries: its end counts other entries than it has",
+        "is damaged after 0 entries: the number of entries at its end is wrong",
         AGAIN,
     ),
-    "no JSON": (packed("[1"), "is damaged: a line is no JSON", AGAIN),
-    "not a number": (packed('["value","x",NaN,""]'), "is damaged: a line is no JSON", AGAIN),
-    "deep": (packed("[" * 100_000), "is damaged: a line is no JSON", AGAIN),
-    "not ASCII": (packed('["value","ä",null,""]'), "is damaged: a line is no JSON", AGAIN),
+    "no JSON": (packed("[1"), "is damaged: a line is not JSON", AGAIN),
+    "not a number": (packed('["value","x",NaN,""]'), "is damaged: a line is not JSON", AGAIN),
+    "deep": (packed("[" * 100_000), "is damaged: a line is not JSON", AGAIN),
+    "not ASCII": (packed('["value","ä",null,""]'), "is damaged: a line is not JSON", AGAIN),
     "an unknown entry": (
         packed(["what", "\x1b[2J"]),
-        "is damaged after 0 entries: an entry is not what the format says: ['what', '\\x1b[2J']",
+        "is damaged after 0 entries: invalid entry: ['what', '\\x1b[2J']",
         AGAIN,
     ),
     "an undefined operation": (packed(RECORD), "is damaged after 0 entries: operation 0 was not defined", AGAIN),
@@ -172,7 +172,7 @@ REFUSED = {
     ),
     "no fingerprint": (
         packed(OP, [0, ["12"], []]),
-        "is damaged after 0 entries: '12' is no fingerprint",
+        "is damaged after 0 entries: invalid fingerprint: '12'",
         AGAIN,
     ),
     "too many tensors": (
@@ -182,22 +182,22 @@ REFUSED = {
     ),
     "a definition of another shape": (
         packed(["op", "MatMul"]),
-        "is damaged after 0 entries: the definition of an operation is not what the format says",
+        "is damaged after 0 entries: invalid definition of an operation",
         AGAIN,
     ),
     "a text too long": (
         packed(["op", "x" * 401, None, None, [], []]),
-        "is damaged after 0 entries: a text in the definition of an operation is none, or too long",
+        "is damaged after 0 entries: a text in the definition of an operation is invalid or too long",
         AGAIN,
     ),
     "no place": (
         packed(["op", "MatMul", None, ["a.py"], [], []]),
-        "is damaged after 0 entries: ['a.py'] is no place in a file",
+        "is damaged after 0 entries: invalid place in a file: ['a.py']",
         AGAIN,
     ),
     "steps that go back": (
         packed(["step", 2], ["step", 1]),
-        "is damaged after 0 entries: an entry is not what the format says: ['step', 1]",
+        "is damaged after 0 entries: invalid entry: ['step', 1]",
         AGAIN,
     ),
     "an endless line": (
@@ -207,12 +207,12 @@ REFUSED = {
     ),
     "too many definitions": (
         packed(*[OP] * (DEFINITIONS_LIMIT + 1)),
-        "is damaged after 0 entries: it defines more operations than a trace may have at a time",
+        "is damaged after 0 entries: it defines too many operations",
         AGAIN,
     ),
     "a condition that is a list": (
         packed(["end", 0, {"threads": []}]),
-        "is damaged after 0 entries: condition 'threads' is not what the format says",
+        "is damaged after 0 entries: invalid condition 'threads'",
         AGAIN,
     ),
 }
@@ -235,7 +235,7 @@ def test_a_newer_trace_says_so() -> None:
 
 @pytest.mark.parametrize("change", [{"tensorflow": None}, {"mode": "lazy"}, {"more": 1}])
 def test_a_header_that_is_none(change: dict[str, Any]) -> None:
-    with pytest.raises(TraceError, match="is no trace: its first line is no header"):
+    with pytest.raises(TraceError, match="is not a trace: its first line is not a header"):
         entries_of(gzip.compress(json.dumps({"trace_version": 1, **HEADER, **change}).encode() + b"\n"))
 
 

@@ -13,8 +13,8 @@ from tests.divergence.reports import KNOWN, PLACE, evidence, report
 
 TEXT = """\
 runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
-  in the program's own mode: differs from step 0 on, first in variable table after step; results of the runs: 0 1 0 2 0
-  operation by operation (eager): differs from step 0 on, first in ResourceScatterSub; results of the runs: 0 1 0 2 0
+  in the program's own mode: differs from step 0, first in variable table after step; results of the runs: 0 1 0 2 0
+  operation by operation (eager): differs from step 0, first in ResourceScatterSub; results of the runs: 0 1 0 2 0
   x ResourceScatterSub on <b>table</b>\\x1b[31m gave 3 different results in 5 runs, although its inputs were equal
       where: train.py:12 in step, step 0, entry 23
             11 | g = tape.gradient(loss, table)
@@ -26,7 +26,7 @@ runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
       fix: call tf.config.experimental.enable_op_determinism() at the start
       fix: set TF_NUM_INTRAOP_THREADS=1
       known as: resource-scatter-add-cpu
-  ! also, by itself: Sum at train.py:30, step 1: 2 results"""
+  ! also an independent cause: Sum at train.py:30, step 1: 2 results"""
 
 
 def test_the_text() -> None:
@@ -42,10 +42,10 @@ def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
         "      why: Threads add in no order.",
         "      fix: call tf.config.experimental.enable_op_determinism() at the start",
         "      fix: set TF_NUM_INTRAOP_THREADS=1",
-        "  ! train.py:30: also, by itself: Sum at train.py:30, step 1: 2 results [operation]",
-        "      why: the tables on determinism have nothing on it; TensorFlow's op determinism may refuse or mend it",
+        "  ! train.py:30: also an independent cause: Sum at train.py:30, step 1: 2 results [operation]",
+        "      why: the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it",
         "      fix: Call `tf.config.experimental.enable_op_determinism()` first: "
-        "TensorFlow then raises where it cannot help.",
+        "TensorFlow then raises an error for operations without a deterministic kernel.",
     ]
 
 
@@ -61,15 +61,17 @@ def test_identical_runs_are_told_in_two_lines() -> None:
 @pytest.mark.parametrize(
     ("verdict", "sentence"),
     [
-        ("data", "the input pipeline gave other data: ResourceScatterSub, 3 different results in 5 runs"),
+        ("data", "the input pipeline gave different data: ResourceScatterSub, 3 different results in 5 runs"),
         (
             "outside",
-            "a value that ResourceScatterSub reads came from outside TensorFlow, and differs: "
-            "3 different results in 5 runs",
+            "ResourceScatterSub reads a value from outside TensorFlow, which differs: 3 different results in 5 runs",
         ),
-        ("sequence", "other operations ran: Python took another way before ResourceScatterSub"),
-        ("graph", "the runs differ only in graph mode or under XLA, eagerly they are identical"),
-        ("quantity", "what the run shows differs, although every operation gave the same: Python computed it"),
+        ("sequence", "different operations ran: the Python code took another branch before ResourceScatterSub"),
+        ("graph", "the runs differ only in graph mode or under XLA (eager runs are identical)"),
+        (
+            "quantity",
+            "a returned or recorded value differs, although every operation gave the same: Python computed it",
+        ),
     ],
 )
 def test_every_verdict_has_its_sentence(verdict: Verdict, sentence: str) -> None:
@@ -79,7 +81,7 @@ def test_every_verdict_has_its_sentence(verdict: Verdict, sentence: str) -> None
 def test_in_graphs_the_likeliest_suspect_is_named_with_its_line() -> None:
     found = report("graph", suspects=(Suspect("AddN", "AddN_1", PLACE, KNOWN),))
     assert (found.attachments["culprit"], found.attachments["place"]) == ("AddN", PLACE._asdict())
-    assert found.findings[0].message.endswith("; the likeliest cause is AddN")
+    assert found.findings[0].message.endswith("; the most likely cause is AddN")
     assert (found.findings[0].where.operation, str(found.findings[0].where)) == ("AddN", "train.py:12")
 
 

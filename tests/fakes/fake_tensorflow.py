@@ -1,7 +1,7 @@
 """What `activate()` asks of TensorFlow, and no more: copied to be the package `tensorflow` of a test's environment.
 
 It keeps a list of what was called, and of the variables as they were when it was imported. As in TensorFlow, threads
-cannot be changed once it has begun to work.
+cannot be changed once it has started computing.
 """
 
 from __future__ import annotations

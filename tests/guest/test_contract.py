@@ -58,7 +58,7 @@ def test_the_seed_goes_to_a_function_that_takes_one(tmp_path: Path) -> None:
     )
     assert (load(path, "with_default", [])(3), load(path, "with_default", [])(None)) == (3, 7)
     assert (load(path, "without", [])(3), load(path, "none", [])(3)) == (3, 0)
-    with pytest.raises(Misuse, match=r"^without wants a seed: give one with --seed$"):
+    with pytest.raises(Misuse, match=r"^without needs a seed: add `--seed`$"):
         load(path, "without", [])(None)
 
 
@@ -67,8 +67,8 @@ def test_the_seed_goes_to_a_function_that_takes_one(tmp_path: Path) -> None:
     [
         ("train", "mine.py has no function train"),
         ("Here.nowhere", "mine.py has no function Here.nowhere"),
-        ("number", "number is of type int, no function"),
-        ("wants", "wants wants the arguments x, y, and gets none but `seed`"),
+        ("number", "number is of type int, not a function"),
+        ("wants", "wants needs the arguments x, y, but envlock passes only `seed`"),
     ],
 )
 def test_functions_that_cannot_be_called_so(function: str, message: str, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_functions_that_cannot_be_called_so(function: str, message: str, tmp_pat
 def test_a_file_that_is_no_python(tmp_path: Path) -> None:
     with pytest.raises(Misuse) as caught:
         load(script(tmp_path, "", "train.sh"), "step", [])
-    assert str(caught.value) == f"{tmp_path}/train.sh is no Python file: its name has to end in .py"
+    assert str(caught.value) == f"{tmp_path}/train.sh is not a Python file: its name must end in .py"
 
 
 def test_steps_come_one_by_one() -> None:
@@ -107,7 +107,7 @@ def test_steps_come_one_by_one() -> None:
         (3.5, "the function returned a value of type float"),
         ("loss", "the function returned a value of type str"),
         (np.zeros(3), "the function returned a value of type ndarray"),
-        ([{"a": 1}, 2], "step 1 of what the function returned is of type int, and a dict of named arrays was wanted"),
+        ([{"a": 1}, 2], "step 1 of the returned value is of type int, not a dict of named arrays"),
     ],
 )
 def test_other_results(result: Any, message: str) -> None:

@@ -55,13 +55,13 @@ def test_what_has_no_distance(tmp_path: Path) -> None:
     found = matrix(tmp_path, {"w/0": a, "w/1": a}, {"w/0": a + 1}, {"w/0": a[:1], "w/1": a})
     assert found.cells["sum"] == [[0, None, None], [None, 0, None], [None, None, 0]]
     assert found.notes == (
-        "w/0 is not of one kind and shape: float32[2], float32[1]; between those there is no distance.",
+        "w/0 has several types or shapes, which have no distance: float32[2], float32[1].",
         "w/1 was not recorded in 1 of 3 runs.",
     )
     other = matrix(tmp_path, {"s": np.array("one")}, {"s": np.array("two")})
     assert (other.cells["sum"][0][1], other.notes) == (
         None,
-        ("s is of kind str96, which has no distance: only its bits were compared.",),
+        ("s has type str96, which has no distance, so only its bits were compared.",),
     )
 
 
@@ -69,7 +69,7 @@ def test_bits_that_no_value_shows(tmp_path: Path) -> None:
     found = matrix(tmp_path, {"w": np.array([0.0])}, {"w": np.array([-0.0])})
     assert (found.cells["sum"], found.notes) == (
         [[0, 0], [0, 0]],
-        ("Some bits differ where the values do not: the sign of a zero, or the bits of a NaN.",),
+        ("Some bits differ although the values are equal: the sign of a zero, or the bits of a NaN.",),
     )
 
 
@@ -87,7 +87,7 @@ def test_an_array_that_was_cut_off(tmp_path: Path) -> None:
     next((tmp_path / "arrays").iterdir()).write_bytes(b"short")
     with pytest.raises(UsageError) as caught:
         matrices(quantities, [tmp_path / "arrays"], None)
-    assert caught.value.message == "the saved arrays are damaged: some are cut off"
+    assert caught.value.message == "the saved arrays are damaged: some are truncated"
 
 
 def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
     python.chmod(0o755)
     with pytest.raises(UsageError) as caught:
         matrices(quantities, [tmp_path / "arrays"], python)
-    assert caught.value.message == "distances need numpy, which the interpreter has not"
+    assert caught.value.message == "distances need numpy, which is not installed for the interpreter"
     python.write_text("#!/bin/sh\necho 'no memory left' >&2\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as died:
         matrices(quantities, [tmp_path / "arrays"], python)
@@ -105,6 +105,4 @@ def test_an_interpreter_without_numpy_and_one_that_dies(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
     with pytest.raises(FactError) as silent:
         matrices(quantities, [tmp_path / "arrays"], python)
-    assert (
-        silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: it said nothing"
-    )
+    assert silent.value.message == "the distances could not be computed: the process was ended by SIGKILL: no output"

@@ -44,13 +44,13 @@ def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read(tmp_path / "none")
     assert caught.value.message == f"cannot read the results in {tmp_path}/none: No such file or directory"
-    assert caught.value.hint == "name a folder that `envlock repeat --save` has written"
+    assert caught.value.hint == "name a folder written by `envlock repeat --save`"
 
 
 def test_a_newer_format(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read(write(tmp_path, {**HEADER, "envlock_repeat": 2}))
-    assert caught.value.message == f"the results in {tmp_path} have format 2, and this envlock reads 1"
+    assert caught.value.message == f"the results in {tmp_path} have format 2; this envlock reads 1"
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,7 @@ def test_a_newer_format(tmp_path: Path) -> None:
 def test_damage(line: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read(write(tmp_path, HEADER, line))
-    assert (
-        caught.value.message
-        == f"the results in {tmp_path} are damaged: runs.jsonl is not as `envlock repeat` writes it"
-    )
+    assert caught.value.message == f"the results in {tmp_path} are damaged: invalid runs.jsonl"
 
 
 @settings(max_examples=200, deadline=None)

@@ -37,7 +37,7 @@ def unknown(environment: Environment) -> Iterator[Finding]:
             and not environment.holds(row.tensorflow)
         )
         if gone or name in environment.strange_flags:
-            fix = f"take that flag out of {variable}"
+            fix = f"remove that flag from {variable}"
             if row is not None or _is_plain(name):
                 fix = values.without(variable, name, "" if row is None or row.instead is None else row.instead)
             yield Finding(
@@ -45,7 +45,7 @@ def unknown(environment: Environment) -> Iterator[Finding]:
                 "error",
                 f"environ.{variable}",
                 f"{variable} holds {_name(name, row)}, which TensorFlow {environment.tensorflow} does not know",
-                "A flag that it does not know aborts the process when XLA is first used.",
+                "An unknown flag aborts the process when XLA is first used.",
                 fix,
                 _MEASURED if row is None else cited(row.sources[0], tables.variable_table().evidence),
             )
@@ -78,8 +78,8 @@ def missing_file(environment: Environment) -> Iterator[Finding]:
             "flag-file",
             "error",
             "environ.XLA_FLAGS",
-            "XLA_FLAGS does not start with -- and no file of that name is there",
-            "A value that does not start with -- is a file with flags; one that is missing aborts the process.",
+            "XLA_FLAGS does not start with --, and no file of that name exists",
+            "A value that does not start with -- names a file with flags; a missing file aborts the process.",
             values.unset("XLA_FLAGS"),
             "measured: TensorFlow 2.21",
             commands=[values.unset("XLA_FLAGS")],

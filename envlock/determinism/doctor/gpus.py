@@ -32,14 +32,14 @@ def driver(environment: Environment) -> Iterator[Finding]:
     table = image_tables().cuda
     own, oldest = driver_floor(runtime, table), oldest_driver(runtime, table)
     if oldest is not None and numbers(has) < numbers(oldest):
-        evidence = f"the driver is {has}, and CUDA {runtime} takes {oldest} or newer"
-        why = "An older driver refuses this CUDA (error 35, 803 or 804), and TensorFlow computes on the CPU."
+        evidence = f"the driver is {has}, and CUDA {runtime} needs {oldest} or newer"
+        why = "An older driver does not run this CUDA (error 35, 803 or 804), so TensorFlow computes on the CPU."
         fix = f"install driver {own.driver if own else oldest} or newer, or a TensorFlow for an older CUDA"
         yield Finding("driver-version", "error", "gpu.driver_version", evidence, why, fix, _COMPATIBILITY)
     elif own is not None and numbers(has) < numbers(own.driver):
         evidence = f"the driver is {has}, older than {own.driver}, which came with CUDA {runtime}"
-        why = "It runs by minor version compatibility: PTX of this CUDA and features of the newer driver do not."
-        fix = f"install driver {own.driver} or newer where something needs them"
+        why = "It runs by minor version compatibility, without PTX of this CUDA and features of the newer driver."
+        fix = f"install driver {own.driver} or newer if the program needs them"
         source = cited(own.source, table.evidence)
         yield Finding("driver-minor", "info", "gpu.driver_version", evidence, why, fix, source)
 
@@ -52,15 +52,15 @@ def forward_compatibility(environment: Environment) -> Iterator[Finding]:
         return
     branch = numbers(has)[0]
     cards = sorted({str(gpu.get("name")) for gpu in environment.gpus.values() if "GeForce" in str(gpu.get("name"))})
-    told = f"the loader takes a forward-compatible libcuda of CUDA {cuda}"
-    fix = "take the compat folder out of LD_LIBRARY_PATH, or install a driver of that CUDA"
+    told = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
+    fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
     if branches and branch not in branches:
         evidence = f"{told}, made for drivers {', '.join(map(str, branches))}, and the driver is {has}"
-        why = "It works with the kernel drivers of those branches only: cuInit fails with error 803 or 804."
+        why = "It works only with the kernel drivers of those branches; with others cuInit fails with error 803 or 804."
         yield Finding("forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY)
     elif cards:
         evidence = f"{told}, and the GPU is {cards[0]}"
-        why = "Forward compatibility is for data-centre GPUs (and some professional ones): cuInit fails with error 804."
+        why = "Forward compatibility is for data-centre and some professional GPUs; others fail with error 804."
         yield Finding("forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY)
 
 
@@ -80,12 +80,12 @@ def gpu_code(environment: Environment) -> Iterator[Finding]:
             continue
         failing = verdict.kind == NONE or verdict.runs is False
         severity = "error" if failing else "warning"
-        why = "The driver's compiler is then part of the numerics: another driver can give other bits."
+        why = "The driver's compiler is then part of the numerics: another driver can give different bits."
         if failing:
-            why = "No operation of TensorFlow's own runs on that GPU."
-        fix = "lock the driver version, and expect minutes of compiling at the first start"
+            why = "No TensorFlow operation runs on that GPU."
+        fix = "lock the driver version, and expect minutes of compilation at the first start"
         if failing:
-            fix = "take a TensorFlow with code for it (NVIDIA's image, or a later release), or a newer driver"
+            fix = "use a TensorFlow with code for it (NVIDIA's image, or a later release), or a newer driver"
         evidence = f"GPU {index} ({gpu.get('name')}): {verdict.sentence.rstrip('.')}"
         source = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility"
         yield Finding("gpu-code", severity, f"gpu.devices.{index}", evidence, why, fix, source)
@@ -96,7 +96,7 @@ def mixed(environment: Environment) -> Iterator[Finding]:
     models = sorted({str(gpu.get("name")) for gpu in environment.gpus.values()})
     if len(models) > 1:
         evidence = f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
-        why = "Another architecture or number of multiprocessors gives other bits: which GPU an operation gets decides."
+        why = "Another architecture or number of multiprocessors gives different bits."
         fix = "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
         source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
         yield Finding("gpus-mixed", "warning", "gpu.devices", evidence, why, fix, source)
@@ -116,15 +116,15 @@ def untold(environment: Environment) -> Iterator[Finding]:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         sentence, _, remedy = reason.partition("; ")
         severity = "error" if any(path in _NO_GPU for path in paths) else "warning"
-        fix = Remedy(remedy.rstrip(".") or "mend what the sentence names, and ask again")
+        fix = Remedy(remedy.rstrip(".") or "fix the named cause, and run `envlock doctor` again")
         if codes[reason] in _BINDING_NEEDED:
             fix = change(environment, add={BINDING: BINDING + added(BINDING)})
         yield Finding(
             "fact-untold",
             severity,
             paths[0],
-            f"{paths[0]}{more} could not be told: {sentence.rstrip('.')}",
-            "What cannot be told can neither be judged nor locked, and is often itself the trouble.",
+            f"{paths[0]}{more} could not be collected: {sentence.rstrip('.')}",
+            "An unknown fact can be neither judged nor locked, and its cause is often the real problem.",
             fix.text,
             "the collectors",
             commands=fix.commands,

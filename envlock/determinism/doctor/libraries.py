@@ -21,10 +21,10 @@ _WHEELS = {"cublasLt": "cublas", "cudart": "cuda_runtime", "cupti": "cuda_cupti"
 """Folder below `nvidia` of the libraries whose wheel is not called as they are."""
 
 _SKIPPED = (
-    "TensorFlow opens these libraries when it looks for GPUs; where one is missing it says `Cannot dlopen some GPU "
+    "TensorFlow opens these libraries when it looks for GPUs; if one is missing it prints `Cannot dlopen some GPU "
     "libraries`, skips every GPU and computes on the CPU."
 )
-_NO_GPU = "TensorFlow computes on the CPU, which needs none of them; with a GPU it skips that."
+_NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
 _SKIPPED_SOURCE = "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
 
 
@@ -54,7 +54,7 @@ def missing(environment: Environment) -> Iterator[Finding]:
                 "library-missing", "error", where, evidence, _SKIPPED, fix.text, _SKIPPED_SOURCE, commands=commands
             )
         else:
-            evidence, told = f"{evidence}, and no GPU is visible", f"nothing for the CPU; for a GPU: {fix.text}"
+            evidence, told = f"{evidence}, and no GPU is visible", f"not needed on a CPU; for a GPU: {fix.text}"
             yield Finding("library-missing", "info", where, evidence, _NO_GPU, told, _SKIPPED_SOURCE)
 
 
@@ -112,7 +112,7 @@ def unloadable(environment: Environment) -> Iterator[Finding]:
             continue
         evidence = f"{each['soname']} cannot be loaded: {problem}"
         why = "The first operation that needs it fails, or TensorFlow skips every GPU."
-        fix = "reinstall the wheel that it belongs to, and take a wrong folder out of LD_LIBRARY_PATH"
+        fix = "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH"
         yield Finding("library-broken", "error", f"cuda.{key}", evidence, why, fix, "the loader's own rules (ld.so(8))")
 
 
@@ -125,11 +125,11 @@ def cudnn(environment: Environment) -> Iterator[Finding]:
     if wants[0] == has[0] and has[:2] >= wants[:2]:
         return
     evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
-    why = "TensorFlow refuses a cuDNN of another major version or of a lower minor one: the first convolution fails."
+    why = "TensorFlow rejects a cuDNN of another major or of a lower minor version, and the first convolution fails."
     name = "nvidia-cudnn-cu12" if environment.installed("nvidia-cudnn-cu12") else f"nvidia-cudnn-cu{_cuda(environment)}"
     fix = _other_cudnn(environment, name, f"{wants[0]}.{wants[1]}")
     if environment.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fix = Remedy(f"take that cuDNN out of {environment.get('cuda.cudnn.resolved_by')}")
+        fix = Remedy(f"remove that cuDNN from {environment.get('cuda.cudnn.resolved_by')}")
     source = "TensorFlow's stream_executor/cuda/cuda_dnn.cc: `CuDNN library needs to have matching major version`"
     where = "cuda.cudnn.version"
     yield Finding("cudnn-version", "error", where, evidence, why, fix.text, source, commands=fix.commands)
@@ -160,15 +160,15 @@ def shadowed(environment: Environment) -> Iterator[Finding]:
             if told & {*keys}:
                 continue
             evidence = f"{_named(keys, libraries, 'comes', 'come')} from {by}, not from the installed {_wheel(keys[0])}"
-            why = "What pip says is not what computes: another build of a library gives other bits."
-            fix = f"take its folder out of {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
+            why = "Another library computes than the installed wheel, and another build gives different bits."
+            fix = f"remove its folder from {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
             source = "the loader's order (ld.so(8))"
             yield Finding("library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source)
 
 
 def _place(environment: Environment) -> str:
     by = environment.get("cuda.cudnn.resolved_by")
-    return f"by {by}" if isinstance(by, str) else "from somewhere"
+    return f"by {by}" if isinstance(by, str) else "from an unknown place"
 
 
 def _cuda(environment: Environment) -> str:

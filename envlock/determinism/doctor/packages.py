@@ -23,9 +23,11 @@ def no_tensorflow(environment: Environment) -> Iterator[Finding]:
     """Yield that there is none, or that its version cannot be told, so that most rules have nothing to say."""
     if environment.tensorflow is None:
         entry = environment.unavailable.get("tensorflow") or environment.unavailable.get("tensorflow.version")
-        evidence = "TensorFlow is not installed" if entry is None else f"which TensorFlow this is: {entry['reason']}"
-        why = "Without its version nothing can be said about what goes with it."
-        fix = "name the environment's interpreter: envlock doctor --python .venv/bin/python"
+        evidence = (
+            "TensorFlow is not installed" if entry is None else f"the TensorFlow version is unknown: {entry['reason']}"
+        )
+        why = "Its requirements depend on its version."
+        fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
         yield Finding("tensorflow-missing", "warning", "tensorflow.version", evidence, why, fix, "the facts")
 
 
@@ -33,8 +35,8 @@ def several_tensorflows(environment: Environment) -> Iterator[Finding]:
     """Yield that several distributions lie over each other."""
     names = environment.get("tensorflow.distributions") or []
     if len(names) > 1:
-        evidence = f"{' and '.join(names)} are installed over each other"
-        why = "All of them hold the folder `tensorflow`: which files are whose depends on the order of installation."
+        evidence = f"{' and '.join(names)} are installed over one another"
+        why = "All of them install the folder `tensorflow`, and the last one installed overwrites the others."
         kept = min(names, key=lambda name: _price(environment, name, names))
         fix = reinstall(environment, kept, without=names, alone=not _lacking(environment, kept))
         source, where = "the distributions' own file lists", "tensorflow.distributions"
@@ -70,7 +72,7 @@ def python(environment: Environment) -> Iterator[Finding]:
             f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {', '.join(build.python)}"
         )
         why = "Its extension modules are compiled for one version of Python each."
-        fix = f"make the environment with Python {build.python[-1]}"
+        fix = f"create the environment with Python {build.python[-1]}"
         source = cited(build.source, image_tables().builds.evidence)
         yield Finding("python-version", "error", "python.version", evidence, why, fix, source)
 
@@ -92,8 +94,8 @@ def companions(environment: Environment) -> Iterator[Finding]:
             ),
             None,
         )
-        evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} asks for {row.takes}"
-        why = broken.what if broken else "TensorFlow was not tested with it: it may fail at import, or later."
+        evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} needs {row.takes}"
+        why = broken.what if broken else "TensorFlow was not tested with it, and may fail at import or later."
         source = cited((broken or row).source, table.evidence)
         fix = _agreed(environment, row.package, row.takes)
         yield Finding(
@@ -117,7 +119,7 @@ def requirements(environment: Environment) -> Iterator[Finding]:
     found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in told]
     names = dict.fromkeys(each.name for each in found)
     agreed = {name: wanted for name in names if (wanted := joint(environment, name)) is not None}
-    why = "It was not tested like that: it may fail at import, or later, and `pip check` exits with 1."
+    why = "The distribution may fail at import or later, and `pip check` fails."
     source = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
     for each in sorted(found, key=lambda each: each.name not in agreed):
         fix = change(environment, add=agreed) if each.name in agreed else _agreed(environment, each.name)
@@ -158,10 +160,8 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
         shared = _claimed(environment, pair)
         evidence = f"{pair[0]} and {pair[1]} are both installed"
         if shared:
-            evidence = f"{evidence}, and both hold the file of cuda.{shared}"
-        why = (
-            "A wheel for CUDA 13 may overwrite the files of the one for CUDA 12, and TensorFlow loads what lies there."
-        )
+            evidence = f"{evidence}, and both have the file of cuda.{shared}"
+        why = "A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads the result."
         severity, where, source = "error" if shared else "warning", f"packages.{pair[1]}", "the wheels' RECORD files"
         yield Finding("cuda-majors", severity, where, evidence, why, fix.text, source, commands=fix.commands)
 
@@ -196,8 +196,8 @@ def nvml_binding(environment: Environment) -> Iterator[Finding]:
         return
     evidence, _, _ = of_binding(problem, version).reason.partition("; ")
     fix = _one_binding(environment, problem)
-    why = "Whoever asks about GPUs through the module pynvml gets the other package's answers, or its warnings."
-    source = "the two distributions' file lists"
+    why = "Programs that query GPUs through the module pynvml get the other package, or its warnings."
+    source = "the file lists of the two distributions"
     yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix.text, source, commands=fix.commands)
 
 
@@ -243,9 +243,9 @@ def keras_config(environment: Environment) -> Iterator[Finding]:
     """Yield what keras.json sets that changes every model without a word."""
     floatx, backend = environment.get("keras.config.floatx"), environment.get("keras.config.backend")
     source = "measured: a keras.json with floatx float16, TensorFlow 2.15 and 2.21"
-    fix = "take it out of ~/.keras/keras.json (or the one in KERAS_HOME)"
+    fix = "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)"
     if floatx not in (None, "float32"):
-        why = "Every layer and every model computes in that precision, and nothing says so."
+        why = "Every layer and every model computes in that precision, without a message."
         evidence = f"keras.json sets floatx to {floatx}"
         yield Finding("keras-config", "warning", "keras.config.floatx", evidence, why, fix, source)
     if (
@@ -253,7 +253,7 @@ def keras_config(environment: Environment) -> Iterator[Finding]:
         and environment.variables.get("KERAS_BACKEND") is None
         and environment.has_keras(">=3")
     ):
-        why = "Another engine computes everything, and TensorFlow's op determinism does not reach it."
+        why = "Another engine computes everything, without TensorFlow's op determinism."
         evidence = f"keras.json sets the backend to {backend}"
         yield Finding("keras-config", "error", "keras.config.backend", evidence, why, fix, source)
 
@@ -267,9 +267,7 @@ def patch_missing(environment: Environment) -> Iterator[Finding]:
     if not environment.stock or not environment.holds([">=1.14,<2.1"]):
         return
     if not any(environment.installed(name) for name in (PATCH, "tensorflow-determinism")):
-        why = (
-            "On a GPU the gradient of bias_add is summed with atomics in these versions, and no variable changes that."
-        )
+        why = "On a GPU these versions sum the gradient of bias_add with atomics, and no variable changes that."
         evidence = f"TensorFlow is {environment.tensorflow} without NVIDIA's patch"
         fix = change(environment, add={PATCH: PATCH + added(PATCH)})
         told = f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()"

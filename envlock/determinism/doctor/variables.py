@@ -14,9 +14,9 @@ from envlock.runtime.report import Finding
 _OTHERWISE: dict[str, tuple[str, str]] = {
     "abort": ("error", "The process aborts when this variable is first read with a value that is not {takes}."),
     "raise": ("error", "A value that is not {takes} is an error at import."),
-    "ignored": ("warning", "A value that is not {takes} is passed over, and the default counts."),
+    "ignored": ("warning", "A value that is not {takes} is ignored, and the default counts."),
     "off": ("warning", "A value that is not {takes} counts as off, without a message."),
-    "unknown": ("warning", "The variable takes {takes}; what another value does was not measured."),
+    "unknown": ("warning", "The variable takes {takes}; the effect of other values was not measured."),
 }
 _TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
 
@@ -75,7 +75,7 @@ def needed(environment: Environment) -> Iterator[Finding]:
             continue
         for need in row.needed:
             if _is_needed(need, environment):
-                evidence = f"{row.name} is not set"
+                evidence = f"{row.name} is unset"
                 yield _about(row, "variable-needed", need.severity, evidence, need.why, {row.name: need.value}, ())
                 break
 
@@ -90,12 +90,12 @@ def not_read(environment: Environment) -> Iterator[Finding]:
         if environment.variables.get(row.name) is None or environment.tensorflow is None or environment.reads(row):
             continue
         if row.read_by == "nobody":
-            meant = f"; {row.meant} is meant" if row.meant else ""
-            why = f"No TensorFlow reads this name{meant}: the setting has no effect, and nothing says so."
+            meant = f"; the right name is {row.meant}" if row.meant else ""
+            why = f"No TensorFlow reads this name{meant}. The setting has no effect, and there is no message."
         elif row.read_by == "ngc":
-            why = "Only NVIDIA's builds of TensorFlow read this name: here the setting has no effect."
+            why = "Only NVIDIA's builds of TensorFlow read this name, so the setting has no effect here."
         else:
-            why = f"TensorFlow {environment.tensorflow} does not read this name: the setting has no effect."
+            why = f"TensorFlow {environment.tensorflow} does not read this name, so the setting has no effect."
         severity = "warning" if row.read_by == "nobody" else "info"
         yield _about(row, "variable-not-read", severity, f"{row.name} is set", why, {}, (row.name,))
 
@@ -130,7 +130,7 @@ def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict
 
 def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
     if value is None:
-        return "not set"
+        return "unset"
     return values.shown(value, rows[name]) if name in rows else "set"
 
 
@@ -147,8 +147,8 @@ def too_late(environment: Environment) -> Iterator[Finding]:
             "error",
             f"environ.{name}",
             f"{name} was changed after TensorFlow was imported",
-            "TensorFlow reads its variables when it first needs them and keeps what it read: a change after that has "
-            "no effect, and nothing says so.",
+            "TensorFlow reads a variable once, when it first needs it; a later change has no effect, and there is no "
+            "message.",
             f"set {name} before the process starts, or above `import tensorflow`",
             source,
         )
@@ -182,11 +182,11 @@ def misspelt(environment: Environment) -> Iterator[Finding]:
                 "variable-misspelt",
                 "warning",
                 f"environ.{meant}",
-                f"{name!r} is set, a name that nobody reads",
-                f"{meant} is one that is read: a name one or two letters off, in other case or with a blank has "
-                "no effect, and nothing says so.",
+                f"{name!r} is set, and nothing reads this name",
+                f"{meant} is a known name; a name with one or two wrong letters, in another case or with a blank has "
+                "no effect.",
                 _fix(name, meant, environment),
-                "comparison with the names of the tables",
+                "comparison with the known names",
             )
 
 

@@ -53,7 +53,7 @@ def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"cannot read {path}: {reason}", hint="name files and folders that are there") from None
+        raise UsageError(f"cannot read {path}: {reason}", hint="name existing files and folders") from None
     if stat.S_ISREG(mode):
         yield path
         return
@@ -103,7 +103,7 @@ def parse(path: str, text: str) -> Module:
             warnings.simplefilter("ignore")  # about the code that is looked at: not ours to say
             tree = ast.parse(text.removeprefix("\ufeff"), path)
     except SyntaxError as error:
-        reason = f"it is not Python as this interpreter knows it: {error.msg}"
+        reason = f"it is not valid Python for this interpreter: {error.msg}"
         raise Unreadable(reason, max(error.lineno or 1, 1), max(error.offset or 1, 1)) from None
     except ValueError:
         raise Unreadable("it holds a NUL byte") from None

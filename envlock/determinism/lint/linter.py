@@ -104,7 +104,7 @@ def _active(settings: Settings) -> tuple[str, ...]:
     for name in (*settings.select, *settings.ignore):
         if not any(rule.startswith(name) for rule in rules) or not name:
             hint = f"choose from: {', '.join(rules)}, or a prefix such as ENV2"
-            raise UsageError(f"there is no rule `{name}`", hint=hint)
+            raise UsageError(f"unknown rule `{name}`", hint=hint)
     chosen = [rule for rule in rules if not settings.select or rule.startswith(settings.select)]
     kept = [rule for rule in chosen if not (settings.ignore and rule.startswith(settings.ignore))]
     return tuple(rule for rule in kept if holds(rules[rule].tensorflow, settings.tensorflow))
@@ -147,7 +147,7 @@ def _about_comments(looked: Looked, active: Sequence[str]) -> Iterator[Finding]:
         if comment.problem is not None:
             rule, message = BAD_IGNORE, f"this comment ignores nothing: {comment.problem}"
         elif unused:
-            rule, message = UNUSED_IGNORE, f"there is nothing to ignore here for {', '.join(unused)}"
+            rule, message = UNUSED_IGNORE, f"no finding to ignore here for {', '.join(unused)}"
         else:
             continue
         if rule in active:
@@ -217,5 +217,5 @@ def _problem(names: tuple[str, ...], reason: str, known: frozenset[str]) -> str 
         return "it names no rule"
     unknown = [name for name in names if name not in known]
     if unknown:
-        return f"there is no rule {', '.join(unknown)}"
+        return f"unknown rule {', '.join(unknown)}"
     return None if re.search(r"\w", reason) else "it gives no reason"

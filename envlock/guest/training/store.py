@@ -83,7 +83,7 @@ class Recorder:
         at = self._step(step, set(quantities))
         again = self.seen.get(at, set()) & set(quantities)
         if again:
-            raise ValueError(f"`{min(again)}` was recorded at step {at} before")
+            raise ValueError(f"`{min(again)}` was already recorded at step {at}")
         if at != self.step:
             self.store.next_step()
         line: Dict[str, Any] = {}
@@ -135,7 +135,7 @@ def _of_strings(array: Any, name: str) -> Any:
     each = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
     if not all(isinstance(item, bytes) for item in each):
         kinds = sorted({type(item).__name__ for item in each})
-        raise ValueError(f"`{name}` holds no numbers, but objects: {', '.join(kinds)}")
+        raise ValueError(f"`{name}` holds objects, not numbers: {', '.join(kinds)}")
     return numpy.frombuffer(b"".join(len(item).to_bytes(8, "little") + item for item in each), dtype="V1")
 
 

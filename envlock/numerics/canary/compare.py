@@ -84,7 +84,7 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         if versions[0] != versions[1]:
             found.versions[name] = versions
     if locked.battery != live.battery:
-        reason = f"not comparable: the lock has battery {locked.battery} of operations, this envlock {live.battery}"
+        reason = f"not comparable: battery of operations locked {locked.battery}, live {live.battery}"
         found.untold.append(Untold("numerics", reason, "another-battery", _AGAIN))
         return found
     for name, group in locked.groups.items():
@@ -99,8 +99,8 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
 def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:
     path, device = f"numerics.{name}", locked.conditions.device
     if live is None:
-        fix = f"Compare on a machine with {device}, or make the canary again here: `envlock canary --update`."
-        found.untold.append(Untold(path, f"not comparable: there is no {device} here", "no-device", fix))
+        fix = f"Compare on a machine with {device}, or compute the canary again here: `envlock canary --update`."
+        found.untold.append(Untold(path, f"not comparable: no {device} on this machine", "no-device", fix))
     elif locked.conditions != live.conditions:
         found.untold.append(_other_conditions(path, locked, live))
     elif locked.ended != live.ended:
@@ -112,11 +112,11 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
 
 def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
     if locked is None:
-        what = f"TensorFlow dies of it ({live}); it computed when the lock was made"
+        what = f"TensorFlow crashes ({live}); locked with a result"
     elif live is None:
-        what = f"it computes; TensorFlow died of it when the lock was made ({locked})"
+        what = f"it computes; locked as a crash of TensorFlow ({locked})"
     else:
-        what = f"TensorFlow dies of it ({live}); it was {locked} when the lock was made"
+        what = f"TensorFlow crashes ({live}); locked as {locked}"
     return Difference(group, None, locked or "computed", live or "computed", what)
 
 
@@ -139,7 +139,7 @@ _CALLED = {
 _FLAGS = {"intra_op_threads": "--threads", "determinism": "--determinism"}
 
 
-_AGAIN = "Make the canary again where the lock was made: `envlock canary --update`."
+_AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 
 def _compare_operation(found: Comparison, group: str, name: str, old: Operation, new: Operation | None) -> None:
@@ -147,13 +147,13 @@ def _compare_operation(found: Comparison, group: str, name: str, old: Operation,
     if old.unstable:
         found.unstable.append(path)
     elif new is None:
-        found.untold.append(Untold(path, "it was not computed here", "not-computed", _AGAIN))
+        found.untold.append(Untold(path, "it could not be computed here", "not-computed", _AGAIN))
     elif new.unstable:
-        reason = "it gives other bits from call to call here, and gave one result when the lock was made"
-        found.untold.append(Untold(path, reason, "unstable", "Switch op determinism on, and look at the device."))
+        reason = "its bits differ from call to call; locked with one result"
+        found.untold.append(Untold(path, reason, "unstable", "Turn op determinism on, and check the device."))
     elif new.failed is not None or old.failed is not None:
         if (old.failed is None) != (new.failed is None):
-            reason = new.failed or "it failed when the lock was made, and computes here"
+            reason = new.failed or "it computes; locked as failed"
             found.untold.append(Untold(path, reason, "failed", _AGAIN))
     elif old.sha256 == new.sha256:
         found.equal.append(path)
@@ -164,7 +164,7 @@ def _compare_operation(found: Comparison, group: str, name: str, old: Operation,
 def _difference(group: str, name: str, old: Operation, new: Operation) -> Difference:
     digests = (old.sha256 or "", new.sha256 or "")
     if (old.shape, old.dtype) != (new.shape, new.dtype):
-        return Difference(group, name, *digests, f"another result: {_form(new)} in the place of {_form(old)}")
+        return Difference(group, name, *digests, f"another result: locked {_form(old)}, live {_form(new)}")
     apart = distance(old, new, _precisions().get(name, "float32"))
     return Difference(group, name, *digests, apart.sentence(), apart)
 
@@ -199,7 +199,7 @@ def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
     return equal | groups | {"version:tensorflow", "version:numpy"}
 
 
-INCOMPARABLE = "Only results that were computed under equal conditions can be compared."
+INCOMPARABLE = "Only results from equal conditions can be compared."
 CALLED = {"tensorflow": "TensorFlow", "numpy": "NumPy"}
 
 
@@ -258,16 +258,16 @@ def notes(found: Comparison) -> list[str]:
     """Return what is equal, and what was left out; the versions that differ although the bits do not."""
     lines = []
     if found.match:
-        lines.append(f"numerics: all {len(found.equal)} results have the bits of the lock{_though(found)}")
+        lines.append(f"numerics: all {len(found.equal)} results have the locked bits{_though(found)}")
     elif found.equal:
-        lines.append(f"numerics: {len(found.equal)} results have the bits of the lock")
+        lines.append(f"numerics: {len(found.equal)} results have the locked bits")
     if found.unstable:
         lines.append(f"numerics: unstable, so not compared: {', '.join(found.unstable)}")
     return lines
 
 
 def _though(found: Comparison) -> str:
-    pairs = [f"{CALLED[name]} is {live}, not {locked}" for name, (locked, live) in found.versions.items()]
+    pairs = [f"{CALLED[name]} is {live}, locked {locked}" for name, (locked, live) in found.versions.items()]
     return f", although {' and '.join(pairs)}" if pairs else ""
 
 
@@ -340,10 +340,12 @@ def unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
 def sentence(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
     """Return the likeliest cause with its share, the runner-up, and what is `left` unexplained."""
     if not ranked:
-        return "No cause of the table explains it."
-    first = f"Likeliest of the known causes: {ranked[0].cause.title} ({_percent(ranked[0].share)})"
-    then = f"next: {ranked[1].cause.title} ({_percent(ranked[1].share)})" if len(ranked) > 1 else "no other comes near"
-    more = f" There is more to it, as it was not seen to change {', '.join(left)}." if left else ""
+        return "No known cause explains it."
+    first = f"Most likely cause: {ranked[0].cause.title} ({_percent(ranked[0].share)})"
+    then = (
+        f"next: {ranked[1].cause.title} ({_percent(ranked[1].share)})" if len(ranked) > 1 else "no other cause is close"
+    )
+    more = f" It does not explain {', '.join(left)}." if left else ""
     return f"{first}; {then}.{more}"
 
 

@@ -50,19 +50,19 @@ class Distance:
         whole = self.sampled == self.size
         of, rest = ("", "") if whole else ("sampled ", f" ({self.size:,} in all)")
         if self.kind == "unseen":
-            return f"none of {self.sampled} {of}values differs{rest}, so few do"
+            return f"none of {self.sampled} {of}values differs{rest}"
         part = f"{self.differing} of {self.sampled} {of}values differ{rest}"
         if self.normwise is None or self.median_ulp is None:
-            return f"{part}, some of them infinite or no number: {_CLASSES[self.kind]}"
+            return f"{part}, some of them infinite or NaN: {_CLASSES[self.kind]}"
         return (
             f"{part}, median {_short(self.median_ulp)} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
         )
 
 
 _CLASSES = {
-    "order": "as another order of summation gives",
-    "between": "more than another order of summation gives, less than lower precision",
-    "precision": "as lower precision or another algorithm gives",
+    "order": "typical of another order of summation",
+    "between": "more than another order of summation, less than lower precision",
+    "precision": "typical of lower precision or another algorithm",
 }
 
 

@@ -93,7 +93,7 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
     try:
         numerics = answered({**head, "groups": groups})
     except ValueError as error:
-        raise FactError(f"the canary's answer is not valid: {clean(str(error))[:300]}", hint="try again") from None
+        raise FactError(f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again") from None
     return Canary(numerics, heard.seconds.get("seconds"), heard.seconds.get("cpu_seconds"))
 
 
@@ -117,11 +117,13 @@ def _on_device(python: Path | None, settings: Settings, device: str | int, progr
             when = "was complete" if heard.head or heard.groups else "began"
             raise FactError(
                 f"TensorFlow {ended.ending} before the canary {when}: {ended.last_words}",
-                hint="`envlock doctor` tells which variable or flag it is",
+                hint="run `envlock doctor` to find the variable or flag",
             )
         if _complete(heard):
             return heard
-    raise FactError(f"the canary ended its process {MOST_CHILDREN} times", hint="`envlock doctor` may tell why")
+    raise FactError(
+        f"the canary crashed its process {MOST_CHILDREN} times", hint="run `envlock doctor` to find the cause"
+    )
 
 
 def _complete(heard: _Heard) -> bool:
@@ -145,7 +147,7 @@ def _child(python: Path | None, settings: Settings, device: str | int, program: 
 
 def _take(said: dict[str, Any], heard: _Heard) -> None:
     if "failed" in said:
-        hint = "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
+        hint = "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"
         raise FactError(f"the canary cannot be computed: {said['failed']}", hint=hint)
     heard.head = said.get("head", heard.head)
     heard.begun = said.get("begin", heard.begun)

@@ -20,7 +20,7 @@ MESSAGES = {
     "nul.py": (b"x = 1\0\n", "NUL|null"),
     "latin.py": (b"# \xe9\nx = 1\n", "it is not text in the encoding it declares"),
     "unknown.py": (b"# coding: klingon\n", "it is not text in the encoding it declares"),
-    "cut.py": (b"def f(:\n", "it is not Python as this interpreter knows it: invalid syntax"),
+    "cut.py": (b"def f(:\n", "it is not valid Python for this interpreter: invalid syntax"),
     "deep.py": (b"x = " + b"(" * 9000 + b")" * 9000, "nested"),
     "minus.py": (b"x = " + b"-" * 200_000 + b"1", "it is nested too deeply for Python's own parser"),
     "attributes.py": (b"x = a" + b".b" * 100_000, "it is nested too deeply for Python's own parser"),

@@ -71,23 +71,23 @@ def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
     found = compare(numerics(), live((*ISA, "np_dot"), died="bf16"))
     assert (found.suspects[0].cause.id, found.unexplained) == ("isa-avx2", ["np_dot"])
     assert sentence(found.suspects, found.unexplained) == (
-        "Likeliest of the known causes: oneDNN takes AVX2 on one side, AVX-512 on the other (more than 99 %); "
-        "no other comes near. There is more to it, as it was not seen to change np_dot."
+        "Most likely cause: oneDNN takes AVX2 on one side, AVX-512 on the other (more than 99 %); "
+        "no other cause is close. It does not explain np_dot."
     )
 
 
 def test_equal_canaries() -> None:
     found = compare(numerics(), numerics())
     assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, 27, [], [], [])
-    assert notes(found) == ["numerics: all 27 results have the bits of the lock"]
+    assert notes(found) == ["numerics: all 27 results have the locked bits"]
 
 
 def test_another_version_with_the_same_bits_says_so() -> None:
     found = compare(numerics(), live((), tensorflow="2.21.1", numpy="2.4.7"))
     assert (found.match, found.suspects) == (True, [])
     assert notes(found) == [
-        "numerics: all 27 results have the bits of the lock, although TensorFlow is 2.21.1, not 2.21.0 "
-        "and NumPy is 2.4.7, not 2.4.6"
+        "numerics: all 27 results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0 "
+        "and NumPy is 2.4.7, locked 2.4.6"
     ]
 
 
@@ -115,7 +115,7 @@ def test_other_determinism_and_another_device_do_not_compare() -> None:
     assert not found.match
     gone = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": {}}))
     assert [(each.path, each.reason) for each in gone.untold] == [
-        ("numerics.gpu-0", "not comparable: there is no NVIDIA A100 here")
+        ("numerics.gpu-0", "not comparable: no NVIDIA A100 on this machine")
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_group_that_dies_on_both_sides_alike_is_equal() -> None:
     assert compare(live((), died="bf16"), live((), died="bf16")).match
     found = compare(live((), died="bf16"), numerics())
     assert [each.what for each in found.differences] == [
-        "it computes; TensorFlow died of it when the lock was made (signal 11 (SIGSEGV))"
+        "it computes; locked as a crash of TensorFlow (signal 11 (SIGSEGV))"
     ]
 
 
@@ -185,7 +185,7 @@ def test_another_shape_is_a_difference_without_a_distance() -> None:
         "sample": "0x1p+0 0x1p+0",
     }
     (found,) = compare(numerics(), Numerics.model_validate(other)).differences
-    assert (found.what, found.distance) == ("another result: <f4[2] in the place of <f4[1]", None)
+    assert (found.what, found.distance) == ("another result: locked <f4[1], live <f4[2]", None)
 
 
 NAMES = [row.name for row in canary_table().operation]
@@ -209,9 +209,9 @@ def test_the_shares_are_those_of_bayes() -> None:
     weights = 0.97 * (1 - 0.015), 0.5 * (1 - 0.97)
     assert (first.cause.id, second.cause.id) == ("one", "two")
     assert first.share == pytest.approx(weights[0] / sum(weights))
-    assert sentence([first, second]) == "Likeliest of the known causes: the one (98 %); next: the other (2 %)."
+    assert sentence([first, second]) == "Most likely cause: the one (98 %); next: the other (2 %)."
     assert suspects(set(), {"a"}, [one, two]) == []
-    assert sentence([]) == "No cause of the table explains it."
+    assert sentence([]) == "No known cause explains it."
 
 
 def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processors() -> None:
@@ -229,7 +229,8 @@ def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processo
     found = compare(*(Numerics.model_validate({**heads, "groups": groups}) for groups in gpu))
     assert ([each.path for each in found.differences], found.suspects) == (["numerics.gpu-0.matmul"], [])
     (finding,) = findings(found, Policy())
-    assert finding.why == "It is no cause but the effect: the same operation on the same numbers gives other bits here."
+    why = "This is an effect, not a cause: the same operation on the same numbers gives different bits here."
+    assert finding.why == why
 
 
 def report(found: Comparison, policy: Policy) -> Report:
@@ -241,11 +242,11 @@ def test_the_report() -> None:
     assert report(found, Policy()).to_text() == (
         "does not match under policy strict: 1 canary result differs\n"
         "  x numerics.xla.train_xla: 1 of 1 values differ, median 4,194,304 ULP, 4,194,304 eps normwise: "
-        "as lower precision or another algorithm gives\n"
-        "      why: Likeliest of the known causes: XLA compiles for other instructions or with other flags (97 %); "
+        "typical of lower precision or another algorithm\n"
+        "      why: Most likely cause: XLA compiles for other instructions or with other flags (97 %); "
         "next: op determinism on one side only (3 %).\n"
-        "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as the lock has them.\n"
-        "numerics: 26 results have the bits of the lock"
+        "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as locked.\n"
+        "numerics: 26 results have the locked bits"
     )
 
 

@@ -1,4 +1,4 @@
-"""The child processes: a crash is a result; one that hangs, lies or is not there is a clear error, in bounded time."""
+"""The child processes: a crash is a result; one that hangs, lies or is missing is a clear error, in bounded time."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_one_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPat
     assert found.numerics.groups["bf16"].ended == "no answer within 1.5 s"
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program(ending=hang))
-    assert caught.value.message == "TensorFlow did not answer within 1.5 s before the canary began: it said nothing"
+    assert caught.value.message == "TensorFlow did not answer within 1.5 s before the canary began: no output"
     assert time.monotonic() - start < 20
 
 
@@ -126,23 +126,23 @@ def test_one_that_dies_before_it_begins() -> None:
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program(ending="sys.exit('Error: no such flag')"))
     assert caught.value.message == "TensorFlow exited with code 1 before the canary began: Error: no such flag"
-    assert caught.value.hint == "`envlock doctor` tells which variable or flag it is"
+    assert caught.value.hint == "run `envlock doctor` to find the variable or flag"
 
 
 def test_one_that_dies_between_its_groups() -> None:
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program({"head": HEAD}, group("xla", "xla"), ending="os._exit(9)"))
-    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: it said nothing"
+    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: no output"
     once = 'if "xla" in asked["skip"]: os._exit(9)\n' + program({"head": HEAD}, begin("xla"), ending="os._exit(3)")
     with pytest.raises(FactError) as caught:  # the second child has not begun, and xla is not what it died of
         compute(None, Settings(), program=f"import json, os, sys\nasked = json.loads(sys.argv[1])\n{once}")
-    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: it said nothing"
+    assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: no output"
 
 
 def test_one_that_dies_of_the_same_group_for_ever() -> None:
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program({"head": HEAD}, begin("xla"), ending="os._exit(3)"))
-    assert caught.value.message == "the canary ended its process 20 times"
+    assert caught.value.message == "the canary crashed its process 20 times"
 
 
 def test_the_pins_are_handed_over_and_each_visible_gpu_has_a_child_of_its_own() -> None:
@@ -192,7 +192,7 @@ def test_the_settings_are_told_from_the_header(settings: Settings) -> None:
 def test_an_answer_that_is_none_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program({"head": HEAD}, said, group("bf16")))
-    assert caught.value.message.startswith("the canary's answer is not valid: `groups.xla.")
+    assert caught.value.message.startswith("invalid answer of the canary: `groups.xla.")
     assert caught.value.message.isprintable()
 
 
@@ -207,4 +207,4 @@ def test_the_battery_itself_says_when_there_is_nothing_to_compute_with() -> None
         compute(Path(sys.executable), Settings())
     missing = "the canary cannot be computed: ModuleNotFoundError: No module named "
     assert caught.value.message in (f"{missing}'numpy'", f"{missing}'tensorflow'")  # a plotting library brings NumPy
-    assert caught.value.hint == "name the interpreter of an environment with TensorFlow: --python .venv/bin/python"
+    assert caught.value.hint == "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"

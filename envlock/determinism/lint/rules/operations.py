@@ -73,7 +73,7 @@ def _with_switch(source: Source, tensorflow: str) -> tuple[str, str] | None:
         return text, _note(solutions) or "Replace it, or run it on the CPU."
     if kinds & {"api", "env", "raises", "default"}:
         return None
-    text = f"this differs from run to run{_where(source)}, with op determinism too: {source.component}"
+    text = f"this differs from run to run{_where(source)}, even under op determinism: {source.component}"
     return text, _note(solutions) or "Replace it."
 
 
@@ -201,7 +201,7 @@ def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
         if isinstance(given, ast.List | ast.Tuple) and many is not None:
             yield Hit(call, f"{name} adds {many} tensors in any order")
         elif not _is_asserted(module, call):
-            yield Hit(call, f"{name} adds in any order where there are three tensors or more")
+            yield Hit(call, f"{name} adds three or more tensors in any order")
 
 
 def _count(module: Module, given: ast.expr) -> int | None:
@@ -259,7 +259,7 @@ def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
         layers = holds(["<2.16"], tensorflow)  # later ones draw with stateless operations
         found = [each for each in draws(module, function) if each.kind == "op" or (each.kind == "layer" and layers)]
         if found:
-            message = f"{found[0].name} in {function.name}, which XLA compiles{and_more(found)}, passes over the seeds"
+            message = f"{found[0].name} in {function.name}, which XLA compiles{and_more(found)}, ignores the seeds"
             yield Hit(found[0].node, message)
 
 

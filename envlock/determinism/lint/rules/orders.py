@@ -14,7 +14,7 @@ ORDERLESS = frozenset({"sorted", "len", "set", "frozenset", "max", "min", "sum",
 """Built-in functions whose result does not depend on the order (or that do not let it into data)."""
 SORTERS = frozenset({"natsort.natsorted", "natsort.os_sorted", "numpy.sort", "numpy.unique", "collections.Counter"})
 KEEPERS = frozenset({"append", "extend", "write", "insert", "put", "writerow", "add_example", "add"})
-SALTED = ", which is another in every process where it holds strings, or objects that are hashed by their address"
+SALTED = ", which differs from process to process for strings and for objects hashed by address"
 NUMBERS = re.compile(r"(^|_)(ids?|idx|index|indexes|indices|num|nums|numbers|sizes|lengths)$", re.IGNORECASE)
 DATA = ("tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax")
 
@@ -48,9 +48,9 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
             around = module.parent(call)
             if isinstance(around, ast.Call) and _is_any(module, around.func, ("list", "tuple", "enumerate")):
                 if _flows_into_data(module, around) and not _become_numbers(module, around):
-                    yield Hit(call, f"a set is put into an order{SALTED}")
+                    yield Hit(call, f"a set is turned into a sequence{SALTED}")
             elif isinstance(around, ast.For | ast.comprehension) and _flows_into_data(module, call):
-                yield Hit(call, f"a set is gone through in an order{SALTED}")
+                yield Hit(call, f"a set is iterated over{SALTED}")
 
 
 def _holds_numbers(node: ast.AST) -> bool:
@@ -185,7 +185,7 @@ def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
             reduced = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod | ast.BitAnd)
             name = module.name(around.func) if isinstance(around, ast.Call) else None
             if reduced or name in SEEDS or name in NUMPY_OWN:
-                yield Hit(call, "hash() of a string is another number in every process")
+                yield Hit(call, "hash() of a string differs from process to process")
                 break
             if isinstance(around, ast.stmt):
                 break

@@ -14,7 +14,7 @@ from envlock.determinism.lint.stateful import Draw, draws, random_layer
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
 FITS = frozenset({"fit", "fit_generator", "evaluate_generator", "predict_generator", "evaluate", "predict"})
-SERIAL = "op determinism makes this run serially, which repeats and can be slow"
+SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 
 
 def stateful_map(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -48,7 +48,7 @@ def _stateful(module: Module, mapped: ast.expr) -> Draw | None:
 
 def _what(found: Draw) -> str:
     if found.kind == "opaque":
-        return f"{found.name}, whose function cannot be seen here,"
+        return f"{found.name}, whose function is not visible here,"
     where = f" (line {found.node.lineno})" if hasattr(found.node, "lineno") else ""
     return f"{found.name}{where}"
 
@@ -73,7 +73,7 @@ def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
         if not isinstance(call.func, ast.Attribute):
             continue
         if call.func.attr in PARALLEL and constant(argument(call, "deterministic")) is False:
-            yield call, f"{call.func.attr} may give its elements in any order"
+            yield call, f"{call.func.attr} can give its elements in any order"
         elif constant(argument(call, "sloppy")) is True and "tf" in module.packages:
             yield call, f"a sloppy {call.func.attr} gives its elements in any order"
     for assign in module.nodes(ast.Assign):

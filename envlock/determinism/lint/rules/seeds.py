@@ -37,7 +37,7 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`."""
     for call, name in module.calls:
         if SEEDS.get(name) == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
-            message = "this seeds TensorFlow, and nothing seeds Python's random, from which Keras takes its own seeds"
+            message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON}))
 
 
@@ -47,7 +47,7 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     for call in module.nodes(ast.Call):
         if (_fits(call) and not hands_on(module, call)) or is_tape(module, call):
-            message = "a Keras model is trained here, and nothing seeds its weights"
+            message = "a Keras model is trained here, but nothing seeds its weights"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
             return
 
@@ -125,7 +125,7 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
         for given in _seeds_of(call, name):
             chance = _chance(module, given)
             if chance is not None:
-                yield Hit(call, f"the seed comes from {chance}, and is another in every run")
+                yield Hit(call, f"the seed comes from {chance}, and differs from run to run")
                 break
 
 
@@ -186,7 +186,7 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
         return f"{name} without a seed" if _is_unseeded(call, SAMPLERS[name]) and not ordered else None
     if name == "tf.data.Dataset.list_files":
         ordered = constant(argument(call, "shuffle", 1)) is False or not _is_unseeded(call, 2)
-        return None if ordered else f"{name} shuffles unless it is told not to, and nothing seeds it"
+        return None if ordered else f"{name} shuffles by default, and nothing seeds it"
     shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle" and _is_unseeded(call, 1)
     return "the dataset is shuffled without a seed" if shuffles and is_chained(module, call) else None
 
@@ -207,10 +207,10 @@ def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
     for call, name in module.calls:
         seed = argument(call, "seed", NEED_OP_SEED.get(name))
         if name in OWN_ENTROPY and not (given and name == "tf.random.get_global_generator"):
-            message = f"{name} takes entropy from the operating system, whatever is seeded"
+            message = f"{name} takes entropy from the operating system, whatever the seeds are"
             yield Hit(call, message, fix=OWN_ENTROPY[name])
         elif name in NEED_OP_SEED and not has_star(call) and (seed is None or constant(seed) in (None, 0)):
-            yield Hit(call, f"{name} passes over the global seed", fix="Pass it a seed that is not 0.")
+            yield Hit(call, f"{name} ignores the global seed", fix="Pass it a seed that is not 0.")
 
 
 def _is_unseeded(call: ast.Call, position: int | None) -> bool:

@@ -61,7 +61,7 @@ def _late(module: Module, setting: Setting, first: ast.stmt) -> Hit:
     )
     if module.function_around(setting.node) is not None or asked:
         return Hit(setting.node, f"{message}: it counts only if TensorFlow has not asked for it yet")
-    return Hit(setting.node, f"{message}: it counts as long as nothing of TensorFlow ran before", "info")
+    return Hit(setting.node, f"{message}: it counts only if no TensorFlow code ran before", "info")
 
 
 def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -92,7 +92,7 @@ def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] |
     """Return message, severity and fix for a literal value that is not understood."""
     if not isinstance(found, str):
         return (
-            f"{row.name} is set to {found!r}, which is no text: os.environ raises TypeError",
+            f"{row.name} is set to {found!r}, which is not a string, so os.environ raises TypeError",
             None,
             f'Write "{int(found) if isinstance(found, bool) else found}".',
         )
@@ -106,10 +106,10 @@ def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] |
     wanted = "a whole number" if row.syntax == "integer" else f"one of {', '.join(accepted)}"
     does = {
         "abort": "TensorFlow ends the process when it first reads it",
-        "raise": "its reader raises an error",
+        "raise": "reading it raises an error",
         "ignored": "it is ignored, and the default counts",
         "off": "it counts as off",
-    }.get(row.otherwise or "", "what it does was never measured")
+    }.get(row.otherwise or "", "its effect was not measured")
     severity: str | None = None if row.otherwise in ("abort", "raise") else "warning"
     return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
 
@@ -125,7 +125,7 @@ def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
         elif setting.name not in known:
             meant = _meant(setting.name, known)
             if meant is not None:
-                yield Hit(setting.node, f"{setting.name!r} is read by nobody", fix=f"Write {meant}.")
+                yield Hit(setting.node, f"nothing reads {setting.name!r}", fix=f"Write {meant}.")
 
 
 def _meant(name: str, known: set[str]) -> str | None:
@@ -174,7 +174,7 @@ def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:
     for statement in module.nodes(ast.Expr):
         name = module.name(statement.value)
         if name in SETTERS:
-            yield Hit(statement, f"{name} is named and not called: this does nothing")
+            yield Hit(statement, f"{name} is named but not called, so this does nothing")
 
 
 def assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -209,7 +209,7 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
     if holds([">=2.1"], tensorflow):
         for setting in assignments(module):
             if setting.name == "TF_CUDNN_DETERMINISTIC":
-                message = f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone leaves all but cuDNN as it was"
+                message = f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
                 yield Hit(setting.node, message, "warning", fix, unless=frozenset({SWITCHED}))
 
 
@@ -221,7 +221,7 @@ def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         trains = method in TRAINING_METHODS and module.uses_keras and not hands_on(module, call)
         if trains or is_tape(module, call):
-            message = "training starts here, and nothing turns op determinism on"
+            message = "training starts here, but nothing turns op determinism on"
             yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))
             return
 
@@ -230,7 +230,7 @@ def recipe(version: str) -> str:
     """Return what turns op determinism on in a TensorFlow version, as one sentence."""
     row = recipe_for(version)
     if row is None:
-        return f"TensorFlow {version} is not a version whose switch is known."
+        return f"The switch of TensorFlow {version} is unknown."
     sets = " ".join(f"{name}={value}" for name, value in row.set.items())
     steps = [f"set {sets} before the process starts"] if sets else []
     patches = [patch["call"] for patch in row.patches[:1]]
