@@ -27,5 +27,5 @@ def render(report: Report, format: str = "text", *, color: bool = False) -> str:
         UsageError: there is no such format.
     """
     if format not in FORMATS:
-        raise UsageError(f"there is no format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format `{format}`", hint=f"choose from: {', '.join(FORMATS)}")
     return cast(Render, import_module(f"envlock.reports.{format}").render)(report, color=color)

@@ -26,7 +26,7 @@ def _section(numerics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for operation, result in group["operations"].items():
             yield _line(clean(operation), result)
         if group.get("ended"):
-            yield "error", f"  TensorFlow died of it: {clean(group['ended'])}"
+            yield "error", f"  TensorFlow crashed: {clean(group['ended'])}"
 
 
 def _conditions(head: Mapping[str, Any]) -> str:
@@ -39,5 +39,5 @@ def _line(name: str, result: Mapping[str, Any]) -> tuple[str, str]:
         return "unknown", f"  {name:<22} failed: {clean(result['failed'])}"
     shape = "x".join(map(str, result["shape"])) or "scalar"
     if "unstable" in result:
-        return "unknown", f"  {name:<22} {shape:<14} unstable: other bits from call to call"
+        return "unknown", f"  {name:<22} {shape:<14} unstable: different bits from call to call"
     return "plain", f"  {name:<22} {shape:<14} {result['sha256'][:SHORT]}"

@@ -38,7 +38,7 @@ def _table(severity: str, group: list[Finding]) -> Iterator[tuple[str, str]]:
         cells = f"{file:<{widths[0]}}  {package:<{widths[1]}}  {what}" if widths[1] else f"{file:<{widths[0]}}  {what}"
         yield severity, f"  {MARKS[severity]} {cells}"
     if len(group) > most:
-        yield "note", f"    ... and {len(group) - most:,} more (--format json has all)"
+        yield "note", f"    and {len(group) - most:,} more (`--format json` lists all)"
 
 
 def _row(finding: Finding) -> tuple[str, str, str]:

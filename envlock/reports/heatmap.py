@@ -103,8 +103,8 @@ def need_png() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        hint = "pip install 'tf-envlock[plots]', or use --html, which needs nothing"
-        raise UsageError("PNG needs matplotlib, which is not installed beside envlock", hint=hint) from None
+        hint = "run `pip install 'tf-envlock[plots]'`, or use `--html`"
+        raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint) from None
 
 
 def png(report: Report) -> bytes:

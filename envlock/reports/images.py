@@ -36,7 +36,7 @@ def _ranking(document: Mapping[str, Any], limit: int) -> Lines:
     names = [name for name in COLUMNS if wanted[name] is not None]
     build = f"+{wanted['label']}" if wanted["label"] else ""
     asked = ", ".join(f"{COLUMNS[name]} {clean(wanted[name])}{build if name == 'tensorflow' else ''}" for name in names)
-    yield "plain", f"the lock has {asked or 'no TensorFlow'}, {wanted['platform']}; base images, the best first:"
+    yield "plain", f"locked: {asked or 'no TensorFlow'}, {wanted['platform']}; base images, the best first:"
     yield "plain", ""
     shown = candidates[:limit]
     rows = [[str(n), row["route"], row["image"], *_cells(row, names)] for n, row in enumerate(shown, 1)]
@@ -46,7 +46,7 @@ def _ranking(document: Mapping[str, Any], limit: int) -> Lines:
         yield ("plain" if row["usable"] else "note"), line
     for number, row in enumerate(shown, 1):
         yield "plain", ""
-        yield "title", f"{number}  {row['image']}{'' if row['usable'] else ' (will not do)'}"
+        yield "title", f"{number}  {row['image']}{'' if row['usable'] else ' (not usable)'}"
         for label, text in (("pinned", row["digest"]), ("python from", row["python_from"])):
             if text is not None:
                 yield "plain", f"   {label}: {text}"
@@ -58,13 +58,13 @@ def _ranking(document: Mapping[str, Any], limit: int) -> Lines:
 def _legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
     yield "plain", ""
     if any(value["expected"] for row in shown for value in row["holds"].values()):
-        yield "note", "~ expected, though not told of this very image; `--resolve` asks the registry"
+        yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
     if more:
-        yield "note", f"{more} more with --all"
+        yield "note", f"{more} more with `--all`"
 
 
 def _everything(document: Mapping[str, Any]) -> Lines:
-    yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - not known"
+    yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
     yield "plain", ""
     releases = [[row["image"], *_cells(row, list(COLUMNS))] for row in document["releases"]]
     yield from _styled(_table(["image", *COLUMNS.values()], releases))

@@ -31,7 +31,7 @@ def rules(report: Report) -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     for each in report.findings:
         name = rule_id(report, each)
-        held = f"{name} must be as in the lock ({each.rule})"
+        held = f"{name} must be as locked ({each.rule})"
         title = held if report.policy is not None else report.titles.get(name, name)
         found.setdefault(name, Rule(name, title, LEVELS[each.severity], each.why, each.fix, each.source))
     return found

@@ -18,21 +18,21 @@ def lines(report: Report) -> Iterator[Line]:
     alone = f"; {a} of A and {b} of B have no counterpart" if a or b else ""
     yield "plain", f"  {seen['compared']} pairs of entries of {count(seen['steps'], 'step')} compared{alone}"
     if not report.findings:
-        yield "plain", "    every operation gave the same bits"
+        yield "plain", "    all operations gave the same bits"
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}"
         pair = seen["first"] or seen["earliest"]
         if finding is report.findings[0] and seen["comparable"] and pair is not None:
             yield from _details(pair)
     if seen["conditions"]:
-        yield "title", "what differs between the two environments"
+        yield "title", "differences between the two environments"
     for name, (a, b) in seen["conditions"].items():
         yield "info", f"  i {clean(name)}: {show(a)} in A, {show(b)} in B"
 
 
 def _details(pair: Mapping[str, Any]) -> Iterator[Line]:
     entry, place = pair["a"], pair["a"].get("place")
-    where = "in no line of the program itself"
+    where = "not in a line of the program"
     if place:
         where = f"{clean(place['file'])}:{place['line']} in {clean(place['function'])}"
     yield "plain", f"      where: {where}, step {entry['step']}"
@@ -44,7 +44,7 @@ def _details(pair: Mapping[str, Any]) -> Iterator[Line]:
     yield "note", f"      reads: {_specs(entry['inputs'])}"
     yield "note", f"      gives: {_specs(entry['outputs'])}"
     if pair["kind"] == "operation" and pair["inputs_known"] < len(entry["inputs"]):
-        known = f"{pair['inputs_known']} have a fingerprint, and could be compared"
+        known = f"{pair['inputs_known']} have a fingerprint, and were compared"
         yield "note", f"      of its {len(entry['inputs'])} inputs {known}"
 
 

@@ -179,8 +179,8 @@ def rebuild(
     model = lock_of(lock)
     old = model.image
     if old is None:
-        hint = "`envlock build` builds and records one"
-        raise UsageError(f"{name_of(lock)} has no image to compare with", hint=hint)
+        hint = "run `envlock build` to build and record one"
+        raise UsageError(f"{name_of(lock)} has no recorded image", hint=hint)
     wanted = deterministic or old.deterministic
     chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=wanted)
     wish = Wish(None, network, no_cache=True, wheelhouse=wheelhouse)

@@ -58,7 +58,9 @@ def canary(
         "cpu_seconds": found.cpu_seconds,
     }
     if model is None or locked is None:
-        return Report([], command="canary", headline="computed; there is no canary to compare with", attachments=shown)
+        return Report(
+            [], command="canary", headline="computed; the lockfile has no canary to compare with", attachments=shown
+        )
     return _compared(model, locked, found.numerics, None, subject_of(lock), shown)
 
 
@@ -93,7 +95,7 @@ def against(
 
 def measure(settings: Settings, python: Path | None, found: Snapshot, progress: Progress) -> Canary:
     """Return the canary of an environment, on the processor and on each GPU that is visible."""
-    progress.say("computing the canary in TensorFlow (takes seconds)")
+    progress.say("computing the canary with TensorFlow (takes seconds)")
     gpu, tensorflow = found.facts.get("gpu"), found.facts.get("tensorflow") or {}
     return compute(python, settings, gpus=isinstance(gpu, dict) and bool(tensorflow.get("cuda_build")))
 
@@ -110,7 +112,7 @@ def summary(lock: Lockfile) -> str:
     groups = lock.numerics.groups if lock.numerics is not None else {}
     results = [each for group in groups.values() for each in group.operations.values()]
     unstable = sum(each.unstable is not None for each in results)
-    crashed = [f"{name} ended by {group.ended}" for name, group in groups.items() if group.ended is not None]
+    crashed = [f"{name} crashed: {group.ended}" for name, group in groups.items() if group.ended is not None]
     more = [f"{unstable} of them unstable"] if unstable else []
     return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
 
@@ -131,4 +133,4 @@ def _compared(
 
 
 def _none(name: str) -> FactError:
-    return FactError(f"{name} has no canary", hint="`envlock canary --update` adds one")
+    return FactError(f"{name} has no canary", hint="run `envlock canary --update` to add one")

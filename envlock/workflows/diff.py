@@ -56,7 +56,7 @@ def diff(
 def _bits(expected: Lockfile, actual: Lockfile, rules: Policy) -> tuple[list[Finding], list[str]]:
     if expected.numerics is None or actual.numerics is None:
         one = expected.numerics is not None or actual.numerics is not None
-        return [], ["numerics: not compared, as one side has no canary"] if one else []
+        return [], ["numerics: not compared; one side has no canary"] if one else []
     from envlock.numerics.canary import compare as canaries
 
     found = canaries.compare(expected.numerics, actual.numerics)

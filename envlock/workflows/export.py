@@ -36,11 +36,11 @@ def export(
         UsageError: there is no such format or folder, or a path cannot be written in this format.
     """
     if to not in FORMATS:
-        raise UsageError(f"there is no format `{to}`", hint=f"choose from: {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format `{to}`", hint=f"choose from: {', '.join(FORMATS)}")
     if output is not None and to == "pylock" and not PYLOCK_NAME.fullmatch(output.name):
         raise UsageError(
-            f"installers do not take {output.name} for a file of this format",
-            hint="call it pylock.toml or pylock.NAME.toml",
+            f"installers do not accept the name {output.name} for this format",
+            hint="name it pylock.toml or pylock.NAME.toml",
         )
     house = None if wheelhouse is None else _house(wheelhouse, output, to)
     return convert(lock_of(lock), name_of(lock), to, house)
@@ -49,10 +49,8 @@ def export(
 def _house(folder: Path, output: Path | None, to: str) -> Wheelhouse:
     """Return what is in a folder of wheels, by its path as seen from the file that is written."""
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}", hint="fill one: `envlock vendor`")
+        raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     path = os.path.relpath(folder, output.parent if output is not None else ".")
     if not (PLAIN_PATH.fullmatch(path) if to == "requirements" else path.isprintable()):
-        raise UsageError(
-            f"the path {path!r} cannot stand in a file of this format", hint="use a folder with a plain name"
-        )
+        raise UsageError(f"the path {path!r} cannot be written in this format", hint="use a folder with a plain name")
     return Wheelhouse(path, wheels_in(folder))

@@ -64,7 +64,7 @@ def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
     findings = [each for each in report.findings if each.severity == ERROR and each.where.fact.startswith("packages")]
     if findings:
         other = Report(findings, policy=report.policy, overrides=report.overrides)
-        hint = "the lock is of other packages, and nothing was written; `envlock capture` renews it"
+        hint = "run `envlock capture` to lock these packages; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)
 
 
@@ -97,7 +97,7 @@ def summary(lock: Lockfile) -> Iterator[str]:
     packages = lock.identity.packages if lock.identity is not None else {}
     proven = [each for each in packages.values() if each.wheel is not None]
     trusted = sum(each.proof == "record" for each in proven)
-    by_word = f" ({trusted} by the index's word for the hash)" if trusted else ""
+    by_word = f" ({trusted} with the hash that the index gives)" if trusted else ""
     yield f"{len(proven)} of {len(packages)} packages have a proven wheel{by_word}"
     for name, each in packages.items():
         if each.reason is not None:

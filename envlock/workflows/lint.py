@@ -84,13 +84,13 @@ def _judged_for(version: str | None, source: Source | None) -> tuple[str, str, b
     switched_on = str(environ.get("TF_DETERMINISTIC_OPS")).lower() in TRUE
     if version is not None:
         if _version(version) is None:
-            hint = "write it as `pip list` shows it, for example 2.16.2"
-            raise UsageError(f"`{version}` is not a version of TensorFlow", hint=hint)
-        return version, "as asked", switched_on
+            hint = "use the form that `pip list` shows, such as 2.16.2"
+            raise UsageError(f"invalid TensorFlow version `{version}`", hint=hint)
+        return version, "as given", switched_on
     locked = lock.facts.tensorflow.version if lock is not None and lock.facts.tensorflow is not None else None
     found = installed.collect(Host())
     here = found.get("version") if isinstance(found, dict) else None
-    for known, origin in ((locked, "the lock's"), (here, "the installed one")):
+    for known, origin in ((locked, "locked"), (here, "installed")):
         if _version(known) is not None:
             return str(_version(known)), origin, switched_on
     return sources_table().checked_through, "the newest known", switched_on

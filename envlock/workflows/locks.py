@@ -75,4 +75,4 @@ def name_of(source: Source | None) -> str:
         return "stdin"
     if source is None or isinstance(source, str | os.PathLike):
         return locate(source)
-    return "the lock"
+    return "the lockfile"

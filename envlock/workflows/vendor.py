@@ -72,7 +72,7 @@ def vendor(
         return Vendored(Counter(), [], left_out, [])
     kept = cache.folder(os.environ, Path.home())
     fetch = fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
-    wait = once(partial(progress.say, f"another envlock is filling {folder}: waiting for it"))
+    wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, on_wait=wait)
     how, missing = _watch(events, known, progress)
     return Vendored(how, missing, left_out, unowned(folder, known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report, ranked
-from envlock.runtime.verify import judge
+from envlock.runtime.verify import judge, told
 from envlock.workflows.locks import lock_of, name_of, plain
 from envlock.workflows.progress import SILENT, Progress
 
@@ -48,7 +49,7 @@ def verify(
     """
     document, subject = plain(lock)
     found = live(python)
-    report = judge(document, found, policy, subject, overrides=overrides)
+    report = told(judge(document, found, policy, subject, overrides=overrides), os.environ)
     if not (deep or numerics):
         return report
     model = lock_of(lock)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from envlock.containers.engines import AUTO, ENGINES
 from tests.conftest import Command
 from tests.containers.plans import DIGEST, lock, without
 from tests.locks import encode
@@ -51,10 +52,9 @@ def test_a_dry_run_asks_nobody_for_a_digest(envlock: Command) -> None:
     done = envlock("build", "--dry-run", "--base", "python:3.11.7-slim")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: which digest docker.io/library/python:3.11.7-slim has is known to its registry only, and a dry run "
-        "asks nobody\n"
-        "hint: `envlock build --output DIR` asks it; or name the digest: "
-        "--base docker.io/library/python:3.11.7-slim@sha256:...\n"
+        "error: the digest of docker.io/library/python:3.11.7-slim is unknown, and a dry run uses no network\n"
+        "hint: run `envlock build --output DIR`, or name the digest: `--base "
+        "docker.io/library/python:3.11.7-slim@sha256:...`\n"
     )
 
 
@@ -68,16 +68,16 @@ def test_a_lock_from_stdin(envlock: Command) -> None:
     [
         (
             ["--engine", "podman"],
-            "error: there is no container engine `podman`\nhint: choose from: auto, buildx, docker\n",
+            f"error: unknown container engine `podman`\nhint: choose from: {', '.join((AUTO, *ENGINES))}\n",
         ),
-        (["--network", "x"], "error: there is no network `x`\nhint: choose from: none, host, default\n"),
+        (["--network", "x"], "error: unknown network `x`\nhint: choose from: none, host, default\n"),
         (
             ["--dry-run", "--base", "python"],
-            "error: python names neither a tag nor a digest\nhint: write python:TAG\n",
+            "error: python has neither a tag nor a digest\nhint: use python:TAG\n",
         ),
         (
             ["--check"],
-            "error: envlock.lock has no image to compare with\nhint: `envlock build` builds and records one\n",
+            "error: envlock.lock has no recorded image\nhint: run `envlock build` to build and record one\n",
         ),
     ],
 )

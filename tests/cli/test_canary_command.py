@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.numerics.canaries import result, section
 
-COMPUTING = "computing the canary in TensorFlow (takes seconds)\n"
+COMPUTING = "computing the canary with TensorFlow (takes seconds)\n"
 OTHER = "TEST_OTHER_BITS"
 """Names of operations for which the stand-in of TensorFlow computes other bits, with blanks between them."""
 
@@ -74,7 +75,7 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
         "report_version": 2,
         "command": "canary",
         "match": True,
-        "headline": "computed; there is no canary to compare with",
+        "headline": "computed; the lockfile has no canary to compare with",
         "policy": None,
         "findings": [],
         "notes": [],
@@ -87,25 +88,25 @@ def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
     for options in ([], ["--check"]):
         done = envlock("canary", *options, "--python", python)
         assert (done.returncode, done.stderr) == (0, COMPUTING)
-        assert done.stdout == ("matches under policy strict\nnumerics: all 27 results have the bits of the lock\n")
+        assert done.stdout == ("matches under policy strict\nnumerics: all 27 results have the locked bits\n")
 
 
 def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Command, python: str, locked: Path) -> None:
     threads = {OTHER: "conv_filter_gradient bias_gradient reduce batch_norm"}
     done = envlock("canary", "--python", python, environ=threads)
     assert (done.returncode, done.stderr) == (1, COMPUTING)
-    said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
+    said = "1 of 1 values differ, median 1 ULP, 1 eps normwise: typical of another order of summation"
     assert done.stdout == (
         "does not match under policy strict: 4 canary results differ\n"
         f"  x numerics.cpu-eigen.bias_gradient: {said}\n"
         f"  x numerics.cpu-eigen.reduce: {said}\n"
         f"  x numerics.cpu-onednn.batch_norm: {said}\n"
         f"  x numerics.cpu-onednn.conv_filter_gradient: {said}\n"
-        "      why: Likeliest of the known causes: another number of intra-op threads (more than 99 %); "
-        "no other comes near.\n"
+        "      why: Most likely cause: another number of intra-op threads (more than 99 %); "
+        "no other cause is close.\n"
         "      fix: Set TF_NUM_INTRAOP_THREADS to the locked machine's number of threads (fact "
         "`cpu.intra_op_threads`).\n"
-        "numerics: 23 results have the bits of the lock\n"
+        "numerics: 23 results have the locked bits\n"
     )
 
 
@@ -122,14 +123,14 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "match": False,
         "headline": "does not match under policy strict: 1 canary result differs",
         "policy": {"name": "strict", "overrides": 0},
-        "notes": ["numerics: 26 results have the bits of the lock"],
+        "notes": ["numerics: 26 results have the locked bits"],
         "attachments": {"seconds": 0.5, "cpu_seconds": 0.25},
     }
     assert [(each["id"], each["likelihood"]) for each in causes] == [("xla", 0.97), ("determinism", 0.03)]
     assert numerics["groups"]["xla"]["operations"]["train_xla"]["sha256"] == "f" * 64
     where = {"fact": "numerics.xla.train_xla"}
     assert (finding["where"], finding["rule"], finding["severity"]) == (where, "bits", "error")
-    what = "1 of 1 values differ, median 1 ULP, 1 eps normwise: as another order of summation gives"
+    what = "1 of 1 values differ, median 1 ULP, 1 eps normwise: typical of another order of summation"
     assert finding["message"] == f"numerics.xla.train_xla: {what}"
     assert finding["expected"] == {"result": section()["groups"]["xla"]["operations"]["train_xla"]["sha256"]}
     assert finding["actual"] == {
@@ -180,7 +181,7 @@ def test_verify_with_numerics(envlock: Command, python: str, locked: Path) -> No
     assert done.stdout.splitlines()[:2] == [
         "does not match under policy strict: 1 canary result differs",
         "  x numerics.numpy.np_dot: 1 of 1 values differ, median 1 ULP, 1 eps normwise: "
-        "as another order of summation gives",
+        "typical of another order of summation",
     ]
     assert envlock("verify", "--numerics", "--python", python, "-p", "functional", environ=other).returncode == 0
     for format in ("json", "github", "junit", "sarif"):  # noqa: A001 (the option's name)
@@ -192,13 +193,13 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
     newer = {"TEST_CANARY": json.dumps(section(tensorflow="2.21.1"))}
     done = envlock("verify", "--numerics", "--python", python, environ=newer)
     assert done.stdout.splitlines()[-1] == (
-        "numerics: all 27 results have the bits of the lock, although TensorFlow is 2.21.1, not 2.21.0"
+        "numerics: all 27 results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0"
     )
 
 
 def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert envlock("capture", "-q", "--python", python).returncode == 0
-    message = "error: envlock.lock has no canary\nhint: `envlock canary --update` adds one\n"
+    message = "error: envlock.lock has no canary\nhint: run `envlock canary --update` to add one\n"
     for args in (["verify", "--numerics"], ["canary", "--check"]):
         done = envlock(*args, "--python", python)
         assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
@@ -224,9 +225,7 @@ def test_update_refuses_another_environment(envlock: Command, python: str, locke
     locked.write_text(json.dumps(document), encoding="utf-8")
     done = envlock("canary", "--update", "--python", python)
     assert (done.returncode, read(locked)) == (1, document)
-    assert done.stderr.endswith(
-        "\nhint: the lock is of other packages, and nothing was written; `envlock capture` renews it\n"
-    )
+    assert done.stderr.endswith("\nhint: run `envlock capture` to lock these packages; nothing was written\n")
 
 
 def test_capture_keeps_a_canary_as_long_as_no_fact_differs(envlock: Command, python: str, locked: Path) -> None:
@@ -240,7 +239,7 @@ def test_capture_keeps_a_canary_as_long_as_no_fact_differs(envlock: Command, pyt
     done = envlock("capture", "--python", python, environ=other)
     assert "numerics" not in read(locked)
     assert done.stderr.splitlines()[0] == (
-        "warning: the lock's canary was of other facts and is left out (`--canary` computes it anew)"
+        "warning: dropped the canary of the old lockfile, as facts differ (`--canary` computes a new one)"
     )
 
 
@@ -257,30 +256,30 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == "does not match under policy strict: 1 fact differs and 1 canary result differs"
     assert [line for line in lines if "numerics.numpy.np_dot: 1 of 1 values differ" in line]
-    assert lines[-1] == "numerics: 26 results have the bits of the lock"
+    assert lines[-1] == "numerics: 26 results have the locked bits"
     assert envlock("diff", "envlock.lock", "envlock.lock").stdout == (
-        "matches under policy strict\nnumerics: all 27 results have the bits of the lock\n"
+        "matches under policy strict\nnumerics: all 27 results have the locked bits\n"
     )
     assert envlock("capture", "-q", "-o", "c.lock", "--python", python).returncode == 0
     done = envlock("diff", "envlock.lock", "c.lock")
     assert (done.returncode, done.stdout) == (
         0,
-        "matches under policy strict\nnumerics: not compared, as one side has no canary\n",
+        "matches under policy strict\nnumerics: not compared; one side has no canary\n",
     )
 
 
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: choose from: text, json, github, junit, sarif\n"),
-        (["--update", "--check"], 2, "error: --update writes and --check compares\nhint: use one of them\n"),
-        (["--threads", "x"], 2, "error: --threads takes 1 to 4096 or `environment`, not `x`\nhint: --threads 2\n"),
-        (["--threads", "0"], 2, "error: --threads takes 1 to 4096 or `environment`, not `0`\nhint: --threads 2\n"),
-        (["--threads", "9" * 5000], 2, "error: --threads takes"),
+        (["-f", "yaml"], 2, f"error: unknown format `yaml`\nhint: choose from: {', '.join(FORMATS)}\n"),
+        (["--update", "--check"], 2, "error: `--update` and `--check` exclude each other\nhint: use one of them\n"),
+        (["--threads", "x"], 2, "error: invalid number of threads: x\nhint: choose 1 to 4096, or `environment`\n"),
+        (["--threads", "0"], 2, "error: invalid number of threads: 0\nhint: choose 1 to 4096, or `environment`\n"),
+        (["--threads", "9" * 5000], 2, "error: invalid number of threads"),
         (
             ["--determinism", "yes"],
             2,
-            "error: there is no state of op determinism `yes`\nhint: choose from: on, off, environment\n",
+            "error: unknown state of op determinism `yes`\nhint: choose from: on, off, environment\n",
         ),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--update"], 3, "error: no envlock.lock in "),

@@ -50,8 +50,8 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "x.lock would change:\n"
         "does not match under policy strict: 1 fact differs\n"
         "  x packages.other: locked absent, live 2.0\n"
-        "      why: A package more or less may replace a kernel, a backend or a plug-in.\n"
-        "      fix: Install what the lock has, and uninstall what it has not.\n"
+        "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
+        "      fix: Install the locked packages, and uninstall the others.\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
 

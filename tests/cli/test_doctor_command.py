@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.machines import BUILD_INFO_CPU_2_21, distribution, write
 
@@ -107,8 +108,8 @@ def test_the_environment_of_another_interpreter_is_its_own(envlock: Command, sit
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["-f", "yaml"], 2, "error: there is no format `yaml`\nhint: choose from: text, json, github, junit, sarif\n"),
-        (["--with", "x"], 2, "error: --with takes lines to run before the probe operations\nhint: add --prove\n"),
+        (["-f", "yaml"], 2, f"error: unknown format `yaml`\nhint: choose from: {', '.join(FORMATS)}\n"),
+        (["--with", "x"], 2, "error: `--with` needs `--prove`\nhint: add `--prove`\n"),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
     ],
@@ -125,5 +126,5 @@ def test_proof_needs_a_tensorflow(envlock: Command) -> None:
         4,
         "",
         "error: TensorFlow cannot be imported: ModuleNotFoundError: No module named 'tensorflow'\n"
-        "hint: name the interpreter of an environment with TensorFlow: --python .venv/bin/python\n",
+        "hint: name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`\n",
     )

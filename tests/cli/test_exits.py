@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 import envlock as package
+from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.locks import document, encode
 
 pytestmark = pytest.mark.processes
 
 TIERS = "hint: choose from: strict, same-arch, functional\n"
-RESTORE = "hint: restore it from version control, or make it again with `envlock capture`\n"
+RESTORE = "hint: restore it from version control, or create it again with `envlock capture`\n"
 
 
 def _plain() -> dict[str, str]:
@@ -31,13 +32,13 @@ def _bad_files(folder: Path) -> dict[str, str]:
     contents = {
         "empty": (b"", "it is empty"),
         "cut": (b'{"lock_version":', "it is not JSON (line 1, column 17: a value is missing)"),
-        "utf8": (b'{"a": "\xff"}', "it is not UTF-8 (byte 7)"),
+        "utf8": (b'{"a": "\xff"}', "it is not UTF-8 (at byte 7)"),
         "bom": (b"\xef\xbb\xbf{}", "it starts with a byte order mark (BOM)"),
         "twice": (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
         "nan": (b'{"a": NaN}', "NaN is not a JSON number"),
         "deep": (b'{"a":' * 10_000, "it is nested too deeply"),
         "unknown": (encode(document(**{"a\x1b[2J": 1})), "it has an unknown field `a\\x1b[2J`"),
-        "type": (encode(document(facts=[])), "`facts` must be an object and is a list"),
+        "type": (encode(document(facts=[])), "`facts` must be an object, but is a list"),
     }
     messages = {}
     for name, (data, clause) in contents.items():
@@ -49,7 +50,7 @@ def _bad_files(folder: Path) -> dict[str, str]:
     messages["fifo"] = "error: cannot read lockfile fifo: it is not a regular file\nhint: name the lockfile itself\n"
     (folder / "huge").touch()
     os.truncate(folder / "huge", 100 * 2**20)
-    messages["huge"] = "error: lockfile huge is 100 MB, the most is 4 MB\nhint: name the lockfile itself\n"
+    messages["huge"] = "error: lockfile huge is too large: 100 MB, limit 4 MB\nhint: name the lockfile itself\n"
     (folder / "newer").write_bytes(encode(document(lock_version=2)))
     messages["newer"] = (
         "error: lockfile newer has lock_version 2, written by envlock 0.1.0; this envlock reads up to 1\n"
@@ -90,16 +91,16 @@ def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: C
         (
             ["verify", "--format", "xml"],
             2,
-            "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n",
+            f"error: unknown format `xml`\nhint: choose from: {', '.join(FORMATS)}\n",
         ),
-        (["diff", "live", "live", "-p", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
-        (["capture", "--policy", "x"], 2, f"error: there is no policy `x`\n{TIERS}"),
+        (["diff", "live", "live", "-p", "x"], 2, f"error: unknown policy `x`\n{TIERS}"),
+        (["capture", "--policy", "x"], 2, f"error: unknown policy `x`\n{TIERS}"),
         (["verify", "-"], 3, f"error: lockfile from stdin is not valid: it is empty\n{RESTORE}"),
         (
             ["show", "gone.lock"],
             3,
-            "error: lockfile not found: gone.lock\nhint: make one with `envlock capture`, or name one: "
-            "`envlock verify path/to/envlock.lock`\n",
+            "error: lockfile not found: gone.lock\nhint: create one with `envlock capture`, or name one: `envlock "
+            "verify path/to/envlock.lock`\n",
         ),
         (
             ["capture", "-o", "no/such/folder/x.lock"],
@@ -142,11 +143,11 @@ def test_a_reader_that_goes_away_changes_no_exit_code(
 @pytest.mark.parametrize(
     ("redirect", "message"),
     [
-        ("> /dev/full", "cannot write to stdout: No space left on device\nhint: look where it leads to\n"),
-        (">&-", "cannot write to stdout: it is closed\nhint: open it, or use -o FILE where there is one\n"),
+        ("> /dev/full", "cannot write to stdout: No space left on device\nhint: check the redirection of stdout\n"),
+        (">&-", "cannot write to stdout: it is closed\nhint: open it, or use `-o FILE` if the command has it\n"),
         (
             "<&-",
-            "cannot read the lockfile from stdin: it is closed\nhint: pipe a lockfile in, or name one\n",
+            "cannot read the lockfile from stdin: it is closed\nhint: pipe a lockfile into envlock, or name one\n",
         ),
     ],
 )
@@ -159,7 +160,7 @@ def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}")
 
 
-LOST = "error: cannot write to stdout: No space left on device\nhint: look where it leads to\n"
+LOST = "error: cannot write to stdout: No space left on device\nhint: check the redirection of stdout\n"
 
 
 @pytest.mark.parametrize(
@@ -198,9 +199,7 @@ def test_nor_does_it_where_each_write_is_at_once(command: str, code: int, stderr
 def _in_a_shell(command: str, folder: Path, **environ: str) -> tuple[int, str, str]:
     (folder / "x.lock").write_bytes(encode(document()))
     argv = ["/bin/sh", "-c", f"{sys.executable} -m envlock {command}"]
-    done = subprocess.run(
-        argv, cwd=folder, env={**_plain(), **environ}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(argv, cwd=folder, env={**_plain(), **environ}, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -209,7 +208,7 @@ def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env=_plain(), capture_output=True, text=True, check=False
     )
-    expected = "error: the current folder is gone\nhint: change into an existing one\n"
+    expected = "error: the current folder does not exist any more\nhint: change to another folder\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
@@ -235,7 +234,7 @@ def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -
     assert (done.returncode, done.stdout) == (70, "")
     assert re.match(r"Traceback \(most recent call last\):\n", done.stderr)
     assert done.stderr.endswith(
-        "RuntimeError: envlock is not installed whole: runtime/data/policy.json: it is not JSON "
+        "RuntimeError: envlock is not completely installed: runtime/data/policy.json: it is not JSON "
         "(line 1, column 2: a value is missing)\n"
         f"error: this is a bug in envlock {package.__version__}; please report it with the lines above\n"
     )

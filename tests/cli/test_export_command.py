@@ -75,34 +75,33 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
 @pytest.mark.parametrize(
     ("args", "code", "stderr"),
     [
-        (["--to", "conda"], 2, "error: there is no format `conda`\nhint: choose from: pylock, requirements\n"),
+        (["--to", "conda"], 2, "error: unknown format `conda`\nhint: choose from: pylock, requirements\n"),
         (
             ["--to", "pylock", "-o", "lock.toml"],
             2,
-            "error: installers do not take lock.toml for a file of this format\n"
-            "hint: call it pylock.toml or pylock.NAME.toml\n",
+            "error: installers do not accept the name lock.toml for this format\n"
+            "hint: name it pylock.toml or pylock.NAME.toml\n",
         ),
         (
             ["--to", "pylock", "-o", "pylock.a.b.toml"],
             2,
-            "error: installers do not take pylock.a.b.toml for a file of this format\n"
-            "hint: call it pylock.toml or pylock.NAME.toml\n",
+            "error: installers do not accept the name pylock.a.b.toml for this format\n"
+            "hint: name it pylock.toml or pylock.NAME.toml\n",
         ),
         (
             ["--to", "pylock", "--wheelhouse", "none"],
             2,
-            "error: there is no folder none\nhint: fill one: `envlock vendor`\n",
+            "error: folder not found: none\nhint: run `envlock vendor` to fill one\n",
         ),
         (
             ["--to", "requirements", "--wheelhouse", "my wheels"],
             2,
-            "error: the path 'my wheels' cannot stand in a file of this format\nhint: use a folder with a plain name\n",
+            "error: the path 'my wheels' cannot be written in this format\nhint: use a folder with a plain name\n",
         ),
         (
             ["--to", "pylock", "--wheelhouse", "my\nwheels"],
             2,
-            "error: the path 'my\\nwheels' cannot stand in a file of this format\n"
-            "hint: use a folder with a plain name\n",
+            "error: the path 'my\\nwheels' cannot be written in this format\nhint: use a folder with a plain name\n",
         ),
         (
             ["--to", "requirements", "-q", "-o", "no/such/folder.txt"],
@@ -129,8 +128,7 @@ def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Comm
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: lockfile envlock.lock does not say which files its packages came from\n"
-        "hint: add it with `envlock hash`\n",
+        "error: lockfile envlock.lock does not name the wheels of its packages\nhint: run `envlock hash` to add them\n",
     )
 
 
@@ -141,8 +139,8 @@ def test_a_lock_with_identities_of_other_packages_is_refused(lock: Path, envlock
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: lockfile envlock.lock says of another aa than it has now which file it came from\n"
-        "hint: renew it with `envlock hash`\n",
+        "error: lockfile envlock.lock: the recorded wheel of aa is for another version\n"
+        "hint: run `envlock hash` again\n",
     )
 
 

@@ -57,7 +57,7 @@ def packages(lock: Path) -> dict[str, Any]:
     return found
 
 
-OTHER = "other 1.0: other is on no index that was asked; only the hashes of its files are known"
+OTHER = "other 1.0: other is not on an index; only its file hashes are known"
 
 
 def test_hash_writes_what_is_proven_and_says_why_the_rest_is_not(
@@ -111,9 +111,7 @@ def test_other_packages_than_the_locked_ones_are_refused(
     done = envlock("hash", "--python", str(python), environ=asking)
     assert done.returncode == 1
     assert "  x packages.thing.version: locked 1.0, live 2.0\n" in done.stderr
-    assert done.stderr.endswith(
-        "\nhint: the lock is of other packages, and nothing was written; `envlock capture` renews it\n"
-    )
+    assert done.stderr.endswith("\nhint: run `envlock capture` to lock these packages; nothing was written\n")
     assert (captured.read_bytes(), index.requests) == (before, [])
 
 
@@ -125,8 +123,8 @@ def test_an_index_that_lies_ends_with_5_and_nothing_is_written(
     done = envlock("hash", "--python", str(python), environ=asking)
     url = index.file_url("thing-1.0-py3-none-any.whl")
     assert done.returncode == 5
-    assert done.stderr.startswith(f"error: thing: {url} is not the file that was meant: its sha256 is ")
-    assert done.stderr.endswith("\nhint: nothing of it is kept; take it from another index\n")
+    assert done.stderr.startswith(f"error: thing: {url} is not the expected file: its sha256 is ")
+    assert done.stderr.endswith("\nhint: use another index; the download was discarded\n")
     assert captured.read_bytes() == before
 
 
@@ -134,7 +132,7 @@ def test_offline_asks_nobody(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
 ) -> None:
     done = envlock("hash", "--offline", "--python", str(python), environ=asking)
-    reason = "no index was asked (--offline)"
+    reason = "no index was used (--offline)"
     expected = f"0 of 2 packages have a proven wheel\n  other 1.0: {reason}\n  thing 1.0: {reason}\n"
     assert (done.returncode, done.stderr, index.requests) == (0, expected, [])
     assert packages(captured)["thing"]["content"] is not None
@@ -144,7 +142,7 @@ def test_trust_index_leaves_the_wheel_where_it_is(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str], tmp_path: Path
 ) -> None:
     done = envlock("hash", "--trust-index", "--python", str(python), environ=asking)
-    words = "1 of 2 packages have a proven wheel (1 by the index's word for the hash)"
+    words = "1 of 2 packages have a proven wheel (1 with the hash that the index gives)"
     assert done.stderr == f"{words}\n  {OTHER}\n"
     assert packages(captured)["thing"]["proof"] == "record"
     assert not (tmp_path / "cache").exists()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from envlock.data.lint import lint_rules
+from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
 from tests.machines import write
@@ -25,7 +26,7 @@ x = tf.constant("é"); tf.random.set_seed = 1
 """
 WHY = lint_rules()["ENV101"].why
 TEXT = f"""\
-train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is named and not called: this does nothing
+train.py:3:1: ENV101 error: tf.config.experimental.enable_op_determinism is named but not called, so this does nothing
     tf.config.experimental.enable_op_determinism
 train.py:4:23: ENV102 error: this replaces the function tf.random.set_seed and sets nothing
     x = tf.constant("é"); tf.random.set_seed = 1
@@ -38,7 +39,7 @@ ENV102: a value assigned to a function (1)
     why: The assignment replaces the function and sets nothing, without an error.
     fix: Call it with the value.
 
-2 errors in 1 file, for TensorFlow 2.15.1 (as asked)
+2 errors in 1 file, for TensorFlow 2.15.1 (as given)
 """
 
 
@@ -58,7 +59,7 @@ def test_nothing_found_is_exit_0(envlock: Command) -> None:
     done = envlock("lint", ".", "--tf", "2.15.1")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "no findings in 1 file, for TensorFlow 2.15.1 (as asked)\n",
+        "no findings in 1 file, for TensorFlow 2.15.1 (as given)\n",
         "",
     )
 
@@ -67,7 +68,7 @@ def test_notes_alone_are_exit_0(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     done = envlock("lint", ".", "--tf", "2.15.1", "--ignore", "ENV202")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "1 note in 1 file, for TensorFlow 2.15.1 (as asked)"
+    assert done.stdout.splitlines()[-1] == "1 note in 1 file, for TensorFlow 2.15.1 (as given)"
 
 
 def test_json_is_for_programs(envlock: Command, project: Path) -> None:
@@ -78,7 +79,7 @@ def test_json_is_for_programs(envlock: Command, project: Path) -> None:
         "report_version": 2,
         "command": "lint",
         "match": False,
-        "headline": "2 errors in 1 file, for TensorFlow 2.15.1 (as asked)",
+        "headline": "2 errors in 1 file, for TensorFlow 2.15.1 (as given)",
         "policy": None,
         "notes": [],
         "attachments": {"tensorflow": "2.15.1", "files": 1},
@@ -126,13 +127,11 @@ def locked(version: str | None, variable: str | None = None) -> bytes:
 def test_the_lock_says_which_tensorflow_and_whether_the_switch_is_on(envlock: Command) -> None:
     (envlock.folder / "a.py").write_text("import tensorflow as tf\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
     (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4+nv22.1"))
-    assert envlock("lint", ".").stdout.splitlines()[-1] == (
-        "1 note in 1 file, for TensorFlow 2.7.4+nv22.1 (the lock's)"
-    )
+    assert envlock("lint", ".").stdout.splitlines()[-1] == ("1 note in 1 file, for TensorFlow 2.7.4+nv22.1 (locked)")
     (envlock.folder / "envlock.lock").write_bytes(locked("2.7.4", "1"))
-    assert envlock("lint", ".").stdout == "no findings in 1 file, for TensorFlow 2.7.4 (the lock's)\n"
+    assert envlock("lint", ".").stdout == "no findings in 1 file, for TensorFlow 2.7.4 (locked)\n"
     (envlock.folder / "other.lock").write_bytes(locked("2.9.3"))
-    assert "2.9.3 (the lock's)" in envlock("lint", ".", "--lock", "other.lock").stdout
+    assert "2.9.3 (locked)" in envlock("lint", ".", "--lock", "other.lock").stdout
     (envlock.folder / "envlock.lock").write_bytes(b"{")
     assert envlock("lint", ".").returncode == 3
 
@@ -156,13 +155,13 @@ def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: C
     [
         (
             ["gone.py"],
-            "error: cannot read gone.py: No such file or directory\nhint: name files and folders that are there\n",
+            "error: cannot read gone.py: No such file or directory\nhint: name existing files and folders\n",
         ),
         (
             [".", "--tf", "two"],
-            "error: `two` is not a version of TensorFlow\nhint: write it as `pip list` shows it, for example 2.16.2\n",
+            "error: invalid TensorFlow version `two`\nhint: use the form that `pip list` shows, such as 2.16.2\n",
         ),
-        ([".", "-f", "xml"], "error: there is no format `xml`\nhint: choose from: text, json, github, junit, sarif\n"),
+        ([".", "-f", "xml"], f"error: unknown format `xml`\nhint: choose from: {', '.join(FORMATS)}\n"),
     ],
 )
 def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) -> None:
@@ -173,15 +172,15 @@ def test_wrong_use_is_exit_2(args: list[str], message: str, envlock: Command) ->
 def test_a_rule_that_does_not_exist_is_exit_2(envlock: Command, project: Path) -> None:
     done = envlock("lint", ".", "--select", "ENV9")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: there is no rule `ENV9`\nhint: choose from: ENV001, ENV002, ")
+    assert done.stderr.startswith("error: unknown rule `ENV9`\nhint: choose from: ENV001, ENV002, ")
 
 
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("selects = []", "`lint` can hold `select`, `ignore`, `exclude` only"),
-        ("select = [1]", "`lint.select` is a list of text"),
-        ('ignore = "ENV1"', "`lint.ignore` is a list of text"),
+        ("selects = []", "`lint` has an unknown key"),
+        ("select = [1]", "`lint.select` must be a list of strings"),
+        ('ignore = "ENV1"', "`lint.ignore` must be a list of strings"),
     ],
 )
 def test_wrong_settings_are_exit_2(table: str, problem: str, envlock: Command) -> None:

@@ -275,7 +275,7 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
     assert done.stdout == (
         "nothing to compare: 1 run finished\n"
         "  ? run 1 failed: the process was ended by SIGABRT; its last output: F0000 the library said why\n"
-        "  ? 1 run not made: the process had crashed\n"
+        "  ? 1 run missing: the process had crashed\n"
     )
     assert repeat("mine.py:dies", "-n", "2", "--fresh").returncode == 0  # each counts for itself
 
@@ -292,7 +292,10 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
         (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded step 9"),
         (["none.py"], "the script none.py is missing"),
         (["mine.py:none"], "mine.py has no function none"),
-        (["mine.py:number"], "the function returned a value of type int, and a dict of named arrays, something to "),
+        (
+            ["mine.py:number"],
+            "the function returned a value of type int, not a dict of named arrays, an iterable of such dicts",
+        ),
         (["mine.py:nothing"], "mine.py:nothing recorded nothing"),
         (["mine.py:same", "-f", "yaml"], "unknown format `yaml`"),
         (["mine.py:same", "--python", "/none"], "cannot run /none: No such file or directory"),
@@ -421,7 +424,7 @@ def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
     assert done.stdout.splitlines() == [
         "not the same: 3 runs gave 3 different results",
         "  x first at step 0 (of 1), in x",
-        "  ! 4 runs not made: interrupted",
+        "  ! 4 runs missing: interrupted",
         "step 0",
         "  x: sum of the absolute differences (3 different of 3)",
         "                   0       1       2",

@@ -81,9 +81,9 @@ def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Pat
     ("name", "reply", "reason"),
     [
         ("gone", always(answer(b"", "404 Not Found")), "{url} answered 404 (Not Found)"),
-        ("other", always(answer(b"x" * SIZE)), "{url} is not the file that was meant: its sha256 is "),
-        ("long", always(answer(b"x" * (SIZE + 1))), "{url} is not the file that was meant: it is larger than"),
-        ("short", always(answer(b"x" * (SIZE - 1))), "{url} is not the file that was meant: it has 399999 bytes"),
+        ("other", always(answer(b"x" * SIZE)), "{url} is not the expected file: its sha256 is "),
+        ("long", always(answer(b"x" * (SIZE + 1))), "{url} is not the expected file: it has more than"),
+        ("short", always(answer(b"x" * (SIZE - 1))), "{url} is not the expected file: it has 399999 bytes"),
     ],
 )
 def test_a_wheel_that_is_not_the_proven_one_is_not_kept(
@@ -147,7 +147,7 @@ def test_what_has_no_address_any_more_is_looked_for_by_name_and_hash(
         found = envlock("vendor", environ=environ)
     assert (nowhere.returncode, shutil_house) == (5, {AA: CONTENT[AA]})
     assert nowhere.stderr.startswith("  bb 1.0: ")
-    assert "is not the file that was meant: it has 25 bytes, not 400000\n" in nowhere.stderr
+    assert "is not the expected file: it has 25 bytes, not 400000\n" in nowhere.stderr
     assert (found.returncode, _house(tmp_path)) == (0, CONTENT)
 
 
@@ -155,7 +155,7 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
     with files({}) as server:
         _lock(tmp_path, server, {"url": None, "index": None})
         done = envlock("vendor", environ=environ)
-    reason = "no index that was asked has a file of its name and hash"
+    reason = "no index has a file of its name and hash"
     assert done.returncode == 5
     assert done.stderr == (
         f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"
@@ -227,8 +227,8 @@ def test_a_cache_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: Pa
         without = envlock("vendor", "-q", "--no-cache", environ=environ)
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: cannot make {tmp_path}/cache/envlock: Not a directory\n"
-        "hint: set XDG_CACHE_HOME to a folder of yours, or use --no-cache\n",
+        f"error: cannot create {tmp_path}/cache/envlock: Not a directory\n"
+        "hint: set XDG_CACHE_HOME to another folder, or use `--no-cache`\n",
     )
     assert (without.returncode, _house(tmp_path)) == (0, CONTENT)
 
@@ -240,5 +240,5 @@ def test_a_folder_that_cannot_be_made_is_wrong_use(envlock: Command, tmp_path: P
         done = envlock("vendor", environ=environ)
     assert (done.returncode, done.stderr) == (
         2,
-        "error: cannot fill folder wheelhouse: File exists\nhint: name another one with -o\n",
+        "error: cannot fill folder wheelhouse: File exists\nhint: name another one with `-o`\n",
     )

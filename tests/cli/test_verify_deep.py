@@ -47,7 +47,7 @@ def test_a_changed_file_is_exit_1_and_only_deep_sees_it(envlock: Command, target
     assert done.stdout.splitlines()[:3] == [
         "does not match under policy strict: 1 file is not as recorded",
         "modified: 1 file",
-        "  x six.py  six 1.17.0  other content of the same size",
+        "  x six.py  six 1.17.0  different content of the same size",
     ]
     report = json.loads(envlock("verify", "--deep", "-f", "json", "--python", str(target.python)).stdout)
     assert (report["match"], [(found["rule"], found["where"]["fact"]) for found in report["findings"]]) == (

@@ -120,7 +120,7 @@ def test_training_twice_gives_the_same_bits_only_when_activated(python: Command,
         "called tf.keras.utils.set_random_seed(42)",
     ]
     assert seen["warnings"] == [
-        "Python's hash seed is not fixed: sets change their order from run to run (`envlock run` fixes it)"
+        "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"
     ]
     assert (seen["threads"], seen["matches"]) == ([3, 1], True)
 
@@ -149,8 +149,8 @@ def test_a_tensorflow_that_has_computed_is_too_late(python: Command, there: dict
     assert done.stdout.splitlines() == [
         "False False 0",
         "True",
-        "envlock.activate() comes too late: TensorFlow is imported, and it has begun to work, so that its threads and "
-        "what it has computed stay as they are",
+        "envlock.activate() is too late: TensorFlow is imported, and it has started computing, so its threads and "
+        "results can no longer be changed",
         f"hint: move `envlock.activate()` (now line 9 of {python.folder}/late.py) above line 2 of "
         f"{python.folder}/late.py, which imports TensorFlow",
     ]

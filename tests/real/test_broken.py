@@ -13,7 +13,7 @@ from tests.real.broken import Layer
 PIP = "pip install --quiet --no-deps --no-warn-conflicts"
 IMPORT = "python -c 'import tensorflow'"
 XLA = "python -c 'import tensorflow as tf; tf.function(lambda x: x + 1, jit_compile=True)(tf.ones(3))'"
-KERAS = "python -c 'import tensorflow as tf; tf.keras.layers.Dense(1)'"
+KERAS = """python -c 'import tensorflow as tf; raise SystemExit(not tf.keras.__version__.startswith("2."))'"""
 CLOCK = """python -c '
 import tensorflow as tf
 try:
@@ -28,7 +28,7 @@ class Case:
 
     Attributes:
         line: the only finding, as it is shown.
-        fix: what is shown as its remedy, and is pasted into the shell.
+        fix: what is shown as its remedy, and is pasted into the shell; {pip} is the pip of the environment.
         breaks: lines that break it.
         fails: a command that fails for this reason before the remedy, and not after it.
         pasted: what a person does whom the remedy tells it in words.
@@ -49,7 +49,7 @@ CASES = {
         fails=CLOCK,
     ),
     "a misspelt variable": Case(
-        "  ! 'TF_DETERMINSTIC_OPS' is set, a name that nobody reads [variable-misspelt]",
+        "  ! 'TF_DETERMINSTIC_OPS' is set, and nothing reads this name [variable-misspelt]",
         'export TF_DETERMINISTIC_OPS="$TF_DETERMINSTIC_OPS"; unset TF_DETERMINSTIC_OPS',
         ("export TF_DETERMINSTIC_OPS=1",),
         fails="""python -c 'import tensorflow as tf; tf.timestamp()' && exit 1 || exit 0""",
@@ -77,7 +77,7 @@ CASES = {
     ),
     "half precision from keras.json": Case(
         "  ! keras.json sets floatx to float16 [keras-config]",
-        "take it out of ~/.keras/keras.json (or the one in KERAS_HOME)",
+        "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)",
         ("""echo '{"floatx": "float16"}' > "$KERAS_HOME/keras.json" """,),
         fails="""python -c 'import keras; raise SystemExit(keras.config.floatx() == "float16")'""",
         pasted="""echo '{}' > "$KERAS_HOME/keras.json" """,
@@ -97,22 +97,22 @@ CASES = {
 
 INSTALLED = {
     "protobuf too old": Case(
-        "  x protobuf is 5.29.5, and TensorFlow 2.21.0 asks for <8.0.0,>=6.31.1 [package-version]",
-        "pip install 'protobuf<8.0.0,>=6.31.1'",
+        "  x protobuf is 5.29.5, and TensorFlow 2.21.0 needs <8.0.0,>=6.31.1 [package-version]",
+        "{pip} install 'protobuf<8.0.0,>=6.31.1'",
         (f"{PIP} protobuf==5.29.5",),
         fails=IMPORT,
     ),
     "wheels for CUDA 12 and 13": Case(
         "  ! nvidia-cuda-runtime-cu12 and nvidia-cuda-runtime are both installed [cuda-majors]",
-        "pip uninstall -y nvidia-cuda-runtime-cu12 nvidia-cuda-runtime && "
-        "pip install --force-reinstall --no-deps nvidia-cuda-runtime-cu12",
-        (f"{PIP} nvidia-cuda-runtime-cu12 nvidia-cuda-runtime",),
+        "{pip} uninstall --yes nvidia-cuda-runtime-cu12 nvidia-cuda-runtime && "
+        "{pip} install --no-deps nvidia-cuda-runtime-cu12==12.5.82",
+        (f"{PIP} nvidia-cuda-runtime-cu12==12.5.82 nvidia-cuda-runtime==13.0.96",),
     ),
     "an old pynvml before NVIDIA's": Case(
         "  ! The package folder of the distribution pynvml 11.4.1 hides the module of NVIDIA's nvidia-ml-py "
         "[nvml-binding]",
-        "pip uninstall -y pynvml && pip install --force-reinstall nvidia-ml-py",
-        (f"{PIP} nvidia-ml-py pynvml==11.4.1",),
+        "{pip} uninstall --yes nvidia-ml-py pynvml && {pip} install --no-deps nvidia-ml-py==12.575.51",
+        (f"{PIP} nvidia-ml-py==12.575.51 pynvml==11.4.1",),
         fails="""python -c 'import pynvml; raise SystemExit(hasattr(pynvml, "__path__"))'""",
     ),
 }
@@ -120,15 +120,15 @@ INSTALLED = {
 
 OLDER = {
     "NumPy 2 with TensorFlow 2.15": Case(
-        "  x numpy is 2.2.6, and TensorFlow 2.15.1 asks for <2.0.0,>=1.23.5 [package-version]",
-        "pip install 'numpy<2.0.0,>=1.23.5'",
+        "  x numpy is 2.2.6, and TensorFlow 2.15.1 needs <2.0.0,>=1.23.5 [package-version]",
+        "{pip} install 'numpy<2.0.0,>=1.23.5'",
         (f"{PIP} numpy==2.2.6",),
         fails=IMPORT,
     ),
     "Keras 3 with TensorFlow 2.15": Case(
-        "  x keras is 3.5.0, and TensorFlow 2.15.1 asks for <2.16,>=2.15.0 [package-version]",
-        "pip install 'keras<2.16,>=2.15.0'",
-        (f"{PIP} keras==3.5.0",),
+        "  ! keras is 3.5.0, and TensorFlow 2.15.1 needs <2.16,>=2.15.0 [package-version]",
+        "{pip} install 'keras<2.16,>=2.15.0'",
+        ("pip install --quiet --no-warn-conflicts keras==3.5.0",),  # with what it requires, or that is a finding, too
         fails=KERAS,
     ),
 }
@@ -141,9 +141,10 @@ def check(case: Case, layer: Layer) -> None:
     works = [f'({case.fails}) >/dev/null 2>&1 || {{ echo "it still fails"; exit 4; }}'] if case.fails else []
     told = layer.shell(*case.breaks, *fails, "envlock doctor || test $? = 1")
     assert told.returncode == 0, told.stdout + told.stderr
-    _, line, _, fix = told.stdout.splitlines()
-    assert (line, fix) == (case.line, f"      fix: {case.fix}")
-    after = layer.shell(*case.breaks, f"{{ {case.pasted or case.fix}; }} >&2", *works, "envlock doctor")
+    _, line, _, shown = told.stdout.splitlines()
+    fix = case.fix.replace("{pip}", f"{layer.folder}/bin/python -m pip")
+    assert (line, shown) == (case.line, f"      fix: {fix}")
+    after = layer.shell(*case.breaks, f"{{ {case.pasted or fix}; }} >&2", *works, "envlock doctor")
     assert (after.returncode, after.stdout) == (0, ""), after.stdout + after.stderr
     assert after.stderr.endswith("no problems found\n")
 

@@ -57,7 +57,10 @@ def findings(text: str) -> list[tuple[str, str]]:
 def test_cusolver_that_2_21_does_not_find_and_the_fix(layer: Layer) -> None:
     told = layer.shell("envlock doctor")
     assert findings(told.stdout) == [
-        ("  ! libcusolver.so.11 is not found by TensorFlow's loader [library-missing]", CUSOLVER)
+        (
+            "  i libcusolver.so.11 is not found by TensorFlow's loader, and no GPU is visible [library-missing]",
+            "not needed on a CPU; for a GPU: " + CUSOLVER.replace("python", f"{layer.folder}/bin/python"),
+        )
     ]
     after = layer.shell(CUSOLVER, "envlock doctor")
     assert (after.returncode, after.stdout) == (0, "")
@@ -98,7 +101,7 @@ def test_an_old_cudnn_on_the_path(layer: Layer, tmp_path: Path) -> None:
         pytest.param(
             OLD,
             None,
-            "  x the driver is 515.105.01, and CUDA 12.9 takes 525.60.13 or newer [driver-version]",
+            "  x the driver is 515.105.01, and CUDA 12.9 needs 525.60.13 or newer [driver-version]",
             "install driver 575.51.03 or newer, or a TensorFlow for an older CUDA",
             id="too old",
         ),
@@ -130,9 +133,9 @@ def test_a_forward_compatible_libcuda_on_a_geforce(layer: Layer, tmp_path: Path)
     told = layer.shell(CUSOLVER, "envlock doctor || test $? = 1", around=around, LD_LIBRARY_PATH=f"{compat}:{folder}")
     assert findings(told.stdout) == [
         (
-            "  x the loader takes a forward-compatible libcuda of CUDA 12.9, and the GPU is GeForce RTX 4090 "
+            "  x the loader finds a forward-compatible libcuda of CUDA 12.9, and the GPU is GeForce RTX 4090 "
             "[forward-compatibility]",
-            "take the compat folder out of LD_LIBRARY_PATH, or install a driver of that CUDA",
+            "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA",
         )
     ]
     after = layer.shell(CUSOLVER, "envlock doctor", around=around, LD_LIBRARY_PATH=folder)

@@ -61,6 +61,6 @@ def test_two_wheels_that_fight_for_a_cuda_library(python: Path, tmp_path: Path) 
     (finding,) = copy.wrong()
     ours = f"nvidia-cublas-cu12 {info.name.split('-')[1].removesuffix('.dist')}"
     assert (finding.rule, finding.where.fact) == ("file-doubly-owned", path)
-    assert finding.actual["what"] == f"the file of {ours} is there; that of nvidia-cublas 13.0.0 is overwritten"
+    assert finding.actual["what"] == f"{ours} has overwritten the file of nvidia-cublas 13.0.0"
     assert finding.weight == 95
     assert (copy.site / path).is_symlink()

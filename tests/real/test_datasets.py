@@ -65,6 +65,6 @@ def test_what_is_no_dataset_is_told(python: Command) -> None:
     )
     done = python("-c", code, environ=QUIET)
     assert done.stdout == (
-        "lint_dataset takes a tf.data.Dataset, not list\n"
-        "hint: pass the dataset itself, before it is distributed or iterated over\n"
+        "lint_dataset needs a tf.data.Dataset, not list\n"
+        "hint: pass the dataset before it is distributed or iterated over\n"
     )

@@ -67,5 +67,5 @@ def test_runs_begin_alike_and_leave_everything_as_it_was(tensorflow_python: Path
         "table": 0.0,
         "eager": False,
     }
-    assert wrong == "diverge wants a function, and two runs or more"
-    assert hint == "hint: envlock.diverge(train_step, runs=5)"
+    assert wrong == "diverge needs a function, and at least two runs"
+    assert hint == "hint: call it like `envlock.diverge(train_step, runs=5)`"

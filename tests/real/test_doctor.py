@@ -38,7 +38,7 @@ def test_a_sound_environment_is_silent(cli: Command) -> None:
 def test_the_switch_without_its_parentheses_is_off(cli: Command) -> None:
     code, states, findings = shown(cli, "--with", IMPORT + SWITCH)
     assert (code, states["op determinism"]) == (1, "off")
-    assert [each["fix"] for each in findings] == [f"envlock.activate() on line 1, which does: {SWITCH}()"]
+    assert [each["fix"] for each in findings] == [f"call envlock.activate() on line 1, which does: {SWITCH}()"]
 
 
 def test_and_with_them_it_is_on(cli: Command) -> None:
@@ -89,7 +89,9 @@ def test_a_value_that_aborts_is_told_before_and_after(cli: Command) -> None:
     assert cli("doctor", environ=wrong).returncode == 1
     done = cli("doctor", "--prove", "-q", environ=wrong, timeout=300)
     assert done.returncode == 4
-    assert done.stderr.startswith("error: TensorFlow was ended by SIGABRT before it could show its state: Check failed")
+    assert done.stderr.startswith(
+        "error: TensorFlow was ended by SIGABRT before the probe operations finished: Check failed"
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,6 @@ def test_a_section_that_no_envlock_knows_is_refused(cli: Command, lock: dict[str
     done = cli("verify")
     message = (
         "error: lockfile envlock.lock is not valid: `facts` has an unknown section `weather`\n"
-        "hint: restore it from version control, or make it again with `envlock capture`\n"
+        "hint: restore it from version control, or create it again with `envlock capture`\n"
     )
     assert (3, "", message) == (done.returncode, done.stdout, done.stderr)

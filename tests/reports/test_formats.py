@@ -31,7 +31,7 @@ def finding(path: str, severity: str = ERROR, actual: Any = "0", expected: Any =
         path,
         f"{path}: locked {show(expected)}, live {show(actual)}",
         "It changes bits: 100 % of them.",
-        "Set it, as the lock has it.",
+        "Set it, as locked.",
         "https://example.org/why",
         expected=expected,
         actual=actual,

@@ -124,5 +124,5 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError) as caught:
         need_png()
-    assert caught.value.message == "PNG needs matplotlib, which is not installed beside envlock"
-    assert caught.value.hint == "pip install 'tf-envlock[plots]', or use --html, which needs nothing"
+    assert caught.value.message == "PNG needs matplotlib, which is not installed with envlock"
+    assert caught.value.hint == "run `pip install 'tf-envlock[plots]'`, or use `--html`"
