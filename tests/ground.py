@@ -17,6 +17,8 @@ from pydantic import ValidationError
 from envlock import data
 from envlock.containers.engines import ENGINES
 from envlock.data.canary import canary_table
+from envlock.data.lint import lint_rules
+from envlock.determinism.lint.rules import ENGINE, RULES
 from envlock.lock.facts import Facts
 from envlock.reports import FORMATS
 from envlock.runtime.collectors import COLLECTORS, snapshot
@@ -32,7 +34,7 @@ PAGES = "docs/contributing"
 def problems() -> list[str]:
     """Return what does not agree, one sentence each with the page that says what else the change needs."""
     sections = list(_sections())
-    return [*sections, *(sections or _facts()), *_programs(), *_battery(), *_generated()][:10]
+    return [*sections, *(sections or _facts()), *_programs(), *_rules(), *_battery(), *_generated()][:10]
 
 
 def _sections() -> Iterator[str]:
@@ -72,6 +74,14 @@ def _programs() -> Iterator[str]:
                 yield f"the {kind} `{name}` has no module {module}: see {PAGES}/{kind}.md"
             elif not callable(getattr(import_module(module), function, None)):
                 yield f"{module} has no function `{function}`: see {PAGES}/{kind}.md"
+
+
+def _rules() -> Iterator[str]:
+    for rule in sorted({*lint_rules()} ^ {*RULES, *ENGINE}):
+        place = (
+            "RULES of envlock/determinism/lint/rules/__init__.py" if rule in lint_rules() else "envlock/data/lint.toml"
+        )
+        yield f"the rule {rule} is missing in {place}: see {PAGES}/rule.md"
 
 
 def _battery() -> Iterator[str]:

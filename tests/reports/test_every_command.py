@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from typer.main import get_command
 
 from envlock import data
+from envlock.cli import app
+from envlock.cli.options import DATA_FORMATS
+from envlock.containers.engines import AUTO, ENGINES
 from envlock.reports import FORMATS, render
 from envlock.reports.files import is_file
+from envlock.runtime.policy import names
 from envlock.runtime.report import Report, clean
 from tests.reports.commands import COMMANDS
 from tests.reports.test_formats import VALIDATOR
@@ -157,6 +164,36 @@ def without_color(text: str) -> str:
 def test_every_format_is_tested_here() -> None:
     wanted = "a format needs a test of its own in this file: docs/contributing/format.md"
     assert FORMATS == ("text", "json", "github", "junit", "sarif"), wanted
+
+
+def test_options_take_their_choices_from_the_tables() -> None:
+    """So that a format, an engine or a policy is known to every command or to none, in help and completion too."""
+    known = {"--format": {"|".join(FORMATS), "|".join(DATA_FORMATS)}, "--policy": {"|".join(names())}}
+    known["--engine"] = {"|".join((AUTO, *ENGINES))}
+    found = [
+        (context, option, each.metavar)
+        for context, command in _each(get_command(app))
+        for each in command.params
+        for option in each.opts
+        if option in known and each.metavar not in known[option]
+    ]
+    assert found == []
+    judging = [name for name, command in _each(get_command(app)) if _all_formats(command)]
+    assert sorted(judging) == sorted(
+        {"diverge run", *SCHEMA["properties"]["command"]["enum"]} - {"diverge", "lint_dataset"}
+    )
+
+
+def _each(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every command by its words, a group before what is in it."""
+    yield name, command
+    context = command.make_context("envlock", [], resilient_parsing=True)
+    for each in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from _each(command.get_command(context, each), f"{name} {each}".strip())
+
+
+def _all_formats(command: Any) -> bool:
+    return any("--format" in each.opts and each.metavar == "|".join(FORMATS) for each in command.params)
 
 
 def test_every_command_has_every_format(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
