@@ -12,7 +12,8 @@ from envlock.data.determinism import operation_groups
 from envlock.runtime.recipe import nvidia_switch, recipe_for
 from envlock.runtime.tables import table
 
-RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(22)]
+NEWEST = int(tables.sources_table().checked_through.split(".")[1])
+RELEASES = [f"1.{minor}.0" for minor in range(12, 16)] + [f"2.{minor}.0" for minor in range(NEWEST + 1)]
 PATCHES = [
     {"package": "framework-reproducibility", "call": "fwr13y.d9m.tensorflow.enable_determinism()"},
     {"package": "tensorflow-determinism", "call": "tfdeterminism.patch()"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from envlock.data import variables
-from envlock.data.determinism import VariableRules, holds, variable_table
+from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
 from envlock.determinism.lint.environ import Setting, assignments
 from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
@@ -114,6 +114,10 @@ def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] |
     return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
 
 
+def _newest() -> str:
+    return sources_table().checked_through.rpartition(".")[0]
+
+
 def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV106: a name that no TensorFlow reads, or none of this version."""
     known = set(_rules()) | {row.name for row in variables()}
@@ -121,7 +125,7 @@ def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
         row = _rules().get(setting.name)
         if row is not None and row.read_by == "nobody":
             fix = f"Write {row.meant}, if at all." if row.meant else None
-            yield Hit(setting.node, f"no TensorFlow from 1.13 to 2.21 reads {setting.name}", fix=fix)
+            yield Hit(setting.node, f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}", fix=fix)
         elif setting.name not in known:
             meant = _meant(setting.name, known)
             if meant is not None:
