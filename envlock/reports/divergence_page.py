@@ -48,7 +48,7 @@ def page(report: Report) -> str:
             "" if same else _cause(report),
             "" if same else _timeline(seen["timeline"]),
             *(f"<h2>Traceback</h2>\n<pre>{_text(each['traceback'])}</pre>\n" for each in seen["failures"]),
-            _list("Other independent causes", others),
+            _list("Other findings", others),
             _list("Notes", report.notes),
             "</body></html>\n",
         ]

@@ -57,7 +57,7 @@ def test_quantities_are_compared(broken: str, envlock: Command, tensorflow_pytho
     ]
     note = next(line for line in lines if broken in line)
     assert note.startswith("  note: this TensorFlow does not show its operations: ")
-    assert note.endswith("; only what the runs show of themselves was compared")
+    assert note.endswith("; only returned and recorded values were compared")
 
 
 def test_equal_ones_are_identical_and_none_are_no_answer(

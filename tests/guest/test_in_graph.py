@@ -156,6 +156,6 @@ def test_where_looking_changes_the_result_it_is_said(tensorflow_python: Path, tm
     done = envlock(*argv, "--python", str(tensorflow_python), timeout=300)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (
-        "warning: tracing CHANGED THE RESULT: TensorFlow fuses kernels that nobody observes, and a fused kernel can "
-        "give other bits; the trace is of the program as it ran under the tracer\n"
+        "warning: tracing changed the result: TensorFlow fuses kernels only where no tracer reads them, and a fused "
+        "kernel can give other bits; the trace shows the program as it ran under the tracer\n"
     )

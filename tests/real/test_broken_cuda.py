@@ -87,7 +87,7 @@ def test_an_old_cudnn_on_the_path(layer: Layer, tmp_path: Path) -> None:
     assert findings(rest) == [
         (
             "  x cuDNN 9.1.0 is loaded (by LD_LIBRARY_PATH), and TensorFlow was compiled against 9.3.0 [cudnn-version]",
-            "take that cuDNN out of LD_LIBRARY_PATH",
+            "remove that cuDNN from LD_LIBRARY_PATH",
         )
     ]
     taken = f'export LD_LIBRARY_PATH="${{LD_LIBRARY_PATH#{old}/lib:}}"'
@@ -108,8 +108,8 @@ def test_an_old_cudnn_on_the_path(layer: Layer, tmp_path: Path) -> None:
         pytest.param(
             MISMATCH,
             "535.247.01",
-            "  x gpu.driver_version and 4 more could not be told: The NVIDIA driver library is version 535.261.03 and "
-            "the loaded kernel module is version 535.247.01, as after an update without a reboot [fact-untold]",
+            "  x gpu.driver_version and 4 more could not be collected: The NVIDIA driver library is version "
+            "535.261.03 and the loaded kernel module is version 535.247.01, as after an update without a reboot [fact-untold]",
             "reboot the machine, or restart the container so that it gets the library of the running module",
             id="library and module of two versions",
         ),

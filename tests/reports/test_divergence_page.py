@@ -63,7 +63,7 @@ def test_pipelines_and_what_else_differs_have_their_lists() -> None:
     text = page(report("data", pipelines=(pipeline,), notes=("<i>",)))
     assert "<h2>The pipeline</h2>\n<ul><li>ENV501 it has no seed (read at train.py:8); Seed.</li></ul>" in text
     other = "also an independent cause: Sum at train.py:30, step 1: 2 results"
-    assert f"<h2>Other independent causes</h2>\n<ul><li>{other}</li></ul>" in text
+    assert f"<h2>Other findings</h2>\n<ul><li>{other}</li></ul>" in text
     assert "<h2>Notes</h2>\n<ul><li>&lt;i&gt;</li></ul>" in text
 
 
