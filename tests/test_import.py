@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 import envlock as facade
-from envlock.cli import COMMANDS
-from tests.locks import document, encode
 
 pytestmark = pytest.mark.processes
 
@@ -112,33 +110,3 @@ def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:
     root = Path(facade.__file__).parents[1]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert ("True False\n", "") == (done.stdout, done.stderr)
-
-
-def command_line(*args: str) -> set[str]:
-    """Return the modules that a command line has imported when it ends."""
-    code = (
-        "import atexit, json, sys\n"
-        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
-        "from envlock.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False)
-    return set(json.loads(done.stderr.splitlines()[-1]))
-
-
-DEAR = {"bs4", "docker", "jinja2", "packaging", "pypi_simple", "requests", "rich", "tomli_w", "urllib3"}
-"""What only some commands need; together a third of a second."""
-
-
-def test_the_help_loads_no_command() -> None:
-    loaded = command_line("--help")
-    assert "envlock.cli" in loaded  # or the next line could not fail
-    assert loaded & ({f"envlock.cli.{name}" for name in COMMANDS} | DEAR) == set()
-
-
-def test_verify_loads_itself_and_no_other_command(tmp_path: Path) -> None:
-    """Nor a model of the lockfile: it is read as the runtime half reads it."""
-    (tmp_path / "x.lock").write_bytes(encode(document()))
-    loaded = command_line("verify", str(tmp_path / "x.lock"))
-    assert {name for name in COMMANDS if f"envlock.cli.{name}" in loaded} == {"verify"}
-    assert "envlock.runtime.verify" in loaded  # or the next line could not fail
-    assert loaded & (DEAR | {"envlock.lock.models"}) == set()
