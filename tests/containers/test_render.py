@@ -45,7 +45,9 @@ PLANS = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_golden_files(name: str) -> None:
-    assert render.dockerfile(PLANS[name]()) == (GOLDEN / f"Dockerfile.{name}").read_text(encoding="utf-8")
+    """Without the digest of the lock, which every new fact changes; that it is the lock's is tested with the plan."""
+    text = re.sub(r"(?<=tf-envlock.lock=.sha256:)[0-9a-f]{64}", "0" * 64, render.dockerfile(PLANS[name]()))
+    assert text == (GOLDEN / f"Dockerfile.{name}").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PLANS)
