@@ -82,7 +82,7 @@ OWNERS = {
     "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
-    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts")),
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     "envlock/containers/engines/failures.py",
     *(f"envlock/numerics/canary/{name}.py" for name in ("compare", "distance")),

@@ -113,6 +113,45 @@ def test_the_order_of_a_set_shows_from_process_to_process(
     assert "PYTHONHASHSEED" in page.read_text()
 
 
+FAILING = """
+import itertools
+import random
+import tensorflow as tf
+from .util import named
+
+def stops():
+    for step in range(5):
+        if step == 3:
+            raise ValueError("no data at step 3")
+        yield named(tf.reduce_sum(tf.ones([4]) * float(step)))
+
+def draws():
+    for step in range(5):
+        if step == 3:
+            raise ValueError("no data at step 3")
+        yield named(tf.constant([random.random() if step == 2 else 1.0, 2.0]) * 3.0)
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("function", "code", "rules"), [("stops", 4, []), ("draws", 1, ["outside"])])
+def test_runs_that_fail_are_compared_until_then(
+    function: str, code: int, rules: list[str], envlock: Command, tensorflow_python: Path
+) -> None:
+    (envlock.folder / "pkg").mkdir()
+    for name, text in {**PACKAGE, "pkg/train.py": FAILING}.items():
+        (envlock.folder / name).write_text(text, encoding="utf-8")
+    asked = [f"pkg.train:{function}", "-n", "2", "--python", str(tensorflow_python), "-f", "json", "-q"]
+    done = envlock("diverge", *asked, timeout=300)
+    assert done.returncode == code, done.stderr
+    report = json.loads(done.stdout)
+    assert [each["rule"] for each in report["findings"]] == [*rules, "run-failed"]
+    (failure,) = report["attachments"]["failures"]
+    assert (failure["runs"], failure["message"][:30]) == (["0", "1"], "ValueError: no data at step 3 ")
+    assert [line for line in failure["traceback"].splitlines() if f"in {function}" in line]
+    assert report["attachments"]["levels"][0]["steps"] == 3
+
+
 @pytest.mark.tensorflow
 def test_a_whole_script_is_run_as_it_is(envlock: Command, tensorflow_python: Path) -> None:
     script = """
@@ -126,6 +165,6 @@ print("loss", float(tf.reduce_sum(x * 2.0)))
     (envlock.folder / "train.py").write_text(script)
     done = envlock("diverge", "train.py", "-n", "2", "--quiet", "--python", str(tensorflow_python), timeout=300)
     assert done.returncode == 1, done.stderr
-    assert "came from outside TensorFlow" in done.stdout
+    assert "from outside TensorFlow" in done.stdout
     assert "train.py:7" in done.stdout
     assert "loss" not in done.stdout.replace('print("loss"', "")

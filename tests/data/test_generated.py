@@ -23,5 +23,7 @@ def test_nothing_generated_is_out_of_date() -> None:
 
 def test_the_runtime_half_reads_every_table_that_is_generated_for_it() -> None:
     names = sorted(file.stem for file in Path(tables.FOLDER).glob("*.json"))
-    assert names == ["cpu_flags", "cuda", "determinism_recipes", "environ", "gpu", "operations", "policies", "policy"]
+    one, other = names[:5], names[5:]
+    assert one == ["cpu_flags", "cuda", "determinism_recipes", "environ", "gpu"]
+    assert other == ["launchers", "operations", "policies", "policy"]
     assert all(tables.table(name) for name in names)

@@ -129,8 +129,8 @@ def test_packages_that_cannot_change_bits_are_let_through_whole_and_by_every_pol
     assert {"packages.pip.**", "packages.uv.**", "packages.ruff.**", "packages.ipykernel.**"} <= {
         row.path for row in whole
     }
-    assert {(row.strict, row.same_arch, row.functional) for row in whole} == {("ignore",) * 3}
-    assert {(row.strict, row.same_arch, row.functional) for row in added} == {("superset",) * 3}
+    assert {(row.strict, row.bits, row.same_arch, row.functional) for row in whole} == {("ignore",) * 4}
+    assert {(row.strict, row.bits, row.same_arch, row.functional) for row in added} == {("superset",) * 4}
     assert {row.path.split(".")[1] for row in named} & IMPORTED_BY_TENSORFLOW == {"setuptools"}
 
 
@@ -209,8 +209,11 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 
 
 def test_every_table_is_looked_at_here() -> None:
-    """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py)."""
-    elsewhere = {*AUTHORING, "determinism_recipes", "operations"}
+    """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py).
+
+    And launchers (tests/runtime/test_launchers.py).
+    """
+    elsewhere = {*AUTHORING, "determinism_recipes", "launchers", "operations"}
     assert [table for table in TABLES if table not in elsewhere] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 

@@ -1,0 +1,124 @@
+"""Which launcher or worker pool explains differences, from variables as they really set them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from envlock.data import LauncherTable, launcher_table, read
+from envlock.runtime.launchers import explained
+from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
+from envlock.runtime.verify import told
+
+THREADS = ("cpu.affinity_count", "cpu.inter_op_threads", "cpu.intra_op_threads")
+LIBRARIES = "environ.LD_LIBRARY_PATH"
+OMP, MKL, BLAS = (f"environ.{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS"))
+
+MPIRUN = {
+    "OMPI_COMM_WORLD_SIZE": "2",
+    "OMPI_COMM_WORLD_RANK": "0",
+    "PMIX_RANK": "0",
+    "LD_LIBRARY_PATH": "/opt/openmpi/lib",
+}
+MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
+SRUN = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_CPU_BIND_TYPE": "mask_cpu:"}
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+NAMES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")
+LOKY = {**{f"{name}_NUM_THREADS": "1" for name in NAMES}, "VECLIB_MAXIMUM_THREADS": "1", "ENABLE_IPC": "1"}
+DASK = {
+    "__DASK_PARENT_PID": "7",
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")},
+}
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "OMP_NUM_THREADS": "1"}
+
+
+def findings(*paths: str, severity: str = ERROR) -> list[Finding]:
+    return [Finding("exact", severity, path, f"{path}: differs", "Why.", "Fix.", "source") for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("environ", "facts", "name"),
+    [
+        (MPIRUN, [LIBRARIES, *THREADS], "Open MPI started this process (OMPI_COMM_WORLD_SIZE is set)"),
+        (MPIEXEC, [*THREADS], "An MPI launcher started this process (PMI_RANK is set)"),
+        (SRUN, [*THREADS], "Slurm started this process (SLURM_JOB_ID is set)"),
+        (POD, [*THREADS], "Kubernetes limits this process (KUBERNETES_SERVICE_HOST is set)"),
+        (LOKY, [OMP, MKL, BLAS], "this process is a worker of joblib (ENABLE_IPC is set)"),
+        (DASK, [OMP, MKL, BLAS], "this process is a worker of Dask (__DASK_PARENT_PID is set)"),
+        (TORCHRUN, [OMP], "torchrun started this process (TORCHELASTIC_RUN_ID is set)"),
+    ],
+)
+def test_a_launcher_explains_what_it_changes_and_nothing_else(
+    environ: dict[str, str], facts: list[str], name: str
+) -> None:
+    (found,) = explained(findings("packages.numpy.version", *facts), environ)
+    assert (found.rule, found.severity) == ("launcher", INFO)
+    assert found.message.startswith(name)
+    assert all(path in found.message for path in facts)
+    assert "numpy" not in found.message
+    assert explained(findings("packages.numpy.version"), environ) == []
+    assert explained(findings(*facts), {}) == []
+    assert explained(findings(*facts, severity=INFO), environ) == []
+
+
+def test_a_fact_is_explained_once_and_by_the_nearest() -> None:
+    found = explained(findings(LIBRARIES, *THREADS), {**SRUN, **POD, **MPIRUN})
+    assert [each.message.partition(" ")[0] for each in found] == ["Open"]
+    both = explained(findings(OMP, *THREADS), {**SRUN, **LOKY})
+    assert [each.message.rpartition(" ")[2] for each in both] == [OMP, "cpu.inter_op_threads"]
+
+
+@pytest.mark.parametrize("environ", [LOKY, DASK, TORCHRUN])
+def test_a_thread_count_of_the_users_own_is_not_the_pools(environ: dict[str, str]) -> None:
+    found = explained(findings(OMP, MKL), {**environ, "OMP_NUM_THREADS": "3"})
+    assert [OMP in each.message for each in found] == [False] * len(found)
+    assert explained(findings(OMP), {**environ, "OMP_NUM_THREADS": "3"}) == []
+
+
+def test_variables_of_threads_alone_are_no_pool() -> None:
+    assert explained(findings(OMP, MKL, BLAS), {name: "1" for name in LOKY if name != "ENABLE_IPC"}) == []
+
+
+def test_what_could_not_be_collected_is_explained_as_well() -> None:
+    (found,) = explained(findings(LIBRARIES, severity=UNKNOWN), MPIRUN)
+    assert LIBRARIES in found.message
+
+
+def test_the_report_shows_it_behind_the_differences_and_stays_what_it_was() -> None:
+    ignored = findings("cpu.quota", severity=INFO)
+    report = Report([*findings("cpu.affinity_count"), *ignored], policy="strict")
+    before = (report.headline, report.exit_code)
+    assert (told(report, MPIRUN).headline, report.exit_code) == before
+    assert report.to_text().splitlines()[4:] == [
+        "  i Open MPI started this process (OMPI_COMM_WORLD_SIZE is set) and explains cpu.affinity_count",
+        f"      why: {launcher_table().launcher[3].why}",
+        f"      fix: {launcher_table().launcher[3].fix}",
+        "1 difference that policy strict allows",
+        "  i cpu.quota: differs",
+        "      why: Why.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"facts": ["environ.NO_SUCH"]}, "neither of the processor nor in environ.toml: environ.NO_SUCH"),
+        ({"source": "hearsay"}, "no evidence `hearsay`"),
+        ({"value": "1"}, "one of `value` and `value_of`"),
+        ({"fix": "no full stop"}, "String should match pattern"),
+        ({"any": []}, "List should have at least 1 item"),
+    ],
+)
+def test_a_row_that_is_not_sound_is_refused(change: dict[str, object], message: str) -> None:
+    table = read("launchers")
+    first, *others = table["launcher"]
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        LauncherTable.model_validate({**table, "launcher": [{**first, **change}, *others]})
+
+
+def test_a_report_that_matches_is_left_alone() -> None:
+    report = Report(findings("cpu.affinity_count", severity=INFO), policy="strict")
+    assert [each.rule for each in told(report, MPIRUN).findings] == ["exact"]
