@@ -41,8 +41,14 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Installed = Callable[[str], Run]
 
 
+@pytest.fixture(scope="module")
+def captured() -> dict[str, bytes]:
+    """Return the lock of each version that was captured before: that of another folder is the same."""
+    return {}
+
+
 @pytest.fixture
-def installed(tmp_path: Path) -> Installed:
+def installed(tmp_path: Path, captured: dict[str, bytes]) -> Installed:
     """Return what installs a TensorFlow of a version, captures, and gives a function that runs code there."""
 
     def install(version: str) -> Run:
@@ -66,8 +72,12 @@ def installed(tmp_path: Path) -> Installed:
                 check=False,
             )
 
-        made = run(LOCK)
-        assert (made.returncode, made.stderr) == (0, "")
+        if version in captured:
+            (tmp_path / "envlock.lock").write_bytes(captured[version])
+        else:
+            made = run(LOCK)
+            assert (made.returncode, made.stderr) == (0, "")
+            captured[version] = (tmp_path / "envlock.lock").read_bytes()
         return run
 
     return install

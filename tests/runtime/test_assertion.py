@@ -43,8 +43,14 @@ def times():
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="module")
+def captured() -> list[bytes]:
+    """Return the lock of the bare interpreter, once it is captured: that of another folder is the same."""
+    return []
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, captured: list[bytes]) -> Run:
     """Return a function that runs code in a folder with a lock of a bare interpreter."""
 
     def run(code: str, *, how: str = "-c", stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
@@ -69,8 +75,11 @@ def run(tmp_path: Path) -> Run:
             check=False,
         )
 
-    made = run(LOCK.format(root=ROOT))
-    assert (made.returncode, made.stderr) == (0, "")
+    if not captured:
+        made = run(LOCK.format(root=ROOT))
+        assert (made.returncode, made.stderr) == (0, "")
+        captured.append((tmp_path / "envlock.lock").read_bytes())
+    (tmp_path / "envlock.lock").write_bytes(captured[0])
     return run
 
 
