@@ -65,7 +65,7 @@ def test_an_unknown_policy_is_wrong_use(name: str, path: Path) -> None:
         ask[name]()
     assert (caught.value.message, caught.value.hint) == (
         "unknown policy `x`",
-        "choose from: strict, same-arch, functional",
+        "choose from: strict, bits, same-arch, functional",
     )
 
 

@@ -70,6 +70,7 @@ def policy_rows() -> list[dict[str, object]]:
             "weight": variable.weight,
             "strict": variable.strict,
             "same_arch": variable.strict,
+            "bits": variable.strict,
             "functional": variable.functional,
         }
         for variable in data.variables()
@@ -133,6 +134,10 @@ def numbers(version: str) -> list[int]:
     return [int(number) for number in version.split(".")]
 
 
+def _rules(row: data.Fact) -> tuple[str, ...]:
+    return row.strict, row.bits, row.same_arch, row.functional, row.why
+
+
 def policies_page() -> str:
     """Return the reference page of the policies: what each allows, and how each path is compared."""
     table = data.policy_table()
@@ -143,15 +148,15 @@ def policies_page() -> str:
         "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`.",
         "",
     ]
-    lines += ["| path | strict | same-arch | functional | why |", "|---|---|---|---|---|"]
-    for (*rules, why), rows in groupby(table.fact, lambda row: (row.strict, row.same_arch, row.functional, row.why)):
+    lines += ["| path | strict | bits | same-arch | functional | why |", "|---|---|---|---|---|---|"]
+    for (*rules, why), rows in groupby(table.fact, _rules):
         paths = ", ".join(f"`{row.path}`" for row in rows)
         lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
     lines += [
         "",
         "## The determinism variables",
         "",
-        "| variable | read | recorded as | strict, same-arch | functional | why |",
+        "| variable | read | recorded as | strict, bits, same-arch | functional | why |",
     ]
     lines += ["|---|---|---|---|---|---|"]
     for row in data.variables():

@@ -14,7 +14,7 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import judge, overrides_count, told
+from envlock.runtime.verify import judge_here, overrides_count, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _verified(
     """Judge the environment as it is to be; see `assert_locked()`."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    report = told(judge(document, snapshot(host), chosen, overrides=overrides_count()), host.environ)
+    report = told(judge_here(document, snapshot(host), chosen, overrides=overrides_count()), host.environ)
     if not report.match:
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
         if mode == "enforce":

@@ -35,10 +35,12 @@ def compare(
     """Return a finding for every path on which the sides differ, sorted by path; `names` are what the sides are called.
 
     A path that is unavailable on a side is never "different", nor is it equal: it is `unknown` where the policy needs
-    it, information where the rule is `ignore`. With `is_proven`, what the rule `proven` holds may differ. Only where both sides lack it for one steady reason is nothing said.
+    it, information where the rule is `ignore`. Only where both sides lack it for one steady reason is nothing said.
+    With `is_proven`, what the rule `proven` holds may differ.
     """
     found = [
-        _finding(path, old, new, policy, names, is_proven) for path, old, new in sorted(_differences(locked, live), key=_path)
+        _finding(path, old, new, policy, names, is_proven)
+        for path, old, new in sorted(_differences(locked, live), key=_path)
     ]
     return [finding for finding in found if finding.severity != INFO or not both_untold(finding)]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.compare import NAMES, compare
+from envlock.runtime.compare import NAMES, PROVEN, compare
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import Policy, names
-from envlock.runtime.report import SUBJECT, Report, ranked
+from envlock.runtime.proof import NOTE, is_proven
+from envlock.runtime.report import INFO, SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ def judge(
     subject: str = SUBJECT,
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
+    proven: bool = False,
 ) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
 
-    `sides` are what the two are called in messages; without `overrides`, the lock's own rules do not count.
+    `sides` are what the two are called in messages; without `overrides`, the lock's own rules do not count; `proven`
+    says that the canary has given the locked bits on this machine.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
@@ -35,13 +38,35 @@ def judge(
     """
     rules = policy_of(lock, policy, overrides=overrides)
     here = without_package(live, lock.get("project", {}).get("name"))
-    findings = compare((lock["facts"], lock["unavailable"]), (here.facts, here.unavailable), rules, sides)
+    locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
+    findings = compare(locked, found, rules, sides, is_proven=proven)
     return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
 
 
 def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
     """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts."""
-    return told(judge(lock, snapshot(), policy, overrides=overrides_count()), os.environ)
+    return told(judge_here(lock, snapshot(), policy, overrides=overrides_count()), os.environ)
+
+
+def judge_here(
+    lock: Dict[str, Any],
+    live: Snapshot,
+    policy: Optional[str] = None,
+    subject: str = SUBJECT,
+    overrides: bool = True,
+) -> Report:
+    """Judge this machine; see `judge`. A proof in the user's cache counts, and is looked for only where it decides."""
+    report = judge(lock, live, policy, subject, overrides=overrides)
+    if not needs_proof(report) or not is_proven(lock, live, os.environ):
+        return report
+    report = judge(lock, live, policy, subject, overrides=overrides, proven=True)
+    report.notes.append(NOTE)
+    return report
+
+
+def needs_proof(report: Report) -> bool:
+    """Return whether facts differ that may differ on a machine that is known to compute the locked bits."""
+    return any(finding.rule == PROVEN and finding.severity != INFO for finding in report.findings)
 
 
 def told(report: Report, environ: Mapping[str, str]) -> Report:
@@ -62,8 +87,7 @@ def overrides_count() -> bool:
 
 
 def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
-    """Return a snapshot without one package, the project's own; its code is the project's, whatever its version "
-    "says."""
+    """Return a snapshot without the project's own package: its code is the project's, whatever its version."""
     packages = live.facts.get("packages")
     if name is None or not isinstance(packages, dict):
         return live

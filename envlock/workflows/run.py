@@ -18,7 +18,7 @@ from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.runtime.variables import NAME as HASH_SEED
 from envlock.runtime.variables import Variables, is_number, plan
-from envlock.runtime.verify import judge, overrides_count, told
+from envlock.runtime.verify import judge_here, overrides_count, told
 from envlock.workflows.locks import plain
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def prepare(
     wanted = _variables(document["facts"], deterministic=deterministic, seed=seed)
     program = _program(command[0], wanted.environ["PATH"])
     found = snapshot(Host(environ=wanted.environ, started_with=wanted.environ))
-    report = told(judge(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
+    report = told(judge_here(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from envlock.lock.live import live
 from envlock.runtime.collectors import Snapshot
+from envlock.runtime.compare import PROVEN
+from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report, ranked
-from envlock.runtime.verify import judge, told
+from envlock.runtime.verify import judge_here, needs_proof, told
 from envlock.workflows.locks import lock_of, name_of, plain
 from envlock.workflows.progress import SILENT, Progress
 
@@ -19,6 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
     from envlock.workflows.locks import Source
+
+
+REFUTED = "Compute on a machine like the locked one: this one has other bits, as the canary shows."
 
 
 def verify(
@@ -44,12 +49,16 @@ def verify(
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        UsageError: there is no such policy or interpreter.
+        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     document, subject = plain(lock)
     found = live(python)
-    report = told(judge(document, found, policy, subject, overrides=overrides), os.environ)
+    report = told(judge_here(document, found, policy, subject, overrides=overrides), os.environ)
+    if needs_proof(report):
+        report = _proven(lock, report, found, python, policy, progress) or told(
+            judge_here(document, found, policy, subject, overrides=overrides), os.environ
+        )
     if not (deep or numerics):
         return report
     model = lock_of(lock)
@@ -61,6 +70,35 @@ def verify(
         bits = against(model, name_of(lock), found, python, policy, progress)
         report = _with(report, bits.findings, bits.notes)
     return report
+
+
+def _proven(
+    lock: Source | None, report: Report, found: Snapshot, python: Path | None, policy: str | None, progress: Progress
+) -> Report | None:
+    """Compute the lock's canary on this machine; return None where it has the locked bits, and keep that proof."""
+    from envlock.runtime.proof import folder, key
+
+    if any(finding.rule != PROVEN and finding.severity in report.breaking for finding in report.findings):
+        return report  # the software is another one: no canary can help
+    model = lock_of(lock)
+    kept, name = folder(os.environ), key(model.to_document(), found)
+    if kept is None or name is None:
+        why = "the lockfile has no canary (`envlock capture --canary`)" if kept else "this process has no home folder"
+        return _with(report, [], [f"no proof for this machine is possible: {why}"])
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.canary import against
+
+    bits = against(model, name_of(lock), found, python, policy, progress)
+    if not bits.match:
+        for finding in report.findings:
+            finding.fix = REFUTED if finding.rule == PROVEN else finding.fix
+        return _with(report, bits.findings, bits.notes)
+    try:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot create {kept}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder") from None
+    write_atomically(Path(kept) / name, b"")
+    return None
 
 
 def _with(report: Report, more: list[Finding], notes: list[str] | None = None) -> Report:

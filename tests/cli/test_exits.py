@@ -19,7 +19,7 @@ from tests.locks import document, encode
 
 pytestmark = pytest.mark.processes
 
-TIERS = "hint: choose from: strict, same-arch, functional\n"
+TIERS = "hint: choose from: strict, bits, same-arch, functional\n"
 RESTORE = "hint: restore it from version control, or create it again with `envlock capture`\n"
 
 

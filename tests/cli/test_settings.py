@@ -152,7 +152,7 @@ def test_a_nearer_project_without_settings_does_not_hide_them(tmp_path: Path) ->
     assert load(tmp_path / "a").policy == "same-arch"
 
 
-RULES = "choose from: exact, same_minor, at_least, superset, within_3_percent, ignore"
+RULES = "choose from: exact, same_minor, at_least, superset, within_3_percent, proven, ignore"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ RULES = "choose from: exact, same_minor, at_least, superset, within_3_percent, i
         ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} has an unknown key"),
         (
             '[tool.envlock]\npolicy = "x"\n',
-            "[tool.envlock] in {}: unknown policy `x` (choose from: strict, same-arch, functional)",
+            "[tool.envlock] in {}: unknown policy `x` (choose from: strict, bits, same-arch, functional)",
         ),
         (
             '[tool.envlock.policy]\n"cpu.flags" = "equal"\n',

@@ -29,7 +29,7 @@ AUTHORING = {
 }
 """Tables that nothing of the runtime half reads, so they have no JSON."""
 
-LET_THROUGH = {
+LISTED = {
     "strict": [
         *("cpu.model_name", "cpu.quota"),
         "cuda.*.file",
@@ -92,6 +92,13 @@ LET_THROUGH = {
         "system.os_version",
         *("tensorflow.compute_capabilities", "tensorflow.distributions", "tensorflow.nvidia_build"),
     ],
+}
+PROVEN = {"cpu.**", "cpu.family", "cpu.model", "cpu.vendor"}
+LET_THROUGH = {
+    "strict": LISTED["strict"],
+    "bits": [path for path in LISTED["same-arch"] if path not in PROVEN],  # what the canary must prove first
+    "same-arch": LISTED["same-arch"],
+    "functional": LISTED["functional"],
 }
 """What each policy lets through whatever it is, by name; of the variables, functional lets through all but these."""
 

@@ -197,11 +197,12 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], message: str) -> None:
     [
         (
             {"name": "loose", "overrides": {}},
-            "unknown policy `loose` (choose from: strict, same-arch, functional)",
+            "unknown policy `loose` (choose from: strict, bits, same-arch, functional)",
         ),
         (
             {"name": "strict", "overrides": {"cpu": "equal"}},
-            "unknown rule `equal` (choose from: exact, same_minor, at_least, superset, within_3_percent, ignore)",
+            "unknown rule `equal` (choose from: "
+            "exact, same_minor, at_least, superset, within_3_percent, proven, ignore)",
         ),
     ],
 )

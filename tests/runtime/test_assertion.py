@@ -147,7 +147,8 @@ def test_the_lock_of_another_project_is_named_but_not_taken(run: Run, tmp_path: 
     assert done.stderr.splitlines()[-2:] == [
         f"envlock.runtime.errors.LockfileError: no envlock.lock in {tmp_path}/in/below, or above it in the project "
         f"{tmp_path}/in",
-        f"hint: create one with `envlock capture`, or set ENVLOCK_LOCK={tmp_path}/envlock.lock to use another project's",
+        f"hint: create one with `envlock capture`, or set ENVLOCK_LOCK={tmp_path}/envlock.lock "
+        "to use another project's",
     ]
 
 
@@ -199,12 +200,12 @@ for policy in ("functional", None):
         (
             {"ENVLOCK_POLICY": "loose"},
             "",
-            "UsageError: unknown policy `loose`\nhint: choose from: strict, same-arch, functional\n",
+            "UsageError: unknown policy `loose`\nhint: choose from: strict, bits, same-arch, functional\n",
         ),
         (
             {},
             "policy='loose'",
-            "UsageError: unknown policy `loose`\nhint: choose from: strict, same-arch, functional\n",
+            "UsageError: unknown policy `loose`\nhint: choose from: strict, bits, same-arch, functional\n",
         ),
         (
             {},

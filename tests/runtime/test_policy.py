@@ -67,11 +67,13 @@ def test_a_path_has_the_row_that_names_it() -> None:
 
 
 ROWS = table("policy")
-LOOSENESS = {"exact": 0, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
+LOOSENESS = {"exact": 0, "proven": 0, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
 
 
 def test_no_row_is_looser_under_a_stricter_policy() -> None:
-    held = {row["path"]: [LOOSENESS[row[tier]] for tier in ("strict", "same_arch", "functional")] for row in ROWS}
+    held = {
+        row["path"]: [LOOSENESS[row[tier]] for tier in ("strict", "bits", "same_arch", "functional")] for row in ROWS
+    }
     assert {path: degrees for path, degrees in held.items() if degrees != sorted(degrees)} == {}
 
 
@@ -92,15 +94,15 @@ def test_a_section_as_a_whole_is_held_as_closely_as_its_closest_fact() -> None:
     looser = []
     for section in ("cpu", "system", "numpy", "environ", "keras", "tensorflow", "python", "packages"):
         rows = [row for row in ROWS if row["path"].startswith(section + ".")]
-        for tier in ("strict", "same-arch", "functional"):
+        for tier in ("strict", "bits", "same-arch", "functional"):
             closest = min(LOOSENESS[row[tier.replace("-", "_")]] for row in rows)
             if LOOSENESS[Policy(tier).row(section)["rule"]] > closest:
                 looser.append((section, tier))
     assert looser == []
 
 
-POLICIES = "(choose from: strict, same-arch, functional)"
-THERE_ARE = "(choose from: exact, same_minor, at_least, superset, within_3_percent, ignore)"
+POLICIES = "(choose from: strict, bits, same-arch, functional)"
+THERE_ARE = "(choose from: exact, same_minor, at_least, superset, within_3_percent, proven, ignore)"
 NO_PATTERNS = ["", "cpu..flags", "cpu.", "cpu\n", "cpu flags", "cpu.\xe9", "environ.TF_*", "cpu.**.x", "*x", "a.***"]
 
 

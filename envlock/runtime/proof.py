@@ -1,0 +1,51 @@
+"""Proofs that a machine computes a lock's bits: kept in the user's cache, one for each lock and state of a machine.
+
+A proof says that the lock's canary gave the locked bits here, with the locked and with this machine's thread counts. It
+is evidence over the operations and shapes of the canary, not over a program.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Optional
+
+    from envlock.runtime.collectors import Snapshot
+
+NOTE = (
+    "the canary gave the locked bits on this machine: evidence for its operations and shapes, not for every program "
+    "(`envlock canary` lists them)"
+)
+
+
+SECTIONS = ("python", "tensorflow", "cuda", "numpy", "cpu", "system", "environ")
+"""What the canary depends on, beside the GPUs; packages that TensorFlow does not compute with are not among them."""
+
+
+def folder(environ: Mapping[str, str]) -> Optional[str]:
+    """Return where proofs are kept; None where the process has no home.
+
+    Source: https://specifications.freedesktop.org/basedir-spec/latest/
+    """
+    cache = environ.get("XDG_CACHE_HOME") or (os.path.join(environ["HOME"], ".cache") if environ.get("HOME") else "")
+    return os.path.join(cache, "envlock", "proofs") if os.path.isabs(cache) else None
+
+
+def key(lock: Dict[str, Any], live: Snapshot) -> Optional[str]:
+    """Return the name of the proof: the SHA-256 of all that the canary depends on; None where the lock has none."""
+    if not lock.get("numerics"):
+        return None
+    import hashlib
+    import json
+
+    gpu = live.facts.get("gpu") or {}
+    state = [lock["numerics"], gpu.get("devices"), [live.facts.get(name) for name in SECTIONS], live.unavailable]
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def is_proven(lock: Dict[str, Any], live: Snapshot, environ: Mapping[str, str]) -> bool:
+    """Return whether this machine, in this state, is known to compute the lock's canary."""
+    kept, name = folder(environ), key(lock, live)
+    return kept is not None and name is not None and os.path.isfile(os.path.join(kept, name))

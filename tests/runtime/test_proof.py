@@ -1,0 +1,96 @@
+"""The policy `bits`: what may differ on a machine that is known to compute the locked bits."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.runtime import proof
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.report import Report
+from envlock.runtime.verify import judge_here, needs_proof
+from tests.locks import document
+
+FACTS: dict[str, Any] = {
+    "cpu": {"model": "1", "intra_op_threads": 16},
+    "system": {"libc_version": "2.35", "machine": "x86_64"},
+    "packages": {"numpy": {"version": "1.26.4"}},
+}
+LOCK = {**document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}), "numerics": {"battery": 1}}
+
+
+def live(**changes: Any) -> Snapshot:
+    """Return the locked facts, with some of another machine."""
+    facts = copy.deepcopy(FACTS)
+    for path, value in changes.items():
+        section, _, name = path.partition("__")
+        facts[section][name] = value
+    return Snapshot(facts, {})
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "envlock" / "proofs"
+
+
+def prove(lock: dict[str, Any], here: Snapshot, cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    name = proof.key(lock, here)
+    assert name is not None
+    (cache / name).touch()
+
+
+OTHER = live(cpu__model="2", system__libc_version="2.36")
+
+
+def refused(report: Report) -> list[str]:
+    return [str(finding.where) for finding in report.findings if finding.severity == "error"]
+
+
+def test_another_machine_is_refused_until_it_is_proven(cache: Path) -> None:
+    report = judge_here(LOCK, OTHER)
+    assert (refused(report), needs_proof(report)) == (["system.libc_version", "cpu.model"], True)
+    assert {finding.fix for finding in report.findings} == {
+        "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
+    }
+    prove(LOCK, OTHER, cache)
+    report = judge_here(LOCK, OTHER)
+    assert (report.match, report.headline, report.notes) == (True, "matches under policy bits", [proof.NOTE])
+    assert len(report.findings) == 2
+
+
+def test_the_locked_machine_needs_no_proof() -> None:
+    assert (judge_here(LOCK, live()).match, judge_here(LOCK, live()).notes) == (True, [])
+
+
+def test_a_proof_is_of_one_lock_and_one_state_of_a_machine(cache: Path) -> None:
+    prove(LOCK, OTHER, cache)
+    another = {**LOCK, "numerics": {"battery": 2}}
+    states = [live(cpu__model="3"), live(cpu__model="2"), live(cpu__model="2", system__libc_version="2.41")]
+    assert [judge_here(LOCK, state).match for state in states] == [False, False, False]
+    assert (judge_here(another, OTHER).match, judge_here({**LOCK, "numerics": None}, OTHER).match) == (False, False)
+
+
+@pytest.mark.parametrize("change", [{"cpu__intra_op_threads": 2}, {"system__machine": "aarch64"}])
+def test_what_no_canary_proves_is_held_with_a_proof_too(change: dict[str, Any], cache: Path) -> None:
+    """Thread counts can be set, and the canary sets its own; software is software."""
+    here = live(cpu__model="2", system__libc_version="2.36", **change)
+    prove(LOCK, here, cache)
+    (path,) = change
+    assert refused(judge_here(LOCK, here)) == [path.replace("__", ".")]
+
+
+def test_a_package_that_the_canary_does_not_use_asks_for_no_new_proof(cache: Path) -> None:
+    prove(LOCK, OTHER, cache)
+    with_ruff = Snapshot({**OTHER.facts, "packages": {**FACTS["packages"], "ruff": {"version": "1"}}}, {})
+    assert judge_here(LOCK, with_ruff).match
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CACHE_HOME": "relative"}])
+def test_without_a_home_there_is_no_proof(environ: dict[str, str]) -> None:
+    assert proof.folder(environ) is None
+    assert not proof.is_proven(LOCK, OTHER, environ)
