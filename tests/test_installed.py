@@ -59,6 +59,8 @@ def test_it_brings_nothing_along_and_scripts_need_no_more(project: Path) -> None
     code = "import envlock; print(envlock.assert_locked().match)"
     assert said(run(python, "-c", code, folder=project)) == "True\n"
     assert run(python, "-c", code, folder=project, TF_ENABLE_ONEDNN_OPTS="0").returncode == 1
+    run_there = ["run", "--", "python", "-c", "import sys, envlock; envlock.assert_locked(); print(sys.prefix)"]
+    assert said(run(*tool, *run_there, folder=project)) == f"{project / '.venv'}\n"
     for environ in ({}, {"VIRTUAL_ENV": str(project / ".venv")}):
         done = run(*tool, "verify", "-q", folder=project, **environ)
         assert (done.returncode, done.stderr) == (0, "")

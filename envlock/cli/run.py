@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import LockArgument, PolicyOption, QuietOption, source
+from envlock.cli.options import LockArgument, PolicyOption, PythonOption, QuietOption, source
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, new_app
 from envlock.runtime.activation import MAX_SEED
@@ -115,6 +115,7 @@ def run(
     lock: LockArgument = None,
     named: LockOption = None,
     policy: PolicyOption = None,
+    python: PythonOption = None,
     deterministic: DeterministicOption = False,
     seed: RunSeedOption = None,
     unverified: UnverifiedOption = False,
@@ -127,7 +128,8 @@ def run(
     precede it. A command with a `--` of its own needs another one in front.
 
     The determinism variables are set and unset as locked, the thread counts and Python's hash seed are fixed, and the
-    rest is verified. The command then replaces this process. A bare `python` is this environment's.
+    rest is verified. The command then replaces this process. A bare `python` is the
+    environment's.
 
     \b
     Examples:
@@ -143,7 +145,8 @@ def run(
     if not command:
         hint = "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
         raise UsageError("no command to run", hint=hint)
-    prepared = prepare(command, source(named or lock), policy=policy, deterministic=deterministic, seed=seed)
+    wanted = source(named or lock)
+    prepared = prepare(command, wanted, policy=policy, python=python, deterministic=deterministic, seed=seed)
     if not prepared.report.match:
         talk(prepared.report.to_text())
         if not unverified:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -9,24 +10,27 @@ from typing import Any, Literal
 from envlock.guest import launch
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError
+from envlock.runtime.host import Host
 
 TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
 
-def live(python: Path | None = None) -> Snapshot:
-    """Return what the collectors find here, or when the interpreter `python` runs them.
+def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
+    """Return what the collectors find here, or when the interpreter `python` runs them; with these variables if given.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with facts.
     """
     if python is None:
-        return snapshot()
-    answer = ask(python, "facts")
+        return snapshot() if environ is None else snapshot(Host(environ=environ, started_with=environ))
+    answer = ask(python, "facts", environ)
     return Snapshot(answer["facts"], answer["unavailable"])
 
 
-def ask(python: Path, question: Literal["facts", "paths", "tensorflow"]) -> dict[str, Any]:
+def ask(
+    python: Path, question: Literal["facts", "paths", "tensorflow"], environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return what the interpreter `python` answers; the questions are those of `guest/environment.py`.
 
     Raises:
@@ -34,7 +38,7 @@ def ask(python: Path, question: Literal["facts", "paths", "tensorflow"]) -> dict
         FactError: it did not answer.
     """
     words = launch.module("environment", {"question": question, "binding": _binding_folder()})
-    ended = launch.ask(words, python, timeout=TIMEOUT)
+    ended = launch.ask(words, python, timeout=TIMEOUT, environ=environ)
     if ended.code is None:
         raise FactError(f"{python} did not answer within {TIMEOUT:g} seconds")
     if not ended.answers:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envlock.runtime.collectors import snapshot, tensorflow
+from envlock.lock.live import live
+from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.recipe import recipe_for
@@ -64,6 +65,7 @@ def prepare(
     lock: Source | None = None,
     *,
     policy: str | None = None,
+    python: Path | None = None,
     deterministic: bool = False,
     seed: int | None = None,
 ) -> Prepared:
@@ -73,6 +75,7 @@ def prepare(
         command: the program and its arguments; a bare `python` is this environment's.
         lock: the lockfile; the one that `assert_locked()` would use when not given.
         policy: how closely to compare; the lock's own when not given.
+        python: the interpreter of the environment; this one when not given.
         deterministic: also switch op determinism on.
         seed: what `envlock.activate()` seeds with where the program names none.
 
@@ -81,21 +84,29 @@ def prepare(
         UsageError: there is no such command or policy, or it is the Python of another environment.
     """
     document, subject = plain(lock)
-    wanted = _variables(document["facts"], deterministic=deterministic, seed=seed)
-    program = _program(command[0], wanted.environ["PATH"])
-    found = snapshot(Host(environ=wanted.environ, started_with=wanted.environ))
+    folder = Path(sys.prefix) / "bin" if python is None else python.absolute().parent
+    wanted = _variables(document["facts"], _tensorflow(python), folder, deterministic=deterministic, seed=seed)
+    program = _program(command[0], wanted.environ["PATH"], folder)
+    found = live(python, wanted.environ)
     report = told(judge_here(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 
 
-def _variables(facts: Mapping[str, Any], *, deterministic: bool, seed: int | None) -> Variables:
-    """Return the variables for the command."""
-    environ = dict(os.environ)
-    environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), environ.get("PATH", os.defpath)])
-    installed = tensorflow.collect(Host())
+def _tensorflow(python: Path | None) -> str | None:
+    """Return the version of the installed TensorFlow, where there is one and its version is known."""
+    installed = tensorflow.collect(Host()) if python is None else live(python).facts.get("tensorflow")
     version = installed.get("version") if isinstance(installed, dict) else None
-    recipe = recipe_for(version) if isinstance(version, str) else None
+    return version if isinstance(version, str) else None
+
+
+def _variables(
+    facts: Mapping[str, Any], version: str | None, folder: Path, *, deterministic: bool, seed: int | None
+) -> Variables:
+    """Return the variables for the command; `folder` is that of the environment's programs."""
+    environ = dict(os.environ)
+    environ["PATH"] = os.pathsep.join([str(folder), environ.get("PATH", os.defpath)])
+    recipe = recipe_for(version) if version is not None else None
     needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
     wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
     own = {} if is_number(environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
@@ -104,15 +115,15 @@ def _variables(facts: Mapping[str, Any], *, deterministic: bool, seed: int | Non
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 
-def _program(name: str, path: str) -> str:
+def _program(name: str, path: str, own: Path) -> str:
     found = shutil.which(name, path=path)
     if found is None:
         raise UsageError(f"command not found: {name}", hint="check its spelling and PATH")
     folder = Path(found).parent
     is_python = Path(found).name.startswith("python")
-    if is_python and folder.resolve() != (Path(sys.prefix) / "bin").resolve():
+    if is_python and folder.resolve() != own.resolve():
         raise UsageError(
-            f"{found} is not the Python of the verified environment ({sys.prefix})",
-            hint="install envlock into that environment, or write a bare `python`",
+            f"{found} is not the Python of the verified environment ({own.parent})",
+            hint="name its environment with `--python`, or write a bare `python`",
         )
     return found
