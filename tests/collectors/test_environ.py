@@ -144,15 +144,15 @@ def test_what_a_variable_takes_is_kept(name: str, value: str) -> None:
     assert record(value, ROWS[name]) == value
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "secret", ["ghp_0123456789abcdefMARKERSECRET", "MARKERSECRET", "hunter2", "a:b:MARKER", "0,MARKER"]
 )
-def test_a_secret_in_any_variable_is_a_digest(name: str, secret: str) -> None:
-    assert record(secret, ROWS[name]) == hashed(secret)
+def test_a_secret_in_any_variable_is_a_digest(secret: str) -> None:
+    assert {name for name in NAMES if record(secret, ROWS[name]) != hashed(secret)} == set()
     for flag in ("--xla_dump_to=", "--tf_xla_clustering_fuel="):
-        told = record(flag + secret, ROWS[name])
-        assert told in (hashed(flag + secret), flag + hashed(secret))
+        told = {name: record(flag + secret, ROWS[name]) for name in NAMES}
+        fine = (hashed(flag + secret), flag + hashed(secret))
+        assert {name: text for name, text in told.items() if text not in fine} == {}
 
 
 def test_only_variables_of_the_table_are_looked_at(tmp_path: Path) -> None:

@@ -135,20 +135,15 @@ HARMLESS = {(place, value) for place in ("unavailable.{}", "policy.overrides.{}"
 """A dotted path may be long, and its names may begin with a dash."""
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [(place, value) for place in PLACES for value in HOSTILE if (place, value) not in HARMLESS],
-    ids=lambda text: ascii(text)[:40],
-)
-def test_a_hostile_name_or_version_is_refused(place: str, value: str) -> None:
-    with pytest.raises(LockfileError) as caught:
-        validate(document(**PLACES[place](value)), "x.lock")
-    message = caught.value.message
-    assert (message.startswith("lockfile x.lock is not valid: `"), message.isprintable(), len(message) < 400) == (
-        True,
-        True,
-        True,
-    ), message
+@pytest.mark.parametrize("place", PLACES)
+def test_a_hostile_name_or_version_is_refused(place: str) -> None:
+    for value in HOSTILE:
+        if (place, value) not in HARMLESS:
+            with pytest.raises(LockfileError) as caught:
+                validate(document(**PLACES[place](value)), "x.lock")
+            message = caught.value.message
+            assert message.startswith("lockfile x.lock is not valid: `"), value
+            assert (message.isprintable(), len(message) < 400) == (True, True), message
 
 
 @pytest.mark.parametrize("value", ["a\nb", "\x1b[2J", "\x00", "\x7f", "x" * 1001])
