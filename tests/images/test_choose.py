@@ -118,7 +118,7 @@ def test_exact_is_every_release_with_the_locks_label_and_no_other(tag: str) -> N
         ),
         (
             {"tensorflow": {"version": "2.17.0+nv25.9", "nvidia_build": "nv25.9", "cuda_build": True}},
-            f"nvcr.io/nvidia/tensorflow:{LABELLED[-1][1]}",
+            "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
             f"No known release has the locked build nv25.9; the newest is {LABELLED[-1][0].release}.",
         ),
         (
