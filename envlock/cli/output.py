@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TextIO
 
 from envlock.runtime.errors import EnvlockError, UsageError
@@ -97,6 +98,9 @@ def _line(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+PERIOD = 10.0  # seconds between two lines of progress where nobody watches a bar
+
+
 class Terminal:
     """Shows progress on stderr: sentences always, bars and another program's lines where a person is watching."""
 
@@ -114,10 +118,26 @@ class Terminal:
         """Print a line of another program."""
         talk(clean(text), quiet=not self.watched)
 
+    def _spoken(self, title: str, total: int) -> Advance:
+        """Return what says how far something is, a line every `PERIOD` seconds: a log is read by people too."""
+        done, last = 0, monotonic()
+
+        def advance(amount: int) -> None:
+            nonlocal done, last
+            done += amount
+            if total and monotonic() - last >= PERIOD:
+                last = monotonic()
+                self.say(f"{title}: {100 * done // total} %")
+
+        return advance
+
     @contextmanager
     def bar(self, title: str, total: int, *, in_bytes: bool = False) -> Iterator[Advance]:
         """Show how far something is while the block runs; threads may advance it."""
-        if not self.watched or not total:
+        if not self.watched:
+            yield self._spoken(title, total)
+            return
+        if not total:
             yield lambda _: None
             return
         from rich.console import Console

@@ -100,15 +100,15 @@ def _none_found(here: str) -> LockfileError:
 
 
 def mode_of_process() -> str:
-    """Return what ENVLOCK_MODE says: `enforce`, `warn` or `off`.
+    """Return what ENVLOCK_MODE says, in letters of any case: `enforce`, `warn` or `off`.
 
     Raises:
         UsageError: it says something else.
     """
     mode = os.environ.get("ENVLOCK_MODE") or "enforce"
-    if mode not in MODES:
+    if mode.lower() not in MODES:
         raise UsageError(f"invalid ENVLOCK_MODE `{mode}`", hint=f"choose from: {', '.join(MODES)}")
-    return mode
+    return mode.lower()
 
 
 def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:

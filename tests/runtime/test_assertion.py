@@ -238,7 +238,8 @@ def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
 
 
 def test_mode_warn_is_silent_when_it_matches(run: Run) -> None:
-    assert printed(run("print(envlock.assert_locked().match)", ENVLOCK_MODE="warn")) == "True\n"
+    for mode in ("warn", "WARN", "Enforce"):
+        assert printed(run("print(envlock.assert_locked().match)", ENVLOCK_MODE=mode)) == "True\n"
 
 
 def test_mode_off_looks_at_nothing_and_says_so(run: Run, tmp_path: Path) -> None:
