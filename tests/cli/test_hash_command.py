@@ -78,7 +78,7 @@ def test_hashing_twice_writes_the_same_bytes(
     for _ in range(2):
         assert envlock("hash", "-q", "--python", str(python), environ=asking).stderr == ""
     first = captured.read_bytes()
-    assert envlock("capture", "--check", "--python", str(python)).stderr == f"{captured} is up to date\n"
+    assert envlock("capture", "--check", "--python", str(python)).stderr == f"{captured.name} is up to date\n"
     again = envlock("hash", "-", "-q", "--python", str(python), environ=asking, stdin=first)
     assert again.stdout.encode() == first
 
