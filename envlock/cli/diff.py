@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, FormatOption, show, source
+from envlock.cli.options import STDIN, FormatOption, PythonOption, show, source
 from envlock.cli.parser import Command, choice, new_app
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
@@ -30,6 +31,7 @@ def diff(
     a: SideArgument,
     b: SideArgument,
     policy: TierOption = "strict",
+    python: PythonOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
 ) -> None:
     """Compare two lockfiles, or a lockfile and the live environment.
@@ -46,10 +48,10 @@ def diff(
     if a == b == STDIN:
         raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
     called = ["stdin" if name == STDIN else name for name in (a, b)]
-    show(compare(_side(a), _side(b), policy, names=(called[0], called[1])), format)
+    show(compare(_side(a, python), _side(b, python), policy, names=(called[0], called[1])), format)
 
 
-def _side(name: str) -> Lockfile | str | bytes:
+def _side(name: str, python: Path | None) -> Lockfile | str | bytes:
     from envlock.workflows.capture import capture
 
-    return capture() if name == LIVE else source(name, Config())
+    return capture(python=python) if name == LIVE else source(name, Config())

@@ -27,7 +27,7 @@ def test_one_fact_is_explained(envlock: Command) -> None:
         "  locked: none",
         "  live: 1",
         "  rule in force: exact (policy strict)",
-        "  rules: strict exact, same-arch exact, functional ignore",
+        "  rules: strict exact, bits exact, same-arch exact, functional ignore",
     ]
     (found,) = json.loads(envlock("explain", PATH, "--format", "json", environ=DETERMINISTIC).stdout)
     assert (found["locked"], found["live"], found["rule"]) == (None, "1", "exact")

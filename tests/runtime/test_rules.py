@@ -18,6 +18,8 @@ VERDICTS: list[tuple[str, Any, Any, bool]] = [
     ("exact", 1, True, NO),
     ("exact", None, ABSENT, NO),
     ("exact", ["a", "b"], ["b", "a"], NO),
+    ("proven", "1", "1", YES),
+    ("proven", "1", "2", NO),
     ("same_minor", "2.17.0", "2.17.1", YES),
     ("same_minor", "2.17.0+nv25.2", "2.17.1", YES),
     ("same_minor", "2.17.0rc1", "2.17.0", YES),
