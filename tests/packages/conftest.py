@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from tests.packages.server import IndexServer, index_server
 QUICK = Limits(
     connect=1, silence=0.5, answer=1.5, body=2.0, window=0.4, floor=1000, attempts=3, backoff=0.01, retry_after=0.2
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_certificates_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes 20 ms a client, and no server here has one that they would trust."""
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda context: None)
 
 
 @pytest.fixture
