@@ -40,6 +40,7 @@ _EXPORTS = {
     "export": "envlock.workflows.export",
     "hash_packages": "envlock.workflows.hash",
     "ignore": "envlock.workflows.policy",
+    "init": "envlock.workflows.init",
     "lint": "envlock.workflows.lint",
     "lint_dataset": "envlock.determinism.dataset",
     "load": "envlock.workflows.locks",
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from envlock.workflows.export import export as export
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
+    from envlock.workflows.init import init as init
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.merge import merge as merge

@@ -81,6 +81,7 @@ def test_an_unknown_format_is_wrong_use(path: Path) -> None:
 # --- what the facade offers
 
 FUNCTIONS = {
+    "init": ["init"],
     "capture": ["capture"],
     "show": ["load"],
     "verify": ["verify"],

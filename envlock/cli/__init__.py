@@ -19,6 +19,7 @@ BUG = 70
 INTERRUPTED = 130
 
 COMMANDS = {
+    "init": "Add envlock's settings to pyproject.toml, and print snippets for pre-commit and CI.",
     "capture": "Write the live environment into a lockfile.",
     "show": "Show the contents of a lockfile.",
     "verify": "Check that this environment is the locked one.",

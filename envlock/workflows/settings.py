@@ -30,13 +30,12 @@ SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `folder` is the project's, `policy` is None where the project names none; `lint` holds lists of text by their keys.
+    `policy` is None where the project names none; `lint` holds lists of text by their keys.
     """
 
     lock: Path | None = None
     policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
-    folder: Path | None = field(default=None, compare=False)
     lint: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -88,11 +87,26 @@ def check_pattern(pattern: str) -> None:
 def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
     """Write a rule into `[tool.envlock.policy]` of the project's pyproject.toml, with its reason, and return that file.
 
-    What else stands in the file stays as it is, comments too.
+    Raises:
+        UsageError: it cannot be read or written, or its settings are not valid.
+    """
+    return _write(folder, ("tool", "envlock", "policy"), pattern, rule, reason)
+
+
+def add_policy(folder: Path, name: str) -> Path | None:
+    """Write `[tool.envlock]` with a policy into the project's pyproject.toml; return that file, None where it has one.
 
     Raises:
         UsageError: it cannot be read or written, or its settings are not valid.
     """
+    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    if file.is_file() and _at(_document(file), "tool", "envlock") is not None:
+        return None
+    return _write(folder, ("tool", "envlock"), "policy", name, "see `envlock policy`")
+
+
+def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> Path:
+    """Set a value in the project's pyproject.toml; what else stands in the file stays as it is, comments too."""
     import tomlkit
 
     from envlock.lock.writer import write_atomically
@@ -101,11 +115,11 @@ def add_override(folder: Path, pattern: str, rule: str, reason: str) -> Path:
     load(folder)
     document = tomlkit.parse(file.read_text(encoding="utf-8")) if file.is_file() else tomlkit.document()
     table: Any = document
-    for name in ("tool", "envlock", "policy"):
+    for name in tables:
         if isinstance(table.get(name), str):  # policy = "same-arch"
             table[name] = tomlkit.item({"name": str(table[name])})
-        table = table.setdefault(name, tomlkit.table(is_super_table=name != "policy"))
-    table[pattern] = tomlkit.string(rule).comment(reason)
+        table = table.setdefault(name, tomlkit.table(is_super_table=name != tables[-1]))
+    table[key] = tomlkit.string(value).comment(comment)
     write_atomically(file, tomlkit.dumps(document).encode("utf-8"))
     return file
 
@@ -184,7 +198,7 @@ def _config(table: Any, file: Path) -> Config:
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
-    return Config(None if lock is None else file.parent / lock, name, overrides, file.parent, lint)
+    return Config(None if lock is None else file.parent / lock, name, overrides, lint)
 
 
 def _lint(table: Any, where: str) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import tomllib
+import yaml
 
 from envlock.runtime.policy import nearest
 from tests.conftest import Command
@@ -142,3 +143,31 @@ def test_what_changes_no_bits_does_not_make_the_gate_red(envlock: Command, tmp_p
         assert f"packages.{name}" in done.stdout
     distribution(site, "scipy", "1.0", {})
     assert envlock("verify", environ=environ).returncode == 1
+
+
+# --- init
+
+
+def test_init_adds_settings_once_and_prints_snippets(envlock: Command, tmp_path: Path) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[project]\nname = "x" # ours\n', encoding="utf-8")
+    done = envlock("init", "-p", "bits")
+    assert (done.returncode, done.stderr) == (0, f"wrote {settings}: [tool.envlock] with policy bits\n")
+    text = settings.read_text(encoding="utf-8")
+    assert text.startswith('[project]\nname = "x" # ours\n')
+    assert tomllib.loads(text)["tool"] == {"envlock": {"policy": "bits"}}
+    again = envlock("init")
+    assert (again.returncode, again.stderr) == (0, "pyproject.toml has [tool.envlock] already\n")
+    assert (settings.read_text(encoding="utf-8"), again.stdout) == (text, done.stdout)
+    assert envlock("capture", "-q").returncode == 0
+    assert json.loads((tmp_path / "envlock.lock").read_bytes())["policy"]["name"] == "bits"
+
+
+def test_the_snippets_are_yaml_and_name_commands_that_exist(envlock: Command) -> None:
+    first, _, second = envlock("init", "-q").stdout.partition("# .github/")
+    hooks, steps = yaml.safe_load(first), yaml.safe_load(second.partition("\n")[2])
+    assert [hook["entry"] for hook in hooks[0]["hooks"]] == ["envlock capture --check"]
+    words = steps[0]["run"].split()
+    assert words[:2] == ["envlock", "verify"]
+    assert envlock("capture", "-q").returncode == 0
+    assert envlock(*words[1:]).returncode == 0

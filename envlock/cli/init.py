@@ -1,0 +1,35 @@
+"""`envlock init`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from envlock.cli.options import QuietOption
+from envlock.cli.output import emit, talk
+from envlock.cli.parser import Command, choice, new_app
+from envlock.runtime.policy import names
+
+app = new_app()
+
+FirstPolicyOption = Annotated[str, choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")]
+
+
+@app.command(cls=Command)
+def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
+    """Add envlock's settings to pyproject.toml, and print snippets for pre-commit and CI.
+
+    Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes the lockfile.
+
+    \b
+    Examples:
+      envlock init          in the project's folder
+      envlock init -p bits  for machines that differ
+    """
+    from envlock.workflows.init import init as prepare
+
+    file, snippets = prepare(policy)
+    if file is None:
+        talk("pyproject.toml has [tool.envlock] already", quiet=quiet)
+    else:
+        talk(f"wrote {file}: [tool.envlock] with policy {policy}", quiet=quiet)
+    emit(snippets.rstrip("\n"))
