@@ -20,8 +20,11 @@ NOTE = (
 )
 
 
-SECTIONS = ("python", "tensorflow", "cuda", "numpy", "cpu", "system", "environ")
-"""What the canary depends on, beside the GPUs; packages that TensorFlow does not compute with are not among them."""
+SECTIONS = ("python", "tensorflow", "cuda", "numpy", "system", "environ")
+"""What the canary depends on, beside processor and GPUs; most packages are not among it."""
+
+COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota")
+"""Facts of `cpu` that the canary does not depend on: it sets its own thread counts."""
 
 
 def folder(environ: Mapping[str, str]) -> Optional[str]:
@@ -40,8 +43,10 @@ def key(lock: Dict[str, Any], live: Snapshot) -> Optional[str]:
     import hashlib
     import json
 
-    gpu = live.facts.get("gpu") or {}
-    state = [lock["numerics"], gpu.get("devices"), [live.facts.get(name) for name in SECTIONS], live.unavailable]
+    cpu, gpu = (live.facts.get(name) or {} for name in ("cpu", "gpu"))
+    processor = {name: value for name, value in cpu.items() if name not in COUNTS}
+    sections = [live.facts.get(name) for name in SECTIONS]
+    state = [lock["numerics"], processor, gpu.get("devices"), sections, live.unavailable]
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode("ascii")).hexdigest()
 
 

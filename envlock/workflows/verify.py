@@ -76,9 +76,11 @@ def _proven(
     lock: Source | None, report: Report, found: Snapshot, python: Path | None, policy: str | None, progress: Progress
 ) -> Report | None:
     """Compute the lock's canary on this machine; return None where it has the locked bits, and keep that proof."""
-    from envlock.runtime.proof import folder, key
+    from envlock.runtime.proof import COUNTS, folder, key
 
-    if any(finding.rule != PROVEN and finding.severity in report.breaking for finding in report.findings):
+    counts = {f"cpu.{name}" for name in COUNTS}
+    held = [each for each in report.findings if each.rule != PROVEN and each.severity in report.breaking]
+    if any(str(each.where) not in counts for each in held):
         return report  # the software is another one: no canary can help
     model = lock_of(lock)
     kept, name = folder(os.environ), key(model.to_document(), found)

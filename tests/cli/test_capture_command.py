@@ -222,3 +222,24 @@ def test_the_lock_above_a_repository_is_not_touched(envlock: Command, tmp_path: 
     assert Command(envlock.argv, tmp_path / "repo")("capture", "-q").returncode == 0
     assert (tmp_path / "envlock.lock").read_bytes() == b"another project's"
     assert (tmp_path / "repo" / "envlock.lock").exists()
+
+
+def test_three_locks_in_a_monorepo(envlock: Command, tmp_path: Path) -> None:
+    """Each package has its own, and the root has one for all that has none."""
+    (tmp_path / ".git").mkdir()
+    folders = {name: tmp_path / name for name in ("one", "two", "scripts")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        if name != "scripts":
+            (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n', encoding="utf-8")
+    environ = {"one": {"TF_CUDNN_DETERMINISTIC": "1"}, "two": {"TF_CUDNN_DETERMINISTIC": "0"}, "scripts": {}}
+    for name, folder in folders.items():
+        assert Command(envlock.argv, folder)("capture", "-q", environ=environ[name]).returncode == 0
+    locks = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.lock"))
+    assert locks == ["envlock.lock", "one/envlock.lock", "two/envlock.lock"]
+    codes = {
+        (name, other): Command(envlock.argv, folder)("verify", environ=environ[other]).returncode
+        for name, folder in folders.items()
+        for other in folders
+    }
+    assert codes == {(name, other): int(name != other) for name in folders for other in folders}

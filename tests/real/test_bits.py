@@ -49,6 +49,20 @@ def test_a_machine_with_the_locked_bits_is_proven_once_and_then_assert_locked_kn
     assert len(list((tmp_path / "cache" / "envlock" / "proofs").iterdir())) == 1
 
 
+def test_a_machine_with_fewer_processors_is_proven_and_run_sets_the_locked_threads(
+    elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tmp_path: Path
+) -> None:
+    """A CI runner with 2 processors, and a lock of a machine with 16."""
+    envlock, environ, lock = elsewhere
+    lock["facts"]["cpu"].update(intra_op_threads=16, inter_op_threads=16, affinity_count=16)
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    done = envlock("verify", environ=environ, timeout=300)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (1, "does not match under policy bits: 2 facts differ")
+    code = "import envlock; print(envlock.assert_locked().match)"
+    done = envlock("run", "-q", "python", "-c", code, environ=environ)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_a_machine_with_other_bits_is_refused_and_the_cause_is_named(
     elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:
