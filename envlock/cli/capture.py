@@ -138,12 +138,15 @@ def _earlier(path: Path) -> Lockfile | None:
 
 def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, quiet: bool) -> None:
     from envlock.lock.capture import warnings
+    from envlock.packages.proven import lost
 
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
     for text in [] if earlier is None or quiet else _changes(earlier, lock):
         talk(f"  {text}")
     for text in warnings(lock):
         talk(f"warning: {text}", quiet=quiet)
+    for each in [] if earlier is None else lost(earlier, lock):
+        talk(f"warning: a proven wheel was lost: {each}", quiet=quiet)
     if hashes:
         from envlock.workflows.hash import summary
 

@@ -39,7 +39,8 @@ def hash(  # noqa: A001 (the command's name)
     computed from all its bytes. A package without a proven wheel (a checkout, a local build, a package that is not on
     an index) is recorded with the reason.
 
-    Exit 1: the environment is not the locked one. Exit 5: an index failed, and nothing was written.
+    Exit 1: the environment is not the locked one, or a package whose wheel was proven has none now; nothing was
+    written. Exit 5: an index failed, and nothing was written.
 
     \b
     Examples:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile, WheelFile
 
 
+OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
+
+
 class Proven(NamedTuple):
     """A package and the wheel it was installed from; `origin` is its direct URL, None when it came from an index."""
 
@@ -59,6 +62,19 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
         else:
             known.append(Proven(name, version, wheel, None if origin is None else origin.url))
     return known, others
+
+
+def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
+    """Return the packages that had a proven wheel and have none in the same version now, by name, and why."""
+    had, has = (lock.identity.packages if lock.identity is not None else {} for lock in (earlier, now))
+    facts = now.facts.packages or {}
+    found = []
+    for name, old in sorted(had.items()):
+        new = has.get(name)
+        is_gone = old.wheel is not None and (new is None or new.wheel is None)
+        if is_gone and name in facts and facts[name].version == old.version:
+            found.append(LeftOut(name, old.version, (new and new.reason) or OTHER_FILES))
+    return found
 
 
 def _misfit(name: str, version: str | None, file: str) -> str | None:

@@ -12,7 +12,7 @@ from envlock.lock.live import live
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
-from envlock.runtime.report import ERROR, Report
+from envlock.runtime.report import ERROR, Finding, Report, count
 from envlock.runtime.verify import judge
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
@@ -44,14 +44,16 @@ def hash_packages(
         progress: shows what is going on.
 
     Raises:
-        EnvironmentMismatch: the packages are not those of the lock.
+        EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the lock has.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, or contradicts itself.
         UsageError: there is no such interpreter or index.
     """
     old = lock_of(lock)
     refuse_another_environment(old, live(python))
-    return prove(old, python, indexes=indexes, offline=offline, trust_index=trust_index, keep=keep, progress=progress)
+    new = prove(old, python, indexes=indexes, offline=offline, trust_index=trust_index, keep=keep, progress=progress)
+    _refuse_lost_proofs(old, new)
+    return new
 
 
 def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
@@ -66,6 +68,28 @@ def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
         other = Report(findings, policy=report.policy, overrides=report.overrides)
         hint = "run `envlock capture` to lock these packages; nothing was written"
         raise EnvironmentMismatch(other.to_text(), other, hint=hint)
+
+
+def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
+    """Do nothing where every package that had a proven wheel still has one.
+
+    Raises:
+        EnvironmentMismatch: one has none.
+    """
+    from envlock.packages.proven import lost
+
+    gone = lost(old, new)
+    if not gone:
+        return
+    fix = "Reinstall the package, or run `envlock capture` to accept the installed files."
+    why = "Other files can compute other bits."
+    findings = [Finding("proof", ERROR, f"packages.{each.name}", str(each), why, fix, "design") for each in gone]
+    lines = "".join(f"\n  {each}" for each in gone)
+    raise EnvironmentMismatch(
+        f"{count(len(gone), 'package')} had a proven wheel and now {'has' if len(gone) == 1 else 'have'} none:{lines}",
+        Report(findings, command="hash"),
+        hint="run `envlock capture` to accept the installed files; nothing was written",
+    )
 
 
 def prove(

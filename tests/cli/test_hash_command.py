@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.packages.server import IndexServer, index_server
-from tests.packages.wheels import make_wheel
+from tests.packages.wheels import make_wheel, record_line
 
 
 @pytest.fixture
@@ -96,10 +96,50 @@ def test_a_new_capture_keeps_what_is_still_true(
     before = captured.read_bytes()
     assert envlock("capture", "--python", str(python)).returncode == 0
     assert captured.read_bytes() == before
+    _tamper(python)
+    done = envlock("capture", "--python", str(python))
+    assert (done.returncode, set(packages(captured))) == (0, {"other"})
+    reason = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
+    assert done.stderr.endswith(f"warning: a proven wheel was lost: thing 1.0: {reason}\n")
+
+
+def _tamper(python: Path) -> None:
+    """Replace the module of `thing` by another one, with a RECORD that agrees."""
     record = next(python.parents[1].rglob("thing-1.0.dist-info/RECORD"))
-    record.write_text(record.read_text().replace("thing.py,sha256=", "thing.py,sha256=x"))
-    assert envlock("capture", "--python", str(python)).returncode == 0
-    assert set(packages(captured)) == {"other"}
+    content = b"VERSION = 'evil'\n"
+    (record.parents[1] / "thing.py").write_bytes(content)
+    lines = [line for line in record.read_text().splitlines(keepends=True) if not line.startswith("thing.py,")]
+    record.write_text("".join([record_line("thing.py", content), *lines]))
+
+
+CHANGED = "the installed files are not those of thing-1.0-py3-none-any.whl: thing.py has a different hash"
+
+
+def test_a_proof_that_the_lock_has_is_not_dropped(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str]
+) -> None:
+    assert envlock("hash", "--python", str(python), environ=asking).returncode == 0
+    before = captured.read_bytes()
+    _tamper(python)
+    for options, reason in (((), CHANGED), (("--offline",), "no index was used (--offline)")):
+        done = envlock("hash", "-q", *options, "--python", str(python), environ=asking)
+        assert (done.returncode, done.stdout, captured.read_bytes()) == (1, "", before)
+        assert done.stderr == (
+            f"error: 1 package had a proven wheel and now has none:\n  thing 1.0: {reason}\n"
+            "hint: run `envlock capture` to accept the installed files; nothing was written\n"
+        )
+
+
+def test_capture_with_hashes_accepts_other_files_aloud(
+    envlock: Command, captured: Path, python: Path, asking: dict[str, str]
+) -> None:
+    assert envlock("hash", "--python", str(python), environ=asking).returncode == 0
+    _tamper(python)
+    done = envlock("capture", "--hashes", "--python", str(python), environ=asking)
+    assert (done.returncode, packages(captured)["thing"]["wheel"]) == (0, None)
+    assert f"\nwarning: a proven wheel was lost: thing 1.0: {CHANGED}\n" in done.stderr
+    again = envlock("hash", "--python", str(python), environ=asking)
+    assert (again.returncode, again.stderr.splitlines()[0]) == (0, "0 of 2 packages have a proven wheel")
 
 
 def test_other_packages_than_the_locked_ones_are_refused(
