@@ -71,7 +71,8 @@ def _world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         for owner, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "execve"), (os, "system")):
             monkeypatch.setattr(owner, name, _forbidden(f"{owner.__name__}.{name}", "processes"))
     if "network" not in marks:
-        monkeypatch.setattr(socket.socket, "connect", _forbidden("a connection", "network"))
+        for name in ("connect", "connect_ex", "sendto"):
+            monkeypatch.setattr(socket.socket, name, _forbidden("a connection", "network"))
 
 
 def _forbidden(what: str, mark: str) -> Callable[..., NoReturn]:

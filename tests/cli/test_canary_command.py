@@ -12,7 +12,7 @@ import pytest
 
 from envlock.reports import FORMATS
 from tests.conftest import Command
-from tests.numerics.canaries import result, section
+from tests.numerics.canaries import COUNT, result, section
 
 COMPUTING = "computing the canary with TensorFlow (takes seconds)\n"
 OTHER = "TEST_OTHER_BITS"
@@ -69,7 +69,7 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
         "numpy: cpu, library, 1 intra-op and 1 inter-op threads, op determinism environment",
         f"  np_dot                 1              {result()['sha256'][:16]}",
     ]
-    assert len(lines) == 1 + 6 + 27
+    assert len(lines) == 1 + 6 + COUNT
     told = json.loads(envlock("canary", "--python", python, "-f", "json").stdout)
     assert told == {
         "report_version": 2,
@@ -88,7 +88,7 @@ def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
     for options in ([], ["--check"]):
         done = envlock("canary", *options, "--python", python)
         assert (done.returncode, done.stderr) == (0, COMPUTING)
-        assert done.stdout == ("matches under policy strict\nnumerics: all 27 results have the locked bits\n")
+        assert done.stdout == (f"matches under policy strict\nnumerics: all {COUNT} results have the locked bits\n")
 
 
 def test_other_bits_are_exit_1_with_the_operations_and_the_cause(envlock: Command, python: str, locked: Path) -> None:
@@ -123,7 +123,7 @@ def test_json_is_for_programs(envlock: Command, python: str, locked: Path) -> No
         "match": False,
         "headline": "does not match under policy strict: 1 canary result differs",
         "policy": {"name": "strict", "overrides": 0},
-        "notes": ["numerics: 26 results have the locked bits"],
+        "notes": [f"numerics: {COUNT - 1} results have the locked bits"],
         "attachments": {"seconds": 0.5, "cpu_seconds": 0.25},
     }
     assert [(each["id"], each["likelihood"]) for each in causes] == [("xla", 0.97), ("determinism", 0.03)]
@@ -193,7 +193,7 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
     newer = {"TEST_CANARY": json.dumps(section(tensorflow="2.21.1"))}
     done = envlock("verify", "--numerics", "--python", python, environ=newer)
     assert done.stdout.splitlines()[-1] == (
-        "numerics: all 27 results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0"
+        f"numerics: all {COUNT} results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0"
     )
 
 
@@ -208,7 +208,7 @@ def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "",
-        f"{COMPUTING}wrote envlock.lock: a canary of 27 results\n",
+        f"{COMPUTING}wrote envlock.lock: a canary of {COUNT} results\n",
     )
     assert envlock("canary", "--check", "--python", python).returncode == 0
 
@@ -256,9 +256,9 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == "does not match under policy strict: 1 fact differs and 1 canary result differs"
     assert [line for line in lines if "numerics.numpy.np_dot: 1 of 1 values differ" in line]
-    assert lines[-1] == "numerics: 26 results have the locked bits"
+    assert lines[-1] == f"numerics: {COUNT - 1} results have the locked bits"
     assert envlock("diff", "envlock.lock", "envlock.lock").stdout == (
-        "matches under policy strict\nnumerics: all 27 results have the locked bits\n"
+        f"matches under policy strict\nnumerics: all {COUNT} results have the locked bits\n"
     )
     assert envlock("capture", "-q", "-o", "c.lock", "--python", python).returncode == 0
     done = envlock("diff", "envlock.lock", "c.lock")

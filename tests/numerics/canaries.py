@@ -20,6 +20,7 @@ ONEDNN = (
 ALONE = {"train": "cpu-graph", "train_xla": "xla", "matmul_bf16": "bf16"}
 EXECUTION = {"numpy": "library", "cpu-graph": "graph", "xla": "xla"}
 MARK = "envlock-answer:"
+COUNT = len(canary_table().operation)
 
 
 def group_of(operation: str) -> str:

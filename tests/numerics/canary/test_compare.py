@@ -13,7 +13,7 @@ from envlock.lock.models import Numerics
 from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes, sentence, suspects
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
-from tests.numerics.canaries import conditions, group_of, numerics, section
+from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section
 
 THREADS = ("conv_filter_gradient", "bias_gradient", "reduce", "batch_norm")
 ISA = ("matmul", "conv_filter_gradient", "depthwise", "train", "train_xla")
@@ -78,15 +78,15 @@ def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
 
 def test_equal_canaries() -> None:
     found = compare(numerics(), numerics())
-    assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, 27, [], [], [])
-    assert notes(found) == ["numerics: all 27 results have the locked bits"]
+    assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, COUNT, [], [], [])
+    assert notes(found) == [f"numerics: all {COUNT} results have the locked bits"]
 
 
 def test_another_version_with_the_same_bits_says_so() -> None:
     found = compare(numerics(), live((), tensorflow="2.21.1", numpy="2.4.7"))
     assert (found.match, found.suspects) == (True, [])
     assert notes(found) == [
-        "numerics: all 27 results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0 "
+        f"numerics: all {COUNT} results have the locked bits, although TensorFlow is 2.21.1, locked 2.21.0 "
         "and NumPy is 2.4.7, locked 2.4.6"
     ]
 
@@ -246,7 +246,7 @@ def test_the_report() -> None:
         "      why: Most likely cause: XLA compiles for other instructions or with other flags (97 %); "
         "next: op determinism on one side only (3 %).\n"
         "      fix: Set or unset XLA_FLAGS and TF_XLA_FLAGS as locked.\n"
-        "numerics: 26 results have the locked bits"
+        f"numerics: {COUNT - 1} results have the locked bits"
     )
 
 
