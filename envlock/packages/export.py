@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from envlock.packages.proven import LeftOut, Proven, proven
+from envlock.packages.proven import Checkout, LeftOut, Proven, checkout, held, proven
 from envlock.runtime.errors import LockfileError
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
 
 NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
 ON_A_DISK = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
+UNHASHED = "pip takes no checkout with --require-hashes (`--to pylock` has it)"
 
 
 class Wheelhouse(NamedTuple):
@@ -33,17 +34,19 @@ class Wheelhouse(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The text of a file, and what is not in it."""
+    """The text of a file, and what is not in it: `not_held` are packages that no policy compares, such as pip."""
 
     text: str
     left_out: list[LeftOut]
+    not_held: list[LeftOut]
 
 
 class Format(NamedTuple):
-    """How one format is written; `missing` says why it cannot hold a package, or None."""
+    """How one format is written; `missing` and `unhashed` say why it cannot hold a wheel or a checkout, or None."""
 
     missing: Callable[[Proven], str | None]
-    render: Callable[[Sequence[Proven], Facts, Wheelhouse | None], str]
+    unhashed: str | None
+    render: Callable[[Sequence[Proven | Checkout], Facts, Wheelhouse | None], str]
 
 
 def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None) -> Written:
@@ -53,28 +56,44 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         UsageError: the lock has no identities, or those of other packages than it has now.
         LockfileError: what it holds cannot be written in this format.
     """
-    known, left_out = proven(lock, shown)
+    known, unproven = proven(lock, shown)
     form = FORMATS[to]
-    kept = []
+    kept: list[Proven | Checkout] = []
+    missing = []
     for package in known:
         reason = form.missing(package) if house is None else _not_in(house, package)
         if reason is None:
             kept.append(package)
         else:
-            left_out.append(LeftOut(package.name, package.version, reason))
-    left_out.sort()
+            missing.append(LeftOut(package.name, package.version, reason))
+    for each in unproven:
+        commit = checkout(lock, each.name) if house is None else None
+        if commit is None:
+            missing.append(each)
+        elif form.unhashed is None:
+            kept.append(commit)
+        else:
+            missing.append(each._replace(reason=f"{each.reason}; {form.unhashed}"))
+    kept.sort(key=lambda package: package.name)
+    left_out, not_held = held(lock, sorted(missing))
     try:
         body = form.render(kept, lock.facts, house)
     except ValueError as error:
         raise LockfileError(f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again") from None
-    return Written("\n".join([*_header(to, kept, left_out, house), body]), left_out)
+    return Written("\n".join([*_header(to, kept, left_out, not_held, house), body]), left_out, not_held)
 
 
 def _not_in(house: Wheelhouse, package: Proven) -> str | None:
     return None if house.sizes.get(package.wheel.name) == package.wheel.size else NOT_VENDORED
 
 
-def _header(to: str, kept: Sequence[Proven], left_out: Sequence[LeftOut], house: Wheelhouse | None) -> list[str]:
+def _header(
+    to: str,
+    kept: Sequence[Proven | Checkout],
+    left_out: Sequence[LeftOut],
+    not_held: Sequence[LeftOut],
+    house: Wheelhouse | None,
+) -> list[str]:
     lines = ["# Written by `envlock export`: the proven wheels of an environment."]
     if to == "pylock":
         lines.append("# Install them into an empty environment: uv pip install -r FILE")
@@ -82,12 +101,14 @@ def _header(to: str, kept: Sequence[Proven], left_out: Sequence[LeftOut], house:
         uv = " --index-strategy unsafe-best-match" if house is None and _more_indexes(kept) else ""
         lines.append("# Install them into an empty environment: pip install --no-deps --require-hashes -r FILE")
         lines.append(f"# or: uv pip install --no-deps --require-hashes{uv} -r FILE")
-    if left_out:
-        lines.append(f"# Left out, {len(left_out)} of {len(kept) + len(left_out)}:")
-    return [*lines, *(f"#   {each}" for each in left_out)]
+    number = len(kept) + len(left_out) + len(not_held)
+    for title, packages in (("Left out", left_out), ("Left out because no policy compares them", not_held)):
+        if packages:
+            lines += [f"# {title}, {len(packages)} of {number}:", *(f"#   {each}" for each in packages)]
+    return lines
 
 
-def _pylock(kept: Sequence[Proven], facts: Facts, house: Wheelhouse | None) -> str:
+def _pylock(kept: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None) -> str:
     import tomli_w  # here: most commands need none of it
 
     document: dict[str, Any] = {"lock-version": "1.0"}
@@ -117,8 +138,13 @@ def _minor(facts: Facts) -> str | None:
     return found and found[0]
 
 
-def _package(package: Proven, house: Wheelhouse | None) -> dict[str, Any]:
-    """Return one entry of `packages`; what was installed by its URL is written so, that it is recorded so again."""
+def _package(package: Proven | Checkout, house: Wheelhouse | None) -> dict[str, Any]:
+    """Return one entry of `packages`; what was installed by its URL is written so, that it is recorded so again.
+
+    A checkout has no version here: the specification wants none where the build decides it.
+    """
+    if isinstance(package, Checkout):
+        return {"name": package.name, "vcs": {"type": "git", "url": package.url, "commit-id": package.commit}}
     wheel = package.wheel
     place = {"url": wheel.url} if house is None else {"path": f"{house.path}/{wheel.name}"}
     file = {**place, "size": wheel.size, "hashes": {"sha256": wheel.sha256}}
@@ -145,12 +171,12 @@ def _check(document: Mapping[str, Any]) -> None:
         raise ValueError(str(error)) from None
 
 
-def _requirements(kept: Sequence[Proven], facts: Facts, house: Wheelhouse | None) -> str:
+def _requirements(kept: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse | None) -> str:
     if house is not None:
         options = ["--no-index", f"--find-links {house.path}"]
     else:
         options = [f"--extra-index-url {index}" for index in _more_indexes(kept)]
-    return "\n".join([*options, *(_requirement(each, house) for each in kept), ""])
+    return "\n".join([*options, *(_requirement(each, house) for each in _wheels(kept)), ""])
 
 
 def _requirement(package: Proven, house: Wheelhouse | None) -> str:
@@ -160,11 +186,15 @@ def _requirement(package: Proven, house: Wheelhouse | None) -> str:
     return f"{which} --hash=sha256:{wheel.sha256}"
 
 
-def _more_indexes(kept: Sequence[Proven]) -> list[str]:
+def _wheels(kept: Sequence[Proven | Checkout]) -> list[Proven]:
+    return [each for each in kept if isinstance(each, Proven)]
+
+
+def _more_indexes(kept: Sequence[Proven | Checkout]) -> list[str]:
     """Return the indexes that installers do not ask by themselves; a quote would end there what they read."""
     from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
 
-    found = {package.wheel.index.rstrip("/") for package in kept if package.wheel.index is not None}
+    found = {package.wheel.index.rstrip("/") for package in _wheels(kept) if package.wheel.index is not None}
     return sorted(f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")})
 
 
@@ -177,7 +207,7 @@ def _on_the_web(package: Proven) -> str | None:
 
 
 FORMATS = {
-    "pylock": Format(_on_the_web, _pylock),
-    "requirements": Format(_anywhere, _requirements),
+    "pylock": Format(_on_the_web, None, _pylock),
+    "requirements": Format(_anywhere, UNHASHED, _requirements),
 }
 """What can be written, by the name on the command line."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import UsageError
+from envlock.runtime.policy import names
 from envlock.runtime.report import clean
+from envlock.runtime.verify import policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +65,41 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
         else:
             known.append(Proven(name, version, wheel, None if origin is None else origin.url))
     return known, others
+
+
+class Checkout(NamedTuple):
+    """A package that was built from a commit of a public Git repository."""
+
+    name: str
+    url: str
+    commit: str
+
+
+def checkout(lock: Lockfile, name: str) -> Checkout | None:
+    """Return the commit that a package was built from, where its URL says whence anybody can get it; else None."""
+    package = (lock.facts.packages or {})[name]
+    origin = package.origin
+    if origin is None or origin.vcs != "git" or origin.commit is None or origin.url is None:
+        return None
+    is_public = origin.url.startswith(("https://", "ssh://")) and public_url(origin.url) == origin.url
+    return Checkout(name, origin.url, origin.commit) if is_public else None
+
+
+def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
+    """Return the packages that some policy compares under the lock's overrides, and those that none does.
+
+    Raises:
+        LockfileError: the lock has a rule that does not exist.
+    """
+    document = lock.to_document()
+    policies = [policy_of(document, name) for name in names()]
+    compared: list[LeftOut] = []
+    others: list[LeftOut] = []
+    for each in packages:
+        path = f"packages.{each.name}"
+        rules = {policy.row(place)["rule"] for policy in policies for place in (path, f"{path}.version")}
+        (others if rules == {"ignore"} else compared).append(each)
+    return compared, others
 
 
 def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:

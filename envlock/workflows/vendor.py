@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from envlock.packages import cache
-from envlock.packages.proven import LeftOut, Proven, proven
+from envlock.packages.proven import LeftOut, Proven, held, proven
 from envlock.packages.wheelhouse import Had, Missing, Moved, unowned
 from envlock.packages.wheelhouse import vendor as fill
 from envlock.workflows.locks import lock_of, name_of
@@ -30,7 +30,7 @@ class Vendored:
     Attributes:
         how: how many wheels were `fetched`, came from the cache (`cached`), or were `there`.
         missing: the packages whose wheel could not be had.
-        left_out: the packages of which the lock proves none.
+        left_out: the packages of which the lock proves none, and which a policy compares.
         others: wheels in the folder that the lock does not name.
     """
 
@@ -58,7 +58,7 @@ def vendor(
         indexes: package indexes to take the wheels from; the lock's addresses when not given.
         jobs: how many downloads at once.
         use_cache: use and fill the cache of wheels.
-        require_all: download nothing where the lock does not prove the wheel of every package.
+        require_all: download nothing where the lock does not prove the wheel of every package that a policy compares.
         progress: shows what is going on.
 
     Raises:
@@ -67,7 +67,9 @@ def vendor(
     """
     from envlock.packages.indexes.online import fetcher, online
 
-    known, left_out = proven(lock_of(lock), name_of(lock))
+    meant = lock_of(lock)
+    known, unproven = proven(meant, name_of(lock))
+    left_out, _ = held(meant, unproven)
     if left_out and require_all:
         return Vendored(Counter(), [], left_out, [])
     kept = cache.folder(os.environ, Path.home())

@@ -29,6 +29,9 @@ else:
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 NUMPY = "numpy-1.26.4-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
 TORCH = "torch-2.4.0+cpu-cp311-cp311-linux_x86_64.whl"
+COMMIT = "c0ffee" + "0" * 34
+GIT = "https://git.example.org/tool.git"
+BUILT = f"built from a git checkout at commit {COMMIT}"
 DIRECT = "https://example.org/direct-1.0-py3-none-any.whl"
 
 
@@ -42,8 +45,16 @@ def _lock() -> Lockfile:
         "given": proof("1.0", wheel("given-1.0-py3-none-any.whl", url=None, index=None), "local"),
         "editable": doubt("0.1", "it is an editable install", "editable"),
         "nvidia-own": doubt(None, "no index has it, only the hashes of its files are known", "unknown"),
+        "pip": doubt("24.0", "it is the distribution's own build"),
+        "tool": doubt("0.2", BUILT),
+        "unpublished": doubt("0.3", BUILT),
     }
-    origins = {"direct": {"url": DIRECT}, "given": {"url": "file:given-1.0-py3-none-any.whl"}}
+    origins = {
+        "direct": {"url": DIRECT},
+        "given": {"url": "file:given-1.0-py3-none-any.whl"},
+        "tool": {"url": GIT, "vcs": "git", "commit": COMMIT},
+        "unpublished": {"url": "file:", "vcs": "git", "commit": COMMIT},
+    }
     packages = {name: {"version": each["version"], "origin": origins.get(name)} for name, each in identities.items()}
     return lock_of(identities, packages=packages)
 
@@ -68,13 +79,49 @@ def test_what_is_left_out_is_told_with_its_reason() -> None:
     never = [
         "editable 0.1: it is an editable install",
         "nvidia-own (version unknown): no index has it, only the hashes of its files are known",
+        f"unpublished 0.3: {BUILT}",
     ]
-    assert [str(each) for each in export(lock, "x", "requirements").left_out] == never
+    no_hash = f"tool 0.2: {BUILT}; pip takes no checkout with --require-hashes (`--to pylock` has it)"
+    assert [str(each) for each in export(lock, "x", "requirements").left_out] == [*never[:2], no_hash, never[2]]
     assert [str(each) for each in export(lock, "x", "pylock").left_out] == [
         never[0],
         f"given 1.0: {from_disk}",
-        never[1],
+        *never[1:],
     ]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_what_no_policy_compares_is_not_missed(to: str) -> None:
+    lock = _lock()
+    assert [str(each) for each in export(lock, "x", to).not_held] == ["pip 24.0: it is the distribution's own build"]
+    rules = lock.policy.model_copy(update={"overrides": {"packages.pip.version": "exact"}})
+    held = export(lock.model_copy(update={"policy": rules}), "x", to)
+    assert ("pip" in {each.name for each in held.left_out}, held.not_held) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_public"),
+    [
+        ({}, True),
+        ({"url": "ssh://git.example.org/tool.git"}, True),
+        ({"url": "file:"}, False),
+        ({"url": "http://git.example.org/tool.git"}, False),
+        ({"url": "https://user:s3cret@git.example.org/tool.git"}, False),
+        ({"url": "https://git.example.org/tool.git?token=s3cret"}, False),
+        ({"url": None}, False),
+        ({"commit": None}, False),
+        ({"vcs": "hg"}, False),
+    ],
+)
+def test_a_checkout_is_exported_if_anybody_can_get_it(origin: dict[str, Any], is_public: bool) -> None:
+    whole = {"url": GIT, "vcs": "git", "commit": COMMIT, **origin}
+    lock = lock_of({"tool": doubt("0.2", BUILT)}, packages={"tool": {"version": "0.2", "origin": whole}})
+    written = export(lock, "x", "pylock")
+    packages = tomllib.loads(written.text)["packages"]
+    entry = {"name": "tool", "vcs": {"type": "git", "url": whole["url"], "commit-id": COMMIT}}
+    assert packages == ([entry] if is_public else [])
+    assert [each.name for each in written.left_out] == ([] if is_public else ["tool"])
+    assert [each.name for each in export(lock, "x", "pylock", Wheelhouse("wheels", {})).left_out] == ["tool"]
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -84,7 +131,7 @@ def test_a_wheel_that_is_not_in_the_wheelhouse_is_left_out(to: str) -> None:
     del sizes[TORCH]
     written = export(lock, "x", to, Wheelhouse("wheels", sizes))
     out = [str(each) for each in written.left_out]
-    assert [each for each in out if not each.startswith(("editable", "nvidia-own"))] == [
+    assert [each for each in out if each.startswith(("numpy", "torch"))] == [
         "numpy 1.26.4: its wheel is not in the wheelhouse (`envlock vendor` fetches it)",
         "torch 2.4.0+cpu: its wheel is not in the wheelhouse (`envlock vendor` fetches it)",
     ]
@@ -98,6 +145,8 @@ def _read(to: str, text: str) -> dict[str, tuple[str | None, str]]:
     assert "\r" not in text
     found = {}
     for package in Pylock.from_dict(tomllib.loads(text)).packages:
+        if package.vcs is not None:
+            continue
         files = [package.archive] if package.archive else package.wheels
         assert files is not None
         (file,) = files
@@ -166,7 +215,7 @@ def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(
     assert written == export(lock, "x", to, _house(lock) if vendored else None)
     known, _ = proven(lock, "x")
     expected = {each.name: (each.version, each.wheel.sha256) for each in known}
-    left_out = {each.name for each in written.left_out}
+    left_out = {each.name for each in [*written.left_out, *written.not_held]}
     assert left_out.isdisjoint(_read(to, written.text))
     found = {
         name: (version or expected[name][0], digest) for name, (version, digest) in _read(to, written.text).items()
