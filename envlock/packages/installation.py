@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -56,12 +56,16 @@ def by_name(place: Installation) -> dict[str, Distribution]:
     return found
 
 
-def required(found: Distribution, values: Mapping[str, str]) -> Iterator[tuple[Requirement, str]]:
+def required(
+    found: Distribution, values: Mapping[str, str], extras: Sequence[str] | None = None
+) -> Iterator[tuple[Requirement, str]]:
     """Yield what a distribution requires where markers have these values, each with the extra that asks for it.
 
-    The extra is empty for what is always needed. A line that no specification of requirements fits is left out.
+    The extra is empty for what is always needed; `extras` are those that count, all when not given. A line that no
+    specification of requirements fits is left out.
     """
-    extras = ("", *(found.metadata.get_all("Provides-Extra") or ()))
+    if extras is None:
+        extras = ("", *(found.metadata.get_all("Provides-Extra") or ()))
     for line in found.requires or ():
         try:
             requirement = Requirement(line)
