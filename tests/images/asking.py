@@ -72,7 +72,7 @@ def choices() -> str:
 
 def reviewed() -> dict[str, tuple[str, str]]:
     """Return the choices of the golden file: for whom which image was chosen, with its route, and why."""
-    lines = choices().splitlines()
+    lines = GOLDEN.read_text(encoding="utf-8").splitlines()
     heads = [line.split(": ", 1) for line in lines[::2]]
     return {who: (image, why.strip()) for (who, image), why in zip(heads, lines[1::2], strict=True)}
 
