@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock import data
-from envlock.runtime.collectors import cuda
+from envlock.runtime.cuda import section
 from envlock.runtime.cuda.libraries import LIBRARIES, cudnn_parts, other_users, tensorrt_number
 from envlock.runtime.tables import table
 
@@ -136,15 +136,15 @@ def test_the_tensorrt_that_a_tensorflow_asks_for(release: str | None, number: st
     ],
 )
 def test_the_ptxas_that_xla_refuses(version: str | None, verdict: bool) -> None:
-    assert cuda.refused(version) is verdict
+    assert section.refused(version) is verdict
 
 
 @pytest.mark.parametrize(
     ("release", "verdict"), [("2.18", False), ("2.20", False), ("2.21", True), ("2.100", True), ("3.0", True)]
 )
 def test_the_tensorflow_that_looks_at_cuda_home(release: str, verdict: bool) -> None:
-    assert cuda.reads_cuda_home(release) is verdict
-    assert cuda.reads_cuda_home(None) is False, "a build of others: not known"
+    assert section.reads_cuda_home(release) is verdict
+    assert section.reads_cuda_home(None) is False, "a build of others: not known"
 
 
 @pytest.mark.parametrize(

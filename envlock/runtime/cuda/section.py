@@ -1,0 +1,140 @@
+"""The section `cuda`: the libraries that TensorFlow takes in this process, and XLA's `ptxas`, told from files alone.
+
+No CUDA library is loaded: whoever loads one before TensorFlow is imported changes which one TensorFlow uses.
+"""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.cuda.libraries import LIBRARIES, is_cuda, other_users
+from envlock.runtime.cuda.library_facts import CudaFacts
+from envlock.runtime.cuda.resolution import Replay, Resolved
+from envlock.runtime.cuda.versions import Headers
+from envlock.runtime.distributions import installed
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.loader.elf import read_elf
+from envlock.runtime.loader.search import Loader
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, List, Mapping, Optional, Tuple
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+
+def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
+    """Return the facts of every CUDA library by key, `ptxas` and `other_cuda`.
+
+    A library that this TensorFlow does not use has `linkage` "absent" and nothing else. Costs about 5 ms.
+
+    Args:
+        host: the machine and the process.
+        package: the tensorflow folder, of a CUDA build.
+        build: its `build_info`.
+    """
+    release = google_release(host, package)
+    headers = Headers()
+    tree: Tree = {}
+    try:
+        loader = Loader(host, [os.path.dirname(package), *filter(None, host.path)])
+        replay = Replay(package, loader, headers, build, release)
+        facts = CudaFacts(host, loader, headers)
+        for key, answer in replay.run():
+            tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
+    except (OSError, ValueError):
+        reason = Unavailable("TensorFlow's library or this process's own files cannot be read", "no-framework")
+        return {library.key: reason for library in LIBRARIES}
+    toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
+    tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, reads_cuda_home(release))
+    tree["other_cuda"] = _other_users(host, loader)
+    return tree
+
+
+def google_release(host: Host, package: str) -> Optional[str]:
+    """Return major.minor of a TensorFlow whose metadata bears a plain version; None for builds of others (`+nv`)."""
+    known = installed(host)
+    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"):
+        if name in known and known[name].folder == os.path.dirname(package):
+            version = known[name].version
+            return None if "+" in version else ".".join(version.split(".")[:2])
+    return None
+
+
+def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool) -> Tree:
+    """Return the facts of the ptxas that XLA would run."""
+    for path, reason in candidates(host.environ, toolkit, package, cuda_home):
+        place = loader.place(os.path.abspath(path))
+        if not os.access(place, os.X_OK) or os.path.isdir(place):
+            continue
+        try:
+            elf = read_elf(place)
+        except (OSError, ValueError):
+            elf = None
+        found = facts.file(place, elf, None)
+        version = found["version"]
+        if version is None:
+            found["version"] = Unavailable(
+                "ptxas belongs to no wheel, and only running it would show its version", "no-version"
+            )
+        elif isinstance(version, str) and refused(version):
+            continue
+        return {"linkage": "program", "resolved_by": reason, **found}
+    return {"linkage": "program", "resolved_by": "not found", "file": None, "version": None, "wheel_version": None}
+
+
+def _other_users(host: Host, loader: Loader) -> List[str]:
+    """Return the imported packages that use CUDA on their own, where a CUDA library is mapped in this process."""
+    if not any(is_cuda(os.path.basename(path)) for path in loader.mapped):
+        return []
+    return [package for package in other_users() if host.imported(package)]
+
+
+DATA_DIR_FLAG = "--xla_gpu_cuda_data_dir="
+DEFAULT_DATA_DIR = "./cuda_sdk_lib"  # xla/debug_options_flags.cc
+
+
+def candidates(environ: Mapping[str, str], toolkit: str, package: str, cuda_home: bool) -> Iterator[Tuple[str, str]]:
+    """Yield (path, reason) in XLA's order.
+
+    Args:
+        environ: the variables as they are when XLA looks (XLA_FLAGS, PATH, CUDA_HOME).
+        toolkit: `TF_CUDA_TOOLKIT_PATH` of cuda_config.h, often empty.
+        package: the tensorflow folder.
+        cuda_home: whether this TensorFlow looks at CUDA_HOME (`reads_cuda_home`).
+    """
+    data_dir = DEFAULT_DATA_DIR
+    for word in environ.get("XLA_FLAGS", "").split():
+        if word.startswith(DATA_DIR_FLAG):
+            data_dir = word[len(DATA_DIR_FLAG) :].strip("'\"")
+    yield os.path.join(data_dir, "bin", "ptxas"), "xla_gpu_cuda_data_dir"
+    for folder in environ.get("PATH", "").split(":"):
+        yield os.path.join(folder, "ptxas"), "PATH"
+    if cuda_home and environ.get("CUDA_HOME"):
+        yield os.path.join(environ["CUDA_HOME"], "bin", "ptxas"), "CUDA_HOME"
+    if toolkit:
+        yield os.path.join(toolkit, "bin", "ptxas"), "TF_CUDA_TOOLKIT_PATH"
+    yield "/usr/local/cuda/bin/ptxas", "/usr/local/cuda"
+    for up in ("..", "../.."):
+        yield os.path.join(package, up, "nvidia", "cuda_nvcc", "bin", "ptxas"), "wheel"
+
+
+def reads_cuda_home(release: Optional[str]) -> bool:
+    """Return whether TensorFlow major.minor looks at CUDA_HOME; one of unknown version is taken not to."""
+    since: List[int] = table("cuda")["ptxas"]["cuda_home_since"]
+    return _numbers(release or "") >= since
+
+
+def refused(version: Optional[str]) -> bool:
+    """Return whether XLA passes over a ptxas of this version; one of unknown version it is taken to accept."""
+    if version is None:
+        return False
+    rules = table("cuda")["ptxas"]
+    numbers = _numbers(version)
+    return numbers[:2] < rules["oldest"] or numbers in rules["refused"]
+
+
+def _numbers(version: str) -> List[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
