@@ -37,7 +37,8 @@ def export(
     """Export a lockfile in a format that installers read.
 
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a proven wheel (`envlock
-    hash`) are written; the others are listed with the reason, in the file and on stderr.
+    hash`) are written, and to `pylock` also those from a public Git repository, by commit; the others are listed with
+    the reason, in the file and on stderr.
 
     \b
     Examples:

@@ -1,0 +1,151 @@
+"""What is exported, installed by real installers into an empty environment, is the locked one: all on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.packages.server import index_server
+from tests.packages.wheels import make_wheel
+
+pytestmark = pytest.mark.slow
+
+Installer = Callable[..., list[str]]
+UV = str(Path(sys.executable).with_name("uv"))
+REPOSITORY = "https://git.example.org/built.git"
+BACKEND = """
+import shutil, pathlib
+def build_wheel(folder, settings=None, metadata=None):
+    (wheel,) = pathlib.Path(__file__).parent.glob("dist/*.whl")
+    shutil.copy(wheel, folder)
+    return wheel.name
+"""
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+
+[project]
+name = "built"
+version = "1.0"
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Return variables under which installers know our index, our folder of wheels, and where the repository is."""
+    make_wheel(tmp_path / "index", "thing")
+    make_wheel(tmp_path / "links", "found")
+    (tmp_path / ".gitconfig").write_text(
+        f'[url "{(tmp_path / "built").as_uri()}"]\n    insteadOf = {REPOSITORY}\n'
+        "[user]\n    name = a\n    email = a@example.org\n"
+    )
+    with index_server(tmp_path / "index") as server:
+        yield {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "PIP_INDEX_URL": server.url,
+            "PIP_FIND_LINKS": str(tmp_path / "links"),
+            "PIP_CONFIG_FILE": os.devnull,
+            "UV_NO_CONFIG": "1",
+            "UV_DEFAULT_INDEX": server.url,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+
+
+@pytest.fixture
+def commit(environ: dict[str, str], tmp_path: Path) -> str:
+    """Make a repository of a package that needs nothing to be built; return its commit."""
+    folder = tmp_path / "built"
+    make_wheel(folder / "dist", "built")
+    (folder / "backend.py").write_text(BACKEND)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=x"]):
+        _run(["git", *words], folder, environ)
+    return _run(["git", "rev-parse", "HEAD"], folder, environ).strip()
+
+
+def _run(argv: list[str], folder: Path, environ: dict[str, str]) -> str:
+    done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _empty(folder: Path) -> str:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin" / "python")
+
+
+def _pip(python: str, *args: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *args]
+
+
+def _uv(python: str, *args: str) -> list[str]:
+    return [UV, "pip", "install", "--quiet", "--python", python, *args]
+
+
+def _lock(envlock: Command, python: str, environ: dict[str, str]) -> list[str]:
+    """Lock and hash; return what was said of packages without a proven wheel."""
+    done = envlock("capture", "--python", python, environ=environ)
+    assert done.returncode == 0, done.stderr
+    done = envlock("hash", "--python", python, environ=environ)
+    assert done.returncode == 0, done.stderr
+    return [line.split(":")[0].split()[0] for line in done.stderr.splitlines()[1:]]
+
+
+def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str) -> None:
+    """The environment has the pip that `python -m venv` brings, which our index does not have."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "origin")], check=True)
+    python = str(tmp_path / "origin" / "bin" / "python")
+    _run([python, "-m", "pip", "install", "thing", f"built @ git+{REPOSITORY}@{commit}"], tmp_path, environ)
+    assert [name for name in _lock(envlock, python, environ) if name != "setuptools"] == ["built", "pip"]
+
+    written = envlock("export", "--to", "pylock", "-o", "pylock.toml", "--require-all", environ=environ)
+    assert (written.returncode, written.stderr) == (0, "wrote pylock.toml\n")
+    for number, installer in enumerate((_uv, _pip)):
+        again = _empty(tmp_path / f"again-{number}")
+        _run(installer(again, "-r", "pylock.toml"), tmp_path, environ)
+        verified = envlock("verify", "--python", again, environ=environ)
+        assert verified.returncode == 0, verified.stdout
+        assert verified.stdout.startswith("matches under policy strict")
+
+
+@pytest.mark.parametrize(
+    ("to", "file", "installer", "options"),
+    [
+        ("pylock", "pylock.toml", _uv, ["-r", "pylock.toml"]),
+        ("requirements", "req.txt", _pip, ["--no-deps", "--require-hashes", "-r", "req.txt"]),
+    ],
+)
+def test_a_wheel_of_a_folder(
+    to: str,
+    file: str,
+    installer: Installer,
+    options: list[str],
+    envlock: Command,
+    tmp_path: Path,
+    environ: dict[str, str],
+) -> None:
+    python = _empty(tmp_path / "origin")
+    _run(_pip(python, "thing", "found"), tmp_path, environ)
+    assert _lock(envlock, python, environ) == []
+    before = envlock("export", "--to", "pylock", environ=environ)
+    reason = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
+    assert before.stderr == f"warning: 1 package not exported:\n  found 1.0: {reason}\n"
+    vendored = envlock("vendor", "--require-all", "--no-cache", "--quiet", environ=environ)
+    assert (vendored.returncode, vendored.stderr) == (0, "")
+    written = envlock("export", "--to", to, "-o", file, "--wheelhouse", "wheelhouse", "--require-all", environ=environ)
+    assert (written.returncode, written.stderr) == (0, f"wrote {file}\n")
+    again = _empty(tmp_path / "again")
+    _run(installer(again, *options), tmp_path, environ)
+    verified = envlock("verify", "--python", again, environ=environ)
+    assert verified.returncode == 0, verified.stdout
+    assert verified.stdout.startswith("matches under policy strict")
