@@ -44,6 +44,9 @@ REPOSITORIES = (".git", ".hg", ".svn")
 
 def find(start: str) -> Optional[str]:
     """Return the nearest `envlock.lock` in the folder `start` or above it in its project, or None."""
+    here = os.path.join(os.path.abspath(start), NAME)
+    if os.path.lexists(here):
+        return here
     border = project(start)
     return next((path for path in _upwards(start, NAME) if _is_within(path, border)), None)
 
@@ -198,9 +201,19 @@ def _problems(document: Document) -> Iterator[str]:
     for key in OBJECTS:
         if not isinstance(document.get(key, {}), dict):
             yield f"`{key}` must be an object, but is {_kind(document[key])}"
+    yield from _project_problems(document.get("project", {}))
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])
+
+
+def _project_problems(project: Document) -> Iterator[str]:
+    if ("entry" in project) != ("held" in project):
+        yield "`project` must have both `entry` and `held`, or neither"
+    for key in ("entry", "held"):
+        values = project.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
+            yield f"`project.{key}` must be a list of strings"
 
 
 def _fact_problems(facts: Any) -> Iterator[str]:
