@@ -47,6 +47,7 @@ class OriginFacts(Strict):
     vcs: Word | None = None
     commit: Hex | None = None
     sha256: Hex | None = None
+    subdirectory: Text | None = None
 
 
 class PackageFacts(Strict):

@@ -144,7 +144,9 @@ def _package(package: Proven | Checkout, house: Wheelhouse | None) -> dict[str, 
     A checkout has no version here: the specification wants none where the build decides it.
     """
     if isinstance(package, Checkout):
-        return {"name": package.name, "vcs": {"type": "git", "url": package.url, "commit-id": package.commit}}
+        folder = {} if package.folder is None else {"subdirectory": package.folder}
+        commit = {"type": "git", "url": package.url, "commit-id": package.commit}
+        return {"name": package.name, "vcs": {**commit, **folder}}
     wheel = package.wheel
     place = {"url": wheel.url} if house is None else {"path": f"{house.path}/{wheel.name}"}
     file = {**place, "size": wheel.size, "hashes": {"sha256": wheel.sha256}}

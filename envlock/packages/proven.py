@@ -68,11 +68,12 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
 
 
 class Checkout(NamedTuple):
-    """A package that was built from a commit of a public Git repository."""
+    """A package that was built from a commit of a public Git repository, in a folder of it or (None) in its root."""
 
     name: str
     url: str
     commit: str
+    folder: str | None
 
 
 def checkout(lock: Lockfile, name: str) -> Checkout | None:
@@ -81,8 +82,10 @@ def checkout(lock: Lockfile, name: str) -> Checkout | None:
     origin = package.origin
     if origin is None or origin.vcs != "git" or origin.commit is None or origin.url is None:
         return None
+    if f"packages.{name}.origin.subdirectory" in lock.unavailable:
+        return None
     is_public = origin.url.startswith(("https://", "ssh://")) and public_url(origin.url) == origin.url
-    return Checkout(name, origin.url, origin.commit) if is_public else None
+    return Checkout(name, origin.url, origin.commit, origin.subdirectory) if is_public else None
 
 
 def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:

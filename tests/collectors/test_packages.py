@@ -22,6 +22,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PACKED = f"# pack-refs with: peeled\n{'f' * 40} refs/heads/b\n{COMMIT} refs/heads/a/b\n"
 DIGEST = "ab" * 32
 MALFORMED = Unavailable("its direct_url.json does not follow the packaging specification", "malformed")
+NO_FOLDER = Unavailable("the subdirectory in its direct_url.json is no plain path inside the checkout", "malformed")
 
 
 def facts(**changes: Any) -> dict[str, Any]:
@@ -132,6 +133,21 @@ def origin(**changes: Any) -> dict[str, Any]:
         (
             {"url": "https://u:SECRET@h.org/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
             origin(url="https://h.org/x.git", vcs="git", commit=COMMIT),
+        ),
+        (
+            {
+                "url": "https://h.org/x.git",
+                "vcs_info": {"vcs": "git", "commit_id": COMMIT},
+                "subdirectory": "python/pkg",
+            },
+            origin(url="https://h.org/x.git", vcs="git", commit=COMMIT, subdirectory="python/pkg"),
+        ),
+        *(
+            (
+                {"url": "https://h.org/x.git", "vcs_info": {"vcs": "git"}, "subdirectory": folder},
+                origin(url="https://h.org/x.git", vcs="git", subdirectory=NO_FOLDER),
+            )
+            for folder in ("../x", "/home/SECRET", "a\u202e", "", 7, "x" * 201)
         ),
         (
             {"url": "https://h.org/x-1.0.whl?t=SECRET#SECRET", "archive_info": {"hashes": {"sha256": DIGEST}}},

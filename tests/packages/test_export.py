@@ -103,6 +103,7 @@ def test_what_no_policy_compares_is_not_missed(to: str) -> None:
     ("origin", "is_public"),
     [
         ({}, True),
+        ({"subdirectory": "python/tool"}, True),
         ({"url": "ssh://git.example.org/tool.git"}, True),
         ({"url": "file:"}, False),
         ({"url": "http://git.example.org/tool.git"}, False),
@@ -118,7 +119,8 @@ def test_a_checkout_is_exported_if_anybody_can_get_it(origin: dict[str, Any], is
     lock = lock_of({"tool": doubt("0.2", BUILT)}, packages={"tool": {"version": "0.2", "origin": whole}})
     written = export(lock, "x", "pylock")
     packages = tomllib.loads(written.text)["packages"]
-    entry = {"name": "tool", "vcs": {"type": "git", "url": whole["url"], "commit-id": COMMIT}}
+    folder = {key: value for key, value in origin.items() if key == "subdirectory"}
+    entry = {"name": "tool", "vcs": {"type": "git", "url": whole["url"], "commit-id": COMMIT, **folder}}
     assert packages == ([entry] if is_public else [])
     assert [each.name for each in written.left_out] == ([] if is_public else ["tool"])
     assert [each.name for each in export(lock, "x", "pylock", Wheelhouse("wheels", {})).left_out] == ["tool"]

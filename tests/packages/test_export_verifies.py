@@ -63,11 +63,11 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def commit(environ: dict[str, str], tmp_path: Path) -> str:
-    """Make a repository of a package that needs nothing to be built; return its commit."""
+    """Make a repository with a package in a folder that needs nothing to be built; return its commit."""
     folder = tmp_path / "built"
-    make_wheel(folder / "dist", "built")
-    (folder / "backend.py").write_text(BACKEND)
-    (folder / "pyproject.toml").write_text(PROJECT)
+    make_wheel(folder / "python" / "dist", "built")
+    (folder / "python" / "backend.py").write_text(BACKEND)
+    (folder / "python" / "pyproject.toml").write_text(PROJECT)
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=x"]):
         _run(["git", *words], folder, environ)
     return _run(["git", "rev-parse", "HEAD"], folder, environ).strip()
@@ -105,7 +105,11 @@ def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ:
     """The environment has the pip that `python -m venv` brings, which our index does not have."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "origin")], check=True)
     python = str(tmp_path / "origin" / "bin" / "python")
-    _run([python, "-m", "pip", "install", "thing", f"built @ git+{REPOSITORY}@{commit}"], tmp_path, environ)
+    _run(
+        [python, "-m", "pip", "install", "thing", f"built @ git+{REPOSITORY}@{commit}#subdirectory=python"],
+        tmp_path,
+        environ,
+    )
     assert [name for name in _lock(envlock, python, environ) if name != "setuptools"] == ["built", "pip"]
 
     written = envlock("export", "--to", "pylock", "-o", "pylock.toml", "--require-all", environ=environ)

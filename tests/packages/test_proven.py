@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from envlock.packages.proven import proven
+from envlock.lock.models import UnavailableFact
+from envlock.packages.proven import Checkout, checkout, proven
 from envlock.runtime.errors import UsageError
 from tests.packages.identified import doubt, lock_of, proof, wheel
 
@@ -55,6 +56,14 @@ def test_a_wheel_that_no_installer_would_take_for_it_proves_nothing(
     known, others = proven(lock_of({name: proof(version, wheel(file))}), "x.lock")
     assert (known, [each.name for each in others]) == ([], [name])
     assert others[0].reason.startswith(reason)
+
+
+def test_a_checkout_in_an_unknown_folder_is_none() -> None:
+    origin = {"url": "https://git.example.org/a.git", "vcs": "git", "commit": "c" * 40}
+    lock = lock_of({"a": doubt("1.0", "x")}, packages={"a": {"version": "1.0", "origin": origin}})
+    assert checkout(lock, "a") == Checkout("a", "https://git.example.org/a.git", "c" * 40, None)
+    unknown = {"packages.a.origin.subdirectory": UnavailableFact(reason="it is no path", code="malformed")}
+    assert checkout(lock.model_copy(update={"unavailable": unknown}), "a") is None
 
 
 def test_versions_are_compared_as_installers_do() -> None:

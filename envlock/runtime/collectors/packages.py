@@ -79,13 +79,24 @@ def _origin_facts(document: Dict[str, Any]) -> Tree:
     if local and editable:
         commit = checkout_commit(_local_path(document["url"]))
     digest = archive.get("hashes", {}).get("sha256") or archive.get("hash", "").partition("sha256=")[2]
+    folder = document.get("subdirectory") if vcs else None
+    more = {} if folder is None else {"subdirectory": _inside(folder)}
     return {
         "url": public_url(document["url"]),
         "editable": editable,
         "vcs": vcs["vcs"] if vcs.get("vcs") in VCS else None,
         "commit": _hex(commit),
         "sha256": _hex(digest),
+        **more,
     }
+
+
+def _inside(folder: Any) -> Union[str, Unavailable]:
+    """Return the path of a folder in a checkout."""
+    plain = isinstance(folder, str) and folder.isascii() and folder.isprintable() and 0 < len(folder) <= 200
+    if plain and folder[0] != "/" and ".." not in folder:
+        return str(folder)
+    return Unavailable("the subdirectory in its direct_url.json is no plain path inside the checkout", "malformed")
 
 
 def public_url(url: str) -> Optional[str]:
