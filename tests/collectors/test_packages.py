@@ -22,7 +22,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PACKED = f"# pack-refs with: peeled\n{'f' * 40} refs/heads/b\n{COMMIT} refs/heads/a/b\n"
 DIGEST = "ab" * 32
 MALFORMED = Unavailable("its direct_url.json does not follow the packaging specification", "malformed")
-NO_FOLDER = Unavailable("the subdirectory in its direct_url.json is no plain path inside the checkout", "malformed")
+NO_FOLDER = Unavailable("the subdirectory in its direct_url.json is not a plain path in the checkout", "malformed")
 
 
 def facts(**changes: Any) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _inside(folder: Any) -> Union[str, Unavailable]:
     plain = isinstance(folder, str) and folder.isascii() and folder.isprintable() and 0 < len(folder) <= 200
     if plain and folder[0] != "/" and ".." not in folder:
         return str(folder)
-    return Unavailable("the subdirectory in its direct_url.json is no plain path inside the checkout", "malformed")
+    return Unavailable("the subdirectory in its direct_url.json is not a plain path in the checkout", "malformed")
 
 
 def public_url(url: str) -> Optional[str]:
