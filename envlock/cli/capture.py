@@ -16,6 +16,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
+from envlock.workflows.entry_points import held, in_project
 from envlock.workflows.settings import Config, project_name, target
 from envlock.workflows.settings import policy as policy_of
 
@@ -62,6 +63,15 @@ OnlyOption = Annotated[
         show_default=False,
     ),
 ]
+ForOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--for",
+        metavar="PROGRAM",
+        help="Hold only packages that this file or module can import; repeatable. [default: the project's `entry`]",
+        show_default=False,
+    ),
+]
 SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
 
 
@@ -73,6 +83,7 @@ def capture(
     hashes: HashesOption = False,
     canary: CanaryOption = False,
     only: OnlyOption = None,
+    entry: ForOption = None,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -97,15 +108,15 @@ def capture(
     project = config()
     path = _path(output, project, check=check)
     earlier = None if path is None else _earlier(path)
-    chosen = policy_of(policy, project, earlier)
     lock = take(
-        *chosen,
+        *policy_of(policy, project, earlier),
         python=python,
         hashes=hashes,
         canary=canary,
         earlier=earlier,
         only=only,
         project=project_name(Path.cwd()),
+        entry=project.entry if entry is None else [in_project(each, Path.cwd()) for each in entry],
         progress=Terminal(quiet),
     )
     if path is None:
@@ -141,6 +152,8 @@ def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: boo
     from envlock.packages.proven import lost
 
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
+    for text in held(lock):
+        talk(f"  {text}", quiet=quiet)
     for text in [] if earlier is None or quiet else _changes(earlier, lock):
         talk(f"  {text}")
     for text in warnings(lock):

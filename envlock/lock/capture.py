@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from envlock import __version__
 from envlock.lock.document import validate
@@ -20,14 +21,16 @@ def capture(
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
     live: Snapshot | None = None,
-    project: str | None = None,
+    project: Mapping[str, Any] | None = None,
 ) -> Lockfile:
-    """Return a lock of the live environment (or of `live`) under a policy, without the package called `project`.
+    """Return a lock of the live environment (or of `live`) under a policy.
+
+    `project` is the section of that name: the package called so is left out.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
     """
-    found = without_package(snapshot() if live is None else live, project)
+    found = without_package(snapshot() if live is None else live, (project or {}).get("name"))
     document = {
         "$schema": SCHEMA_URL,
         "lock_version": LOCK_VERSION,
@@ -36,7 +39,7 @@ def capture(
         "unavailable": found.unavailable,
         "policy": {"name": policy, "overrides": dict(overrides or {})},
     }
-    return validate(document if project is None else {**document, "project": {"name": project}}, "to be written")
+    return validate({**document, "project": dict(project)} if project else document, "to be written")
 
 
 def warnings(lock: Lockfile) -> list[str]:

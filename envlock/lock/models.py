@@ -283,9 +283,20 @@ class LockedPolicy(Strict):
 
 
 class Project(Strict):
-    """The project that the lock stands in: its own package is not a fact, and no policy holds it."""
+    """The project that the lock stands in: its own package `name` is not a fact, and no policy holds it.
 
-    name: PackageName
+    Where `entry` names its programs, `held` are the packages that these can import: the others may differ.
+    """
+
+    name: PackageName | None = None
+    entry: list[Text] = Field(default_factory=list, min_length=1, max_length=100)
+    held: list[PackageName] = Field(default_factory=list, max_length=10_000)
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> "Project":
+        if ("entry" in self.model_fields_set) != ("held" in self.model_fields_set):
+            raise ValueError("it must have both `entry` and `held`, or neither")
+        return self
 
 
 class Lockfile(Strict):

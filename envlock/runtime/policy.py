@@ -7,9 +7,10 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 DEFAULT = "strict"
+UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
 
 
 def names() -> List[str]:
@@ -23,13 +24,20 @@ class Policy:
     Args:
         name: a tier of the table.
         overrides: path pattern -> rule, looked at before the tier's own rows.
+        held: the packages that entry points import; others may differ. None where all packages are held.
 
     Raises:
         ValueError: there is no such tier or rule, or a pattern is malformed; the message says which there are.
     """
 
-    def __init__(self, name: str = DEFAULT, overrides: Optional[Mapping[str, str]] = None) -> None:
+    def __init__(
+        self,
+        name: str = DEFAULT,
+        overrides: Optional[Mapping[str, str]] = None,
+        held: Optional[Iterable[str]] = None,
+    ) -> None:
         self.name = name
+        self._held = None if held is None else frozenset(held)
         self.overrides: Dict[str, str] = dict(overrides or {})
         known = names()
         if name not in known:
@@ -47,11 +55,20 @@ class Policy:
         fitting = [pattern for pattern in self.overrides if matches(pattern, path)]
         return self.overrides[max(fitting, key=_specificity)] if fitting else None
 
+    def _is_unused(self, path: str) -> bool:
+        steps = path.split(".")
+        return self._held is not None and steps[0] == "packages" and len(steps) > 1 and steps[1] not in self._held
+
     def row(self, path: str) -> Dict[str, Any]:
-        """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits."""
+        """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits.
+
+        A package that no entry point imports may differ, unless an override names it.
+        """
         row = _row(path)
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
         rule = self._override(path)
+        if rule is None and row[self._column] != "ignore" and self._is_unused(path):
+            return {"rule": "ignore", **told, "why": UNUSED}
         if rule is None:
             return {"rule": row[self._column], **told}
         told["why"] += f" (This project overrides the rule of this path: {rule}.)"

@@ -100,6 +100,8 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
 def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bool = True) -> Policy:
     """Return the policy in force: the lock's overrides, where they count, under the name given or else the lock's own.
 
+    The packages that the project's entry points import are the lock's own rule, too.
+
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `name` does not exist.
@@ -107,6 +109,7 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bo
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
-        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {})
+        held = lock.get("project", {}).get("held") if overrides else None
+        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {}, held)
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None

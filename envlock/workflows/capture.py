@@ -14,6 +14,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import DEFAULT
 from envlock.runtime.report import Report
+from envlock.workflows.entry_points import section
 from envlock.workflows.progress import SILENT, Progress
 
 
@@ -27,6 +28,7 @@ def capture(
     earlier: Lockfile | None = None,
     only: Sequence[str] | None = None,
     project: str | None = None,
+    entry: Sequence[str] | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return a lock of the live environment; nothing is written.
@@ -40,16 +42,19 @@ def capture(
         earlier: a lock that this one renews; what it has proven and still holds is kept.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
         project: the normalised name of the project's own package, which is left out: its code is not the environment.
+        entry: programs and modules of the project in the current folder; only packages that they import are held. Those
+            of `earlier` when not given.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter, there is no earlier lock to keep facts of, or nothing fits a pattern.
+        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, or nothing
+            fits a pattern.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     found = live(python)
-    new = lock.capture(policy, overrides, found, project)
+    new = lock.capture(policy, overrides, found, section(project, entry, earlier, python))
     if only:
         new = _accepted(earlier, new, only)
     if earlier is not None and earlier.identity is not None:
@@ -65,14 +70,15 @@ def capture(
 
 
 def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
-    """Return the earlier lock with some facts of the new one, under the new one's policy."""
+    """Return the earlier lock with some facts of the new one, under the new one's policy and entry points."""
     from envlock.lock.merge import accept, unmatched
 
     if earlier is None:
         raise UsageError("`--only` needs a valid lockfile to renew", hint="run `envlock capture` without it first")
     for pattern in unmatched(patterns, earlier, new):
         raise UsageError(f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths")
-    return accept(earlier, new, patterns).model_copy(update={"policy": new.policy})
+    renewed = {} if new.project is None else {"project": new.project}
+    return accept(earlier, new, patterns).model_copy(update={"policy": new.policy, **renewed})
 
 
 def _with_canary(

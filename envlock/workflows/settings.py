@@ -30,13 +30,14 @@ SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `policy` is None where the project names none; `lint` holds lists of text by their keys.
+    `policy` and `entry` are None where the project names none; `lint` holds lists of text by their keys.
     """
 
     lock: Path | None = None
     policy: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
     lint: dict[str, list[str]] = field(default_factory=dict)
+    entry: tuple[str, ...] | None = None
 
 
 def load(folder: Path) -> Config:
@@ -179,8 +180,8 @@ def _at(document: Any, *names: str, missing: Any = None) -> Any:
 
 def _config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    if not isinstance(table, dict) or set(table) - {"lock", "policy", "lint"}:
-        raise UsageError(f"{where} has an unknown key", hint="use only `lock`, `policy` and `lint`")
+    if not isinstance(table, dict) or set(table) - {"lock", "policy", "entry", "lint"}:
+        raise UsageError(f"{where} has an unknown key", hint="use only `lock`, `policy`, `entry` and `lint`")
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
@@ -198,19 +199,22 @@ def _config(table: Any, file: Path) -> Config:
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
-    return Config(None if lock is None else file.parent / lock, name, overrides, lint)
+    entry = _texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]') if "entry" in table else None
+    return Config(None if lock is None else file.parent / lock, name, overrides, lint, entry)
 
 
 def _lint(table: Any, where: str) -> dict[str, list[str]]:
     if not isinstance(table, dict) or set(table) - set(LINT_KEYS):
         keys = ", ".join(f"`{key}`" for key in LINT_KEYS)
         raise UsageError(f"{where}: `lint` has an unknown key", hint=f"use only {keys}")
-    for key, value in table.items():
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UsageError(
-                f"{where}: `lint.{key}` must be a list of strings", hint='write it like `ignore = ["ENV402"]`'
-            )
-    return {key: list(value) for key, value in table.items()}
+    example = 'ignore = ["ENV402"]'
+    return {key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()}
+
+
+def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{where} must be a list of strings", hint=f"write it like `{example}`")
+    return tuple(value)
 
 
 def _flat(table: dict[str, Any], prefix: str) -> dict[str, str]:
