@@ -508,4 +508,4 @@ def test_the_choice() -> None:
 def test_what_is_no_name_is_refused_before_anything_is_built(tag: str, docker: daemons.Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         find("docker").build(tmp_path, epoch=EPOCH, tag=tag)
-    assert raised.value.message == f"{tag!r} is no name for an image"
+    assert raised.value.message == f"invalid image name `{tag}`"
