@@ -60,6 +60,16 @@ def test_all_that_is_there_is_all(envlock: Command, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_what_no_policy_compares_is_listed_in_the_file_alone(envlock: Command, tmp_path: Path) -> None:
+    lock = lock_document({"pip": doubt("24.0", "it is the distribution's own build")})
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    done = envlock("export", "--to", "requirements", "--require-all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "# Left out because no policy compares them, 1 of 1:\n#   pip 24.0: it is" in done.stdout
+    done = envlock("vendor", "--require-all", environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+    assert (done.returncode, done.stderr) == (0, "wheelhouse: 0 wheels\n")
+
+
 @pytest.mark.parametrize("output", ["locks/pylock.toml", None])
 @pytest.mark.usefixtures("lock")
 def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, tmp_path: Path) -> None:
