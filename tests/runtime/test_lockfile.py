@@ -343,3 +343,20 @@ def test_conflict_markers_are_recognised(data: bytes) -> None:
         "lockfile x.lock is not valid: it has conflict markers",
         "take one side, then run `envlock capture`; `envlock merge --help` shows how git merges lockfiles itself",
     )
+
+
+@pytest.mark.parametrize(
+    ("project", "problem"),
+    [
+        ({"name": 1}, "`project.name` must be a string, but is a number"),
+        ({"name": ["x"]}, "`project.name` must be a string, but is a list"),
+        ({"held": "numpy"}, "`project.held` must be a list of strings"),
+        ({"held": [1]}, "`project.held` must be a list of strings"),
+        ({"held": {}}, "`project.held` must be a list of strings"),
+        (None, "`project` must be an object, but is null"),
+    ],
+)
+def test_a_project_that_is_none(project: Any, problem: str) -> None:
+    with pytest.raises(LockfileError) as caught:
+        parse(encode(document(project=project)), "x.lock")
+    assert caught.value.message == f"lockfile x.lock is not valid: {problem}"
