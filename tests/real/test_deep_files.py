@@ -23,7 +23,7 @@ from tests.real.corruption import Copy, Damage, fits
 
 SEED = "ENVLOCK_TEST_SEED"
 """Names the seed of the random corruptions, to repeat a run; it is printed."""
-ROUNDS, EACH = 5, 40
+ROUNDS, EACH = 2, 100
 
 
 def rng(capsys: pytest.CaptureFixture[str]) -> random.Random:
@@ -61,7 +61,6 @@ def test_200_random_corruptions_are_found_and_named(
     tensorflow_python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Copy(tensorflow_python, tmp_path)
-    assert copy.wrong() == []
     assert corrupt_in_rounds(copy, rng(capsys)) == 200
     assert copy.wrong() == []
 
@@ -109,20 +108,24 @@ def test_the_command_line_on_the_real_environment(cli: Command, lock: dict[str, 
     assert done.stdout.splitlines()[0] == "matches under policy strict"
 
 
-PACKAGES = ("numpy", "requests", "coverage", "setuptools", "protobuf")
+UV = str(Path(sys.executable).with_name("uv"))
+PACKAGES = ("requests", "coverage", "setuptools", "protobuf")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache of uv's, so that each package is fetched once; nothing but uv writes there."""
+    return tmp_path_factory.mktemp("uv")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["copy", "hardlink", "symlink"])
-def test_an_untouched_environment_of_uv(mode: str, tmp_path: Path) -> None:
-    tool = tmp_path / "tool"
-    subprocess.run([sys.executable, "-m", "venv", str(tool)], check=True)
-    subprocess.run([str(tool / "bin/pip"), "install", "--quiet", "uv"], check=True)
-    environ = {**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_NO_PROGRESS": "1"}
+def test_an_untouched_environment_of_uv(mode: str, cache: Path, tmp_path: Path) -> None:
+    environ = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_NO_PROGRESS": "1"}
     target = tmp_path / "target"
     python = target / "bin" / "python"
-    subprocess.run([str(tool / "bin/uv"), "venv", "-q", "-p", sys.executable, str(target)], check=True, env=environ)
-    install = [str(tool / "bin/uv"), "pip", "install", "-q", "-p", str(python), "--link-mode", mode, *PACKAGES]
+    subprocess.run([UV, "venv", "-q", "-p", sys.executable, str(target)], check=True, env=environ)
+    install = [UV, "pip", "install", "-q", "-p", str(python), "--link-mode", mode, "numpy", *PACKAGES]
     subprocess.run(install, check=True, env=environ)
     writes = {name: value for name, value in environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     imports = [str(python), "-c", "import numpy, requests"]
