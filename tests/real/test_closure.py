@@ -1,0 +1,124 @@
+"""No distribution that a run has imported is missing from those that its program was said to import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envlock.packages.closure import closure
+from envlock.packages.installation import every_distribution, installation
+from envlock.runtime.distributions import OWN_NAME
+from envlock.runtime.policy import Policy
+from tests.conftest import Command
+from tests.machines import write
+
+OBSERVE = """
+import importlib.metadata, json, os, sys
+files = {os.path.realpath(each.__file__) for each in list(sys.modules.values()) if getattr(each, "__file__", None)}
+owners = {
+    distribution.metadata["Name"]
+    for distribution in importlib.metadata.distributions()
+    for file in distribution.files or ()
+    if os.path.realpath(distribution.locate_file(file)) in files
+}
+print("imported", json.dumps(sorted(owners)))
+"""
+DATA = "import numpy as np\nx, y = np.ones((32, 8, 8, 1), 'float32'), np.zeros(32, 'int32')\n"
+PROGRAMS = {
+    "sequential": """
+import keras
+model = keras.Sequential([keras.layers.Conv2D(4, 3), keras.layers.Flatten(), keras.layers.Dense(2)])
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(x, y, epochs=2, validation_split=0.25)
+""",
+    "saved": """
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Flatten(input_shape=(8, 8, 1)), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, y, callbacks=[tf.keras.callbacks.CSVLogger("log.csv")])
+model.save("model.h5")
+model.save_weights("model.weights.h5")
+""",
+    "tape": """
+import tensorflow as tf
+weights = tf.Variable(tf.random.normal((64, 1), seed=1))
+@tf.function
+def step(batch, wanted):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((tf.reshape(batch, (-1, 64)) @ weights - tf.cast(wanted, tf.float32)[:, None]) ** 2)
+    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+    return loss
+for batch, wanted in tf.data.Dataset.from_tensor_slices((x, y)).shuffle(8).batch(8):
+    step(batch, wanted)
+tf.train.Checkpoint(weights=weights).save("checkpoint")
+""",
+    "xla": """
+import tensorflow as tf
+double = tf.function(lambda value: tf.nn.softmax(value) * 2, jit_compile=True)
+double(x.reshape(32, 64))
+tf.summary.create_file_writer("logs").flush()
+tf.io.gfile.exists("logs")
+""",
+    "v1": """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+place = tf.placeholder(tf.float32, (None, 64))
+with tf.Session() as session:
+    session.run(tf.layers.flatten(place) if False else tf.reduce_sum(place), {place: x.reshape(32, 64)})
+""",
+    "image": """
+import tensorflow as tf
+images = tf.image.random_flip_left_right(tf.image.resize(x, (16, 16)), seed=3)
+png = tf.io.encode_png(tf.cast(images[0], tf.uint8))
+tf.keras.utils.set_random_seed(7)
+net = tf.keras.applications.MobileNetV2(input_shape=(32, 32, 3), weights=None, classes=2)
+net(tf.zeros((1, 32, 32, 3)))
+""",
+}
+
+
+def missing(python: Path, program: str, folder: Path) -> tuple[list[str], int]:
+    """Run a program; return what it imported unforeseen, and how many it imported."""
+    write(folder, {"project/train.py": DATA + program})
+    place = installation(python)
+    held = set(closure(["train.py"], folder / "project", place))
+    write(folder, {"project/observed.py": DATA + program + OBSERVE})
+    done = Command([str(python)], folder / "project")("observed.py")
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("imported "))
+    imported = {name.lower().replace("_", "-").replace(".", "-") for name in json.loads(line.partition(" ")[2])}
+    allowed = {name for name in imported if Policy().row(f"packages.{name}.version")["rule"] == "ignore"}
+    return sorted(imported - held - allowed - {OWN_NAME}), len(imported)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_package_that_a_run_imports_is_missing(program: str, tensorflow_python: Path, tmp_path: Path) -> None:
+    absent, imported = missing(tensorflow_python, PROGRAMS[program], tmp_path)
+    assert absent == []
+    assert imported >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.older_tensorflows
+@pytest.mark.parametrize("version", ["2.15.1", "2.18.1"])
+@pytest.mark.parametrize("program", ["saved", "tape", "v1"])
+def test_none_is_missing_with_an_older_tensorflow(
+    program: str, version: str, older_tensorflow: Callable[[str], Path], tmp_path: Path
+) -> None:
+    absent, imported = missing(older_tensorflow(version), PROGRAMS[program], tmp_path)
+    assert absent == []
+    assert imported >= 10
+
+
+@pytest.mark.slow
+def test_some_packages_of_the_environment_are_not_held(tensorflow_python: Path, tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": "import tensorflow\n"})
+    place = installation(tensorflow_python)
+    every = {each.metadata["Name"].lower().replace("_", "-") for each in every_distribution(place)}
+    held = set(closure(["train.py"], tmp_path, place))
+    assert {"tensorflow-cpu", "keras", "numpy", "h5py"} <= held
+    assert {"tomlkit", "docker", "jinja2"} <= every - held
