@@ -202,30 +202,24 @@ def _problems(document: Document) -> Iterator[str]:
         if not isinstance(document.get(key, {}), dict):
             yield f"`{key}` must be an object, but is {_kind(document[key])}"
     yield from _project_problems(document.get("project", {}))
-    yield from _project_problems(document.get("project", {}))
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])
-
-
-def _project_problems(project: Document) -> Iterator[str]:
-    if ("entry" in project) != ("held" in project):
-        yield "`project` must have both `entry` and `held`, or neither"
-    for key in ("entry", "held"):
-        values = project.get(key, [])
-        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
-            yield f"`project.{key}` must be a list of strings"
 
 
 def _project_problems(project: Any) -> Iterator[str]:
     """Yield what is wrong with the part that the runtime half reads."""
     if not isinstance(project, dict):
         return  # said already
-    name, held = project.get("name"), project.get("held")
+    name = project.get("name")
     if not isinstance(name, (str, type(None))):
         yield f"`project.name` must be a string, but is {_kind(name)}"
-    if not (held is None or (isinstance(held, list) and all(isinstance(each, str) for each in held))):
-        yield "`project.held` must be a list of strings"
+    for key in ("entry", "held"):
+        values = project.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            yield f"`project.{key}` must be a list of strings"
+    if ("entry" in project) != ("held" in project):
+        yield "`project` must have both `entry` and `held`, or neither"
 
 
 def _fact_problems(facts: Any) -> Iterator[str]:
