@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.runtime import lockfile
+from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT, Policy, nearest
 
@@ -131,24 +132,23 @@ def project_name(folder: Path) -> str | None:
     Raises:
         UsageError: its pyproject.toml is not TOML.
     """
+    root = Path(lockfile.project(str(folder)))
+    file = root / lockfile.SETTINGS
+    document = _document(file) if file.is_file() else {}
+    names = (_at(document, "project", "name"), _at(document, "tool", "poetry", "name"), _setup_name(root / "setup.cfg"))
+    name = normalise(str(next(filter(None, names), "")))[:128]
+    return name if name.isascii() and name.replace("-", "").isalnum() else None
+
+
+def _setup_name(file: Path) -> str | None:
+    if not file.is_file():
+        return None
     from configparser import ConfigParser, Error
 
-    from packaging.utils import InvalidName, canonicalize_name
-
-    root = Path(lockfile.project(str(folder)))
-    file, setup = root / lockfile.SETTINGS, ConfigParser(interpolation=None)
-    document = _document(file) if file.is_file() else {}
+    setup = ConfigParser(interpolation=None)
     with suppress(Error, UnicodeDecodeError):
-        setup.read(root / "setup.cfg", encoding="utf-8")
-    names = (
-        _at(document, "project", "name"),
-        _at(document, "tool", "poetry", "name"),
-        setup.get("metadata", "name", fallback=None),
-    )
-    try:
-        return canonicalize_name(str(next(filter(None, names), "")), validate=True)[:128]
-    except InvalidName:
-        return None
+        setup.read(file, encoding="utf-8")
+    return setup.get("metadata", "name", fallback=None)
 
 
 def _from_here(path: Path) -> Path:
