@@ -132,8 +132,7 @@ class Keeper:
 def _plain(request: Request) -> Mapping[str, Any]:
     names = ("seed", "mode", "steps", "generators", "serial")
     fields = asdict(request)
-    script: dict[str, Any] = {"script": str(request.target.script), "function": request.target.function, "args": []}
-    return {**script, **{name: fields[name] for name in names}, "conditions": {}}
+    return {**request.target.to_json(), **{name: fields[name] for name in names}, "conditions": {}}
 
 
 @contextmanager
