@@ -107,7 +107,7 @@ def test_the_order_of_a_set_shows_from_process_to_process(
     done = envlock(*asked, "--format", "json", "--html", str(page), timeout=300)
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)["attachments"]
-    assert found["because"] == ["with PYTHONHASHSEED=0 that difference is gone"]
+    assert found["because"] == ["with PYTHONHASHSEED=0, the difference is gone"]
     assert found["known"]["row"] == "python-hash-randomization"
     assert found["place"]["line"] in lines("set_order")
     assert "PYTHONHASHSEED" in page.read_text()
