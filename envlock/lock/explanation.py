@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from envlock.data import policy_table, read
-from envlock.runtime.facts import Unavailable, leaves
+from envlock.lock.merge import fits, flat
+from envlock.runtime.facts import Unavailable
 from envlock.runtime.policy import Policy, matches, names
 from envlock.runtime.report import ABSENT
 
@@ -53,15 +54,15 @@ class Allowed:
 
 def explained(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
     """Return what is known of the facts at a path or pattern, or below it."""
-    sides = _flat(locked), _flat(live)
-    paths = sorted({each for side in sides for each in side if matches(path, each) or matches(f"{path}.**", each)})
+    sides = flat(locked), flat(live)
+    paths = sorted({each for side in sides for each in side if fits(path, each)})
     return [_explained(each, sides, policy) for each in paths or [path] if "*" not in each]
 
 
 def allowances(locked: Document, policy: Policy) -> list[Allowed]:
     """Return the facts of a lock that may differ under a policy, grouped by reason."""
     found: dict[tuple[str, str, bool], list[str]] = {}
-    for path in sorted(_flat(locked)):
+    for path in sorted(flat(locked)):
         row = policy.row(path)
         if row["rule"] != "exact":
             own = any(matches(pattern, path) for pattern in policy.overrides)
@@ -76,11 +77,6 @@ def as_json(found: list[Explained] | list[Allowed]) -> list[dict[str, Any]]:
 
 def _value(value: Any) -> Any:
     return {"unavailable": value.reason, "code": value.code} if isinstance(value, Unavailable) else value
-
-
-def _flat(document: Document) -> dict[str, Any]:
-    unknown = {path: Unavailable(each["reason"], each["code"]) for path, each in document["unavailable"].items()}
-    return {**dict(leaves(document["facts"])), **unknown}
 
 
 def _explained(path: str, sides: tuple[dict[str, Any], dict[str, Any]], policy: Policy) -> Explained:

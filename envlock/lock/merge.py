@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,16 +41,16 @@ def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
     before, after = old.to_document(), new.to_document()
 
     def choose(path: str, was: Any, now: Any) -> Any:
-        return now if any(_fits(pattern, path) for pattern in wanted) else was
+        return now if any(fits(pattern, path) for pattern in wanted) else was
 
-    facts = _combined(_flat(before), _flat(after), choose)
-    return _whole({**before, "created_by": after["created_by"]}, facts, before)
+    facts = _combined(flat(before), flat(after), choose)
+    return _whole({**before, "created_by": after["created_by"]}, facts, [before])
 
 
 def unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
     """Return the patterns that fit no fact of any of the lockfiles."""
-    paths = {path for lock in locks for path in _flat(lock.to_document())}
-    return [pattern for pattern in patterns if not any(_fits(pattern, path) for path in paths)]
+    paths = {path for lock in locks for path in flat(lock.to_document())}
+    return [pattern for pattern in patterns if not any(fits(pattern, path) for path in paths)]
 
 
 def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
@@ -71,14 +71,16 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
 
         return choose
 
-    facts = _combined(_flat(left), _flat(right), merged(_flat(old)))
+    facts = _combined(flat(left), flat(right), merged(flat(old)))
     sections = _combined(_sections(left), _sections(right), merged(_sections(old)))
     document = {**{key: left[key] for key in left if key not in _sections(left)}, **_grown(sections)}
-    return Merged(_whole(document, facts, left), tuple(dict.fromkeys(conflicts)))
+    lock = _whole(document, facts, [left, right])
+    dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
+    return Merged(lock, tuple(path for path in dict.fromkeys(conflicts) if path not in dropped))
 
 
-def _flat(document: Mapping[str, Any]) -> Flat:
-    """Return the facts, and what was unavailable."""
+def flat(document: Mapping[str, Any]) -> Flat:
+    """Return the facts of a lockfile by path, and what was unavailable."""
     untold = {path: Unavailable(entry["reason"], entry["code"]) for path, entry in document["unavailable"].items()}
     return {**dict(leaves(document["facts"])), **untold}
 
@@ -110,11 +112,12 @@ def _grown(flat: Flat) -> dict[str, Any]:
     return tree
 
 
-def _whole(document: dict[str, Any], flat: Flat, side: Mapping[str, Any]) -> Lockfile:
-    """Return a lockfile of these facts, without the sections of one side that were made of other facts."""
-    facts, unavailable = split(_grown(flat))
-    changed = not (same(facts, side["facts"]) and same(unavailable, side["unavailable"]))
-    kept = {key: value for key, value in document.items() if not (changed and key in MADE_OF_FACTS)}
+def _whole(document: dict[str, Any], chosen: Flat, sides: Sequence[Mapping[str, Any]]) -> Lockfile:
+    """Return a lockfile of these facts, without the sections that no side has made of just these facts."""
+    facts, unavailable = split(_grown(chosen))
+    alike = [side for side in sides if same(facts, side["facts"]) and same(unavailable, side["unavailable"])]
+    holds = {key for key, value in document.items() if any(side.get(key) == value for side in alike)}
+    kept = {key: value for key, value in document.items() if key not in MADE_OF_FACTS or key in holds}
     packages = facts.get("packages") or {}
     proven = {
         name: entry
@@ -125,5 +128,6 @@ def _whole(document: dict[str, Any], flat: Flat, side: Mapping[str, Any]) -> Loc
     return validate({**kept, **identity, "facts": facts, "unavailable": unavailable}, "to be written")
 
 
-def _fits(pattern: str, path: str) -> bool:
+def fits(pattern: str, path: str) -> bool:
+    """Return whether a pattern names a fact, or what the fact lies below."""
     return matches(pattern, path) or matches(f"{pattern}.**", path)

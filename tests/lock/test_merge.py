@@ -76,6 +76,26 @@ def test_what_one_side_changed_is_taken_from_it() -> None:
         assert (dump(merged.lock), merged.conflicts) == (dump(both), ())
 
 
+def canary(tensorflow: str) -> dict[str, Any]:
+    """Return a canary without results, told from another by its version."""
+    return {"numerics": {"battery": 1, "tensorflow": tensorflow, "numpy": "1.26.4", "groups": {}}}
+
+
+def test_a_canary_stays_with_the_facts_that_it_was_made_of() -> None:
+    base, mine, other = (lock(**canary(version)) for version in ("2.19.0", "2.20.0", "2.21.0"))
+    changed = lock(numpy("2.0.0"), **canary("2.21.0"))
+    whole = merge(base, base, changed)
+    assert (whole.lock, whole.conflicts) == (changed, ())
+    for ours, theirs in (
+        (lock(numpy("2.0.0"), **canary("2.19.0")), other),
+        (other, lock(numpy("2.0.0"), **canary("2.19.0"))),
+    ):
+        merged = merge(base, ours, theirs)
+        assert (merged.lock.facts, merged.lock.numerics, merged.conflicts) == (changed.facts, None, ())
+    both = merge(base, mine, other)
+    assert (both.lock, both.conflicts) == (mine, ("numerics",))
+
+
 def test_what_both_changed_is_a_conflict_and_ours_stays() -> None:
     merged = merge(lock(), lock(numpy("2.0.0")), lock(numpy("2.1.0")))
     assert (merged.lock, merged.conflicts) == (lock(numpy("2.0.0")), ("packages.numpy.version",))
