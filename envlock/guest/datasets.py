@@ -6,10 +6,9 @@ from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Tuple, Union
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
     Value = Union[int, float, str, bytes, bool, None]
-    from typing import Callable, Iterator, List
 
     from envlock.guest.tracing.source_lines import Places
 

@@ -1,7 +1,7 @@
 """Proofs that a machine computes a lock's bits: kept in the user's cache, one for each lock and state of a machine.
 
-A proof says that the lock's canary gave the locked bits here, with the locked and with this machine's thread counts. It
-is evidence over the operations and shapes of the canary, not over a program.
+A proof says that the lock's canary gave the locked bits here, with the thread counts that it sets itself. It is
+evidence for the operations and shapes of the canary, not for every program.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ NOTE = (
     "(`envlock canary` lists them)"
 )
 
-
 SECTIONS = ("python", "tensorflow", "cuda", "numpy", "system", "environ")
-"""What the canary depends on, beside processor and GPUs; most packages are not among it."""
+"""What the canary depends on, beside processor and GPUs; most packages are not part of it."""
 
 COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota")
 """Facts of `cpu` that the canary does not depend on: it sets its own thread counts."""

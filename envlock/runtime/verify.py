@@ -8,14 +8,11 @@ from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import NAMES, PROVEN, compare
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import Policy, names
-from envlock.runtime.proof import NOTE, is_proven
 from envlock.runtime.report import INFO, SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional, Tuple
-
-    from envlock.runtime.collectors import Snapshot
 
 
 def judge(
@@ -57,7 +54,11 @@ def judge_here(
 ) -> Report:
     """Judge this machine; see `judge`. A proof in the user's cache counts, and is looked for only where it decides."""
     report = judge(lock, live, policy, subject, overrides=overrides)
-    if not needs_proof(report) or not is_proven(lock, live, os.environ):
+    if not needs_proof(report):
+        return report
+    from envlock.runtime.proof import NOTE, is_proven
+
+    if not is_proven(lock, live, os.environ):
         return report
     report = judge(lock, live, policy, subject, overrides=overrides, proven=True)
     report.notes.append(NOTE)

@@ -7,14 +7,12 @@ from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Optional
+    from typing import Any, Callable, Iterator, List, Optional, Tuple
 
     Taker = Callable[[Any, Any, Any], None]
-    from typing import Any, Callable, List, Tuple
 
     Callback = Callable[..., None]
     from types import FrameType
-    from typing import Any
 
 
 def is_compiled(function: str) -> bool:

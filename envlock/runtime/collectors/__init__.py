@@ -12,15 +12,11 @@ from envlock.runtime.host import Host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Optional, Union
-
-    from envlock.runtime.facts import Tree, Unavailable
-    from envlock.runtime.host import Host
-
-    Collector = Callable[[Host], Optional[Union[Tree, Unavailable]]]
-    from typing import Any, Mapping, Optional
+    from typing import Any, Callable, Dict, Mapping, Optional, Union
 
     from envlock.runtime.facts import Tree
+
+    Collector = Callable[[Host], Optional[Union[Tree, Unavailable]]]
 
 COLLECTORS: Dict[str, Collector] = {
     "python": python.collect,

@@ -12,7 +12,7 @@ from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Union
+    from typing import Any, Dict, List, Optional, Tuple, Union
 
     from envlock.runtime.cuda.libraries import Library
     from envlock.runtime.facts import Tree
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Text = Union[str, None, Unavailable]
 
-    from typing import Tuple
 
 _NO_VERSION = Unavailable("neither the file name nor a header beside it gives the version", "no-version")
 

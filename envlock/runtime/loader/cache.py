@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Dict, List, Optional, Sequence, Tuple
 
     Entry = Tuple[int, int]  # offset of the path, hwcap
-    from typing import Tuple
 
     from envlock.runtime.host import Host
 

@@ -7,11 +7,10 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Tuple
+    from typing import Dict, Iterable, List, Optional, Set, Tuple
 
     Tags = Dict[int, List[int]]
     Segment = Tuple[int, int, int]  # virtual address (or 0), file offset, size in the file
-    from typing import Iterable, Set, Tuple
 
 X86_64, AARCH64 = 62, 183  # e_machine, elf.h
 
