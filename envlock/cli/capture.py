@@ -32,7 +32,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         envvar="ENVLOCK_LOCK",
-        help="File to write; - for stdout. [default: the nearest lockfile, or ./envlock.lock]",
+        help="File to write; - for stdout. [default: the project's envlock.lock]",
         show_default=False,
     ),
 ]

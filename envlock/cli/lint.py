@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import FormatOption, QuietOption, config, show
+from envlock.cli.options import FormatOption, LockOption, QuietOption, config, near, show
 from envlock.cli.output import Terminal
 from envlock.cli.parser import Command, new_app
 
@@ -24,15 +24,6 @@ TensorflowOption = Annotated[
         show_default=False,
     ),
 ]
-LintLockOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lock",
-        envvar="ENVLOCK_LOCK",
-        help="Lockfile that names the TensorFlow version. [default: the nearest one]",
-        show_default=False,
-    ),
-]
 SelectOption = Annotated[
     list[str] | None, typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False)
 ]
@@ -43,7 +34,7 @@ IgnoreOption = Annotated[list[str] | None, typer.Option(help="Exclude these rule
 def lint(
     paths: PathsArgument,
     tf: TensorflowOption = None,
-    lock: LintLockOption = None,
+    lock: LockOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
@@ -64,13 +55,12 @@ def lint(
       envlock lint . -f sarif > lint.sarif     for code scanning
     """
     from envlock.workflows.lint import lint as judge
-    from envlock.workflows.lint import near_lock
 
     project = config()
     report = judge(
         paths,
         tensorflow=tf,
-        lock=lock or (str(project.lock) if project.lock else near_lock()),
+        lock=near(lock),
         select=_names(select) or project.lint.get("select", []),
         ignore=(*_names(ignore), *project.lint.get("ignore", [])),
         exclude=project.lint.get("exclude", []),

@@ -32,7 +32,7 @@ LockArgument = Annotated[
     typer.Argument(
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="Lockfile; - for stdin. [default: the nearest envlock.lock, from the current folder upwards]",
+        help="Lockfile; - for stdin. [default: the project's nearest envlock.lock]",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ LockOption = Annotated[
         "--lock",
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="Lockfile. [default: the project's, else the nearest envlock.lock]",
+        help="Lockfile. [default: the project's nearest envlock.lock]",
         show_default=False,
     ),
 ]

@@ -19,7 +19,7 @@ SNIPPETS = """\
       always_run: true
 
 # .github/workflows/ci.yml, after the step that installs the environment
-- run: envlock verify --policy strict --no-overrides --format github
+- run: envlock verify --policy {policy} --no-overrides --format github
 """
 
 
@@ -31,4 +31,4 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
-    return add_policy(Path.cwd(), policy), SNIPPETS
+    return add_policy(Path.cwd(), policy), SNIPPETS.format(policy=policy)

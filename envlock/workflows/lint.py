@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
@@ -13,7 +12,6 @@ from envlock.data.lint import lint_rules
 from envlock.determinism.lint.files import find
 from envlock.determinism.lint.linter import Settings
 from envlock.determinism.lint.linter import lint as judge
-from envlock.runtime import lockfile
 from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
@@ -70,11 +68,6 @@ def lint(
         attachments={"files": len(files), "tensorflow": version},
         breaking=(ERROR, WARNING),
     )
-
-
-def near_lock() -> str | None:
-    """Return the nearest lockfile, from the current folder upwards; None where there is none."""
-    return lockfile.find(str(Path.cwd()))
 
 
 def _judged_for(version: str | None, source: Source | None) -> tuple[str, str, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.document import dump, parse
+from envlock.lock.document import validate
 from envlock.lock.explanation import Allowed, Explained, allowances, explained
 from envlock.lock.live import live
 from envlock.runtime.errors import LockfileError, UsageError
@@ -77,4 +77,4 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
         return file, None
     document = old.to_document()
     document["policy"]["overrides"] = {**document["policy"]["overrides"], pattern: "ignore"}
-    return file, parse(dump(old.model_validate(document)), "to be written")
+    return file, validate(document, "to be written")

@@ -1,4 +1,4 @@
-"""Where a setting comes from: flag, then `ENVLOCK_*`, then `[tool.envlock]` of the nearest pyproject.toml."""
+"""Where a setting comes from: flag, then `ENVLOCK_*`, then `[tool.envlock]` of the project's pyproject.toml."""
 
 from __future__ import annotations
 
@@ -108,21 +108,27 @@ def add_policy(folder: Path, name: str) -> Path | None:
 
 
 def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> Path:
-    """Set a value in the project's pyproject.toml; what else stands in the file stays as it is, comments too."""
+    """Set a value in the project's pyproject.toml; what else stands in it stays, its comments and line ends too."""
     import tomlkit
+    from tomlkit.items import InlineTable
 
     from envlock.lock.writer import write_atomically
 
     file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
     load(folder)
-    document = tomlkit.parse(file.read_text(encoding="utf-8")) if file.is_file() else tomlkit.document()
+    text = file.read_bytes().decode("utf-8") if file.is_file() else ""
+    document = tomlkit.parse(text.replace("\r\n", "\n"))
     table: Any = document
     for name in tables:
         if isinstance(table.get(name), str):  # policy = "same-arch"
             table[name] = tomlkit.item({"name": str(table[name])})
         table = table.setdefault(name, tomlkit.table(is_super_table=name != tables[-1]))
+    if isinstance(table, InlineTable):
+        where = f"[{'.'.join(tables)}]"
+        raise UsageError(f"an inline table in {file} cannot hold the reason", hint=f"write it as `{where}`")
     table[key] = tomlkit.string(value).comment(comment)
-    write_atomically(file, tomlkit.dumps(document).encode("utf-8"))
+    lines = tomlkit.dumps(document)
+    write_atomically(file, (lines.replace("\n", "\r\n") if "\r\n" in text else lines).encode("utf-8"))
     return file
 
 
