@@ -24,9 +24,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from envlock.packages.files.read_file import expected_size, workers
-from envlock.packages.files.survey import survey
+from envlock.packages.file_verification import survey
 from envlock.packages.installation import installation
+from envlock.runtime.files.read_file import expected_size, workers
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = "16"  # files a program is started for; fewer cost starts, more leave a processor idle at the end
@@ -35,8 +35,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from envlock.packages.installation import installation
-from envlock.packages.files.verification import look
-from envlock.packages.files.survey import survey
+from envlock.runtime.files.verification import look
+from envlock.packages.file_verification import survey
 states, faults = look(survey(installation(Path(sys.argv[2]))))
 assert not faults, faults
 """
@@ -45,8 +45,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from envlock.packages.installation import installation
-from envlock.packages.files.verification import verify_files
-from envlock.packages.files.survey import survey
+from envlock.packages.file_verification import verify_files
+from envlock.packages.file_verification import survey
 python = Path(sys.argv[2])
 found = verify_files(survey(installation(python)), python, {})
 assert not [each for each in found if each.severity != "info"], found

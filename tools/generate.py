@@ -221,6 +221,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
+        f"{RUNTIME}/files.json": compact(data.file_table().model_dump(exclude={"evidence"})),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),

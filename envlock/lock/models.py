@@ -44,8 +44,8 @@ class WheelFile(Strict):
 class PackageIdentity(Strict):
     """What is known of the file that a distribution was installed from.
 
-    `content` is the digest of the list of its files and their hashes (envlock/packages/record.py), null where it has
-    no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
+    `content` is the digest of the list of its files and their hashes (envlock/runtime/files/record.py), null where it
+    has no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
     and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). Where there is no
     wheel, `reason` says why.
     """

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.page import IndexFile, choose
 from envlock.packages.installation import Installation, by_name, record_of
-from envlock.packages.record import content, difference, digest, rows
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
+from envlock.runtime.files.record import content, difference, digest, rows
 from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index

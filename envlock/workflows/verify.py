@@ -118,8 +118,7 @@ def _with(report: Report, more: list[Finding], notes: list[str] | None = None) -
 
 def _files(lock: Lockfile, python: Path | None, progress: Progress) -> list[Finding]:
     """Return which installed files are not as recorded, or not as locked."""
-    from envlock.packages.files.survey import survey
-    from envlock.packages.files.verification import verify_files
+    from envlock.packages.file_verification import survey, verify_files
     from envlock.packages.installation import installation
 
     packages = {} if lock.identity is None else lock.identity.packages

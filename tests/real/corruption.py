@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from envlock.packages.files.survey import Survey, survey
-from envlock.packages.files.verification import verify_files
+from envlock.packages.file_verification import survey, verify_files
 from envlock.packages.installation import Installation, installation
+from envlock.runtime.files.survey import Survey
 from envlock.runtime.report import INFO, Finding
 
 WRONG_MODES = (0o000, 0o200, 0o400, 0o600, 0o640, 0o666, 0o777, 0o744, 0o654, 0o4755, 0o2644, 0o1644)

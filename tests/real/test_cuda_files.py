@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.packages.files.survey import survey
-from envlock.packages.files.verification import verify_files
+from envlock.packages.file_verification import survey, verify_files
 from envlock.packages.installation import installation
 from envlock.runtime.report import INFO
 from tests.real.corruption import Copy, Damage

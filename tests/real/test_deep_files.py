@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from envlock.packages.files.bytecode import compiled
-from envlock.packages.files.survey import survey
-from envlock.packages.files.verification import verify_files
+from envlock.packages.file_verification import survey, verify_files
 from envlock.packages.installation import installation
+from envlock.runtime.files.compiled import compiled
 from envlock.runtime.report import INFO
 from tests.conftest import Command
 from tests.real.corruption import Copy, Damage, fits

@@ -24,10 +24,10 @@ from envlock.numerics.canary.run import Canary
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
 from envlock.numerics.results import Run, Value
-from envlock.packages.files.findings import Fault
-from envlock.packages.files.findings import findings as file_findings
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.findings import findings as file_findings
 from envlock.runtime.report import INFO, Finding, Report, Where, ranked
 from envlock.runtime.verify import judge
 from envlock.workflows import canary as canaries

@@ -15,8 +15,8 @@ from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online
 from envlock.packages.prove import Installed, prove
-from envlock.packages.record import content, rows
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.files.record import content, rows
 from envlock.web.client import Client
 from tests.packages.conftest import QUICK
 from tests.packages.server import TROUBLES, IndexServer

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock import data
-from envlock.packages.files.site_packages import customized_elsewhere
-from envlock.packages.files.survey import Survey
-from envlock.packages.files.unowned import customizes, fits, read_pth
+from envlock.runtime import tables
+from envlock.runtime.files.site_packages import customized_elsewhere
+from envlock.runtime.files.survey import Survey
+from envlock.runtime.files.unowned import customizes, fits, read_pth
 
 
 @pytest.mark.parametrize(
@@ -94,10 +95,10 @@ else:
 def test_the_sitecustomize_of_debians_own_python(
     text: str, said: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = data.file_table()
-    (row,) = [row for row in table.known if row.path == "/usr/lib/python3*/sitecustomize.py"]
-    here = row.model_copy(update={"path": f"{tmp_path}/usr/lib/python3*/sitecustomize.py"})
-    monkeypatch.setattr(data, "file_table", lambda: table.model_copy(update={"known": [here]}))
+    table = tables.table("files")
+    (row,) = [row for row in table["known"] if row["path"] == "/usr/lib/python3*/sitecustomize.py"]
+    here = {**row, "path": f"{tmp_path}/usr/lib/python3*/sitecustomize.py"}
+    monkeypatch.setitem(tables._read, "files", {**table, "known": [here]})
     library, settings = tmp_path / "usr/lib/python3.11", tmp_path / "etc/python3.11"
     for folder in (library, settings):
         folder.mkdir(parents=True)

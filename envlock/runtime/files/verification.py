@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Protocol
 
-from envlock import data
-from envlock.lock.models import PackageIdentity
-from envlock.packages.files import bytecode, check_file
-from envlock.packages.files.check_file import has_no_hash, judge
-from envlock.packages.files.claims import Package
-from envlock.packages.files.findings import Fault, findings
-from envlock.packages.files.read_file import State, states
-from envlock.packages.files.site_packages import around, customized_elsewhere
-from envlock.packages.files.survey import Survey
-from envlock.packages.files.unowned import look_around, managed_by
-from envlock.packages.record import content, digest
-from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding
+from envlock.runtime.files import check_file
+from envlock.runtime.files.check_file import has_no_hash, judge
+from envlock.runtime.files.compiled import Compiled, compiled
+from envlock.runtime.files.findings import Fault, findings
+from envlock.runtime.files.read_file import State, states
+from envlock.runtime.files.record import content, digest
+from envlock.runtime.files.site_packages import around, customized_elsewhere
+from envlock.runtime.files.unowned import look_around, managed_by
+from envlock.runtime.report import ERROR, INFO, Finding
+from envlock.runtime.tables import table
 
-Advance = Callable[[int], None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from envlock.runtime.files.claims import Package
+    from envlock.runtime.files.survey import Survey
+
+    Advance = Callable[[int], None]
 
 
 class Watch(Protocol):
@@ -32,21 +36,11 @@ class Watch(Protocol):
         ...
 
 
-WORDS = {
-    "unchecked": (
-        "is run without a check of its source (an unchecked hash in its header); at present the two agree",
-        INFO,
-    ),
-    "other-code": ("differs from the source beside it", ERROR),
-    "crashed": ("crashes the interpreter when it is loaded", ERROR),
-    "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
-    "unreadable": ("cannot be read", UNKNOWN),
-    "not-told": ("could not be compared: the interpreter did not answer", UNKNOWN),
-}
 SCRIPTS = ("bin", "Scripts")
 
 
-def _unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+def unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+    """Show nothing."""
     return nullcontext(lambda _: None)
 
 
@@ -63,27 +57,17 @@ def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State]
     return found, faults
 
 
-def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[bytecode.Compiled]]:
+def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
     """Return what belongs to nobody, and the bytecode that is to be compared with its source."""
-    managed = [(row.folder, row.by) for row in data.file_table().managed]
-    faults, compiled = list(customized_elsewhere(survey)), []
+    managed = [(row["folder"], row["by"]) for row in table("files")["managed"]]
+    faults, found = list(customized_elsewhere(survey)), []
     for site in survey.sites:
         owned = survey.owned(site)
         seen = look_around(owned)
         faults += _open_folders(owned.folders)
         faults += around(survey, site, seen, by=managed_by(site, managed))
-        compiled += [each for path in seen.bytecode if (each := bytecode.compiled(path)) is not None]
-    return faults, compiled
-
-
-def compare_bytecode(
-    python: Path, compiled: list[bytecode.Compiled], faults: list[Fault], advance: Advance = lambda _: None
-) -> list[Fault]:
-    """Return the bytecode that is not its source's; where the source is not as recorded, that is said already."""
-    wrong = {fault.path for fault in faults}
-    asked = [each for each in compiled if each.source not in wrong and os.path.exists(each.source)]
-    told = bytecode.compare(python, asked, advance)
-    return [Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1]) for path, word in sorted(told.items())]
+        found += [each for path in seen.bytecode if (each := compiled(path)) is not None]
+    return faults, found
 
 
 def permissions(survey: Survey, found: list[State]) -> list[Fault]:
@@ -117,13 +101,13 @@ def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
         yield Fault("no-hash", info[title], what, (title,), severity=INFO)
 
 
-def not_locked(survey: Survey, locked: Mapping[str, PackageIdentity]) -> Iterator[Fault]:
+def not_locked(survey: Survey, locked: Mapping[str, str | None]) -> Iterator[Fault]:
     """Yield the packages whose RECORD is not the one that a lock knows."""
     first: dict[str, Package] = {}
     for package in survey.packages:
         first.setdefault(package.name, package)
     for name, package in sorted(first.items()):
-        wanted = locked[name].content if name in locked else None
+        wanted = locked.get(name)
         if wanted is None or package.text is None or package.problem is not None:
             continue
         actual = digest(content(package.rows))
@@ -132,31 +116,32 @@ def not_locked(survey: Survey, locked: Mapping[str, PackageIdentity]) -> Iterato
             yield Fault("not-locked", package.info, what, (package.title,), {"content": wanted}, {"content": actual})
 
 
-def verify_files(
-    survey: Survey, python: Path, locked: Mapping[str, PackageIdentity], watch: Watch = _unwatched
-) -> list[Finding]:
-    """Return everything about the files that is not as recorded.
+def check(
+    survey: Survey, locked: Mapping[str, str | None], watch: Watch = unwatched
+) -> tuple[list[Fault], list[Compiled]]:
+    """Return everything about the files that is not as recorded, and the bytecode whose code was not looked at.
 
     Args:
         survey: what there is to look at.
-        python: the environment's interpreter.
-        locked: what a lock knows of the packages.
+        locked: the content that a lock knows of each package, by name.
         watch: shows how far it is.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:
         found, faults = look(survey, advance)
     elsewhere, compiled = stale_or_foreign(survey)
     faults += [*survey.faults, *elsewhere, *permissions(survey, found), *without_hash(survey, found)]
-    faults += not_locked(survey, locked)
-    with watch("comparing bytecode", len(compiled)) as advance:
-        faults += compare_bytecode(python, compiled, faults, advance)
+    return [*faults, *not_locked(survey, locked)], compiled
+
+
+def report(survey: Survey, faults: list[Fault]) -> list[Finding]:
+    """Return faults as findings; of the system's own packages they are information."""
     managed = _managed(survey)
     return findings([_of_the_system(fault, managed) for fault in faults], survey.sites)
 
 
 def _managed(survey: Survey) -> dict[str, str]:
     """Return title -> who looks after it, for the packages in folders of the system."""
-    rows = [(row.folder, row.by) for row in data.file_table().managed]
+    rows = [(row["folder"], row["by"]) for row in table("files")["managed"]]
     found = {package.title: managed_by(package.folder, rows) for package in survey.packages}
     return {title: by for title, by in found.items() if by is not None}
 

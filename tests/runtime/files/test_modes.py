@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages.files.check_file import Judged, judge_modes, writable_by_anyone
+from envlock.runtime.files.check_file import Judged, judge_modes, writable_by_anyone
 
 
 def file(name: str, mode: int, **fields: object) -> Judged:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from envlock import data
 from envlock.runtime.report import ABSENT, ERROR, FILE_RULE, Finding, clean
+from envlock.runtime.tables import table
 
 
 class Fault(NamedTuple):
@@ -61,19 +61,19 @@ def _finding(fault: Fault, path: str) -> Finding:
         fault.severity,
         path,
         f"{clean(path)}: {fault.what}",
-        fault.why or row.why,
-        row.fix,
-        row.source,
+        fault.why or row["why"],
+        row["fix"],
+        row["source"],
         expected=expected or ABSENT,
         actual={"what": fault.what, **(fault.actual or {})},
-        weight=min(100, row.weight + _first(path)),
+        weight=min(100, row["weight"] + _first(path)),
     )
 
 
-@cache
-def _kinds() -> dict[str, data.FileKind]:
-    return {row.name: row for row in data.file_table().kind}
+@lru_cache(maxsize=None)
+def _kinds() -> dict[str, Any]:
+    return {row["name"]: row for row in table("files")["kind"]}
 
 
 def _first(path: str) -> int:
-    return next((row.weight for row in data.file_table().first if fnmatchcase(path, row.path)), 0)
+    return next((row["weight"] for row in table("files")["first"] if fnmatchcase(path, row["path"])), 0)

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from envlock.packages.files.claims import Claim, Package, packages, places, resolve
-from envlock.packages.files.findings import Fault
-from envlock.packages.files.read_file import Wanted, expected_size, known
-from envlock.packages.files.unowned import Owned, folders_of, sites
-from envlock.packages.installation import Installation
+from envlock.runtime.files.claims import Claim, Package, packages, places, resolve
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.read_file import Wanted, expected_size, known
+from envlock.runtime.files.unowned import Owned, folders_of, sites
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import INFO
 
@@ -57,11 +56,10 @@ class Survey:
         return Owned(self.claims, folders, trees | set(links))
 
 
-def survey(place: Installation) -> Survey:
+def survey(prefix: str, folders: list[str]) -> Survey:
     """Return what there is to look at; nothing but metadata is read."""
-    folders = [str(folder) for folder in place.folders]
     found = Survey(folders, sites(folders), packages(folders))
-    where = places(str(place.prefix), folders)
+    where = places(prefix, folders)
     for package in found.packages:
         found.faults += _metadata(package)
         outside = []
@@ -115,7 +113,8 @@ def _trees(package: Package) -> Iterator[str]:
         names = os.listdir(package.folder)
     except OSError:
         return
-    own = os.path.basename(package.info).partition("-")[0].removesuffix(".egg")
+    own = os.path.basename(package.info).partition("-")[0]
+    own = own[: -len(".egg")] if own.endswith(".egg") else own
     tops = set(listed.decode("utf-8", "replace").split()) or {own, own.lower(), package.name.replace("-", "_")}
     for name in names:
         if name in tops or name.partition(".")[0] in tops:

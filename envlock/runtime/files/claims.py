@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from envlock.packages.record import Row, row_of, rows
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import FactError
+from envlock.runtime.files.record import Row, row_of, rows
 from envlock.runtime.host import read_bytes
 
 RECORD_LIMIT = 16 * 1024 * 1024  # bytes; the largest RECORD met, TensorFlow's, has 3.2 million

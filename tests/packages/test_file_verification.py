@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from envlock import data
 from envlock.guest import bytecode as child
 from envlock.lock.models import PackageIdentity
-from envlock.packages.files import bytecode
-from envlock.packages.files import verification as files
-from envlock.packages.files.survey import survey
+from envlock.packages import bytecode
+from envlock.packages import file_verification as files
+from envlock.packages.file_verification import survey
 from envlock.packages.installation import Installation
-from envlock.packages.record import content, digest, rows
+from envlock.runtime import tables
+from envlock.runtime.files.compiled import Compiled
+from envlock.runtime.files.record import content, digest, rows
 from envlock.runtime.report import ABSENT, Finding
 from tests.machines import write as write_all
 from tests.packages.installed import CUBLAS, NUMPY, Prefix, row, usual
@@ -67,7 +69,7 @@ def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(bytecode, "_ask", judged_here)
 
 
-def judged_here(python: Path, asked: list[bytecode.Compiled], advance: object) -> tuple[bool, list[str]]:
+def judged_here(python: Path, asked: list[Compiled], advance: object) -> tuple[bool, list[str]]:
     """Return the child's words."""
     assert {each.tag for each in asked} <= {sys.implementation.cache_tag}
     return True, [child._answer(each.path, each.source, each.optimization) for each in asked]
@@ -453,9 +455,8 @@ def test_a_folder_that_is_linked_to_another_disk_is_the_same_folder(prefix: Pref
 def test_files_of_a_folder_of_the_systems_packages_are_not_foreign(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = data.file_table()
-    row = data.ManagedFolder(folder=str(prefix.site), by="dpkg", source="here")
-    monkeypatch.setattr(data, "file_table", lambda: table.model_copy(update={"managed": [row]}))
+    row = {"folder": str(prefix.site), "by": "dpkg"}
+    monkeypatch.setitem(tables._read, "files", {**tables.table("files"), "managed": [row]})
     write(prefix.site / "mine.py")
     write(prefix.site / "a.pth", "/opt\n")
     (prefix.site / "six.py").write_text("PY3 = None\n")

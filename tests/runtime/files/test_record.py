@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages.record import Row, content, difference, digest, rows
 from envlock.runtime.errors import FactError
+from envlock.runtime.files.record import Row, content, difference, digest, rows
 
 WHEEL = """\
 greenlet/__init__.py,sha256=aaaa,10

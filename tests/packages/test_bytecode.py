@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.packages.files import bytecode
-from envlock.packages.files.bytecode import CHILD, Compiled, compare, compiled
+from envlock.packages import bytecode
+from envlock.packages.bytecode import CHILD, compare
+from envlock.runtime.files.compiled import Compiled, compiled
 
 pytestmark = pytest.mark.processes
 

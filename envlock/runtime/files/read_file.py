@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 BUFFER = 1 << 20  # bytes a thread: with fewer at once, threads wait for each other where processors are busy
 BATCH_BYTES, BATCH_FILES = 8 << 20, 128  # what a thread takes at once
+NOT_FOR_SECURITY: dict[str, Any] = {"usedforsecurity": False} if sys.version_info >= (3, 9) else {}
 ODD_SIZE_LIMIT = 1 << 32  # bytes; a file that is larger and not of the recorded size is not read (it may be sparse)
 
 
@@ -65,7 +67,11 @@ def states(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda _: 
     batches = list(_batches(sorted(wanted, key=expected_size, reverse=True)))
     pool = ThreadPoolExecutor(workers(), thread_name_prefix="envlock-hash")
 
+    stopped = threading.Event()
+
     def work(batch: list[Wanted]) -> list[State]:
+        if stopped.is_set():
+            return []
         done = [look(each) for each in batch]
         advance(sum(map(expected_size, batch)))
         return done
@@ -74,7 +80,8 @@ def states(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda _: 
         for done in pool.map(work, batches):
             yield from done
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)  # an interrupt waits for one file a thread, no more
+        stopped.set()  # an interrupt waits for what each thread is at, no more
+        pool.shutdown(wait=True)
 
 
 def look(wanted: Wanted) -> State:
@@ -105,7 +112,7 @@ def _read(fd: int, wanted: Wanted) -> State:
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):  # it has changed its place since
         return _problem(wanted.path, f"is {_sort(status.st_mode)}, not a file", status)
-    hashers: dict[str, Any] = {name: hashlib.new(name, usedforsecurity=False) for name in wanted.algorithms}
+    hashers: dict[str, Any] = {name: hashlib.new(name, **NOT_FOR_SECURITY) for name in wanted.algorithms}
     buffer, head, left = _own.buffer, b"", status.st_size
     if left > ODD_SIZE_LIMIT and left not in wanted.sizes:
         hashers, left = {}, 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import subprocess
 import tempfile
@@ -12,11 +11,14 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from envlock.guest import launch
-from envlock.packages.files.read_file import workers
 from envlock.runtime.errors import UsageError
+from envlock.runtime.files.compiled import Compiled
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.read_file import workers
+from envlock.runtime.report import ERROR, INFO, UNKNOWN
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
 MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
@@ -24,33 +26,18 @@ MOST_CHILDREN = 2  # each takes some 70 MB for the largest sources met, and all 
 SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
 MOST_CRASHES = 10  # of one child's share
 
+WORDS = {
+    "unchecked": (
+        "is run without a check of its source (an unchecked hash in its header); at present the two agree",
+        INFO,
+    ),
+    "other-code": ("differs from the source beside it", ERROR),
+    "crashed": ("crashes the interpreter when it is loaded", ERROR),
+    "too-large": ("takes too much memory to load, so it was not compared with its source", ERROR),
+    "unreadable": ("cannot be read", UNKNOWN),
+    "not-told": ("could not be compared: the interpreter did not answer", UNKNOWN),
+}
 CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
-
-_NAME = re.compile(
-    r"(?P<stem>.+)\.(?P<tag>(?!opt-)[a-z]+-?\d+[a-z]*(?:-pytest-[\w.]+?)?)(?:\.opt-(?P<optimization>\w+))?\.pyc",
-    re.DOTALL,
-)
-"""As PEP 3147 and PEP 488 say, and as pytest names what it has rewritten."""
-
-
-class Compiled(NamedTuple):
-    """A .pyc file, the source it should hold the code of, for which Python it is, and how far that was optimized."""
-
-    path: str
-    source: str
-    tag: str
-    optimization: int
-
-
-def compiled(path: str) -> Compiled | None:
-    """Return what a file in a `__pycache__` is compiled from; None where its name says nothing of it."""
-    folder, _, name = path.rpartition("/")
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None
-    source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
-    level = match["optimization"] or "0"
-    return Compiled(path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0)
 
 
 def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None) -> dict[str, str]:
@@ -69,6 +56,16 @@ def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], No
         finally:
             stop.set()  # an interrupt ends the children, too; no new one must be started
     return {path: word for answer in answers for path, word in answer.items() if word != FINE}
+
+
+def compare_bytecode(
+    python: Path, compiled: list[Compiled], faults: list[Fault], advance: Callable[[int], None] = lambda _: None
+) -> list[Fault]:
+    """Return the bytecode that is not its source's; where the source is not as recorded, that is said already."""
+    wrong = {fault.path for fault in faults}
+    asked = [each for each in compiled if each.source not in wrong and Path(each.source).exists()]
+    told = compare(python, asked, advance)
+    return [Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1]) for path, word in sorted(told.items())]
 
 
 def _share(

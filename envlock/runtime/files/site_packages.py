@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
-from envlock import data
-from envlock.packages.files.bytecode import compiled
-from envlock.packages.files.findings import Fault
-from envlock.packages.files.survey import Survey
-from envlock.packages.files.unowned import COUNT_LIMIT, PTH_LIMIT, Around, Pth, Stranger, customizes, fits, read_pth
+from envlock.runtime.files.compiled import compiled
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.survey import Survey
+from envlock.runtime.files.unowned import COUNT_LIMIT, PTH_LIMIT, Around, Pth, Stranger, customizes, fits, read_pth
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import ERROR, INFO
+from envlock.runtime.tables import table
 
 
 def around(survey: Survey, site: str, seen: Around, *, by: str | None) -> Iterator[Fault]:
@@ -46,7 +47,7 @@ def customized_elsewhere(survey: Survey) -> Iterator[Fault]:
         for name in sorted(filter(customizes, _names(folder))):
             path = f"{folder}/{name}"
             known = _known(path)
-            if known is not None and (text := _read(path)) is not None and fits(text, known.lines):
+            if known is not None and (text := _read(path)) is not None and fits(text, known["lines"]):
                 continue
             owners = tuple(claim.package for claim in survey.claims.get(path, ()))
             what = "runs at every start" + (", and lies in the library of Python itself" if is_library else "")
@@ -63,7 +64,7 @@ def _stranger(each: Stranger, site: str) -> Fault:
     if at_top and name.endswith(".pth"):
         return _pth(each.path, known)
     if known is not None:
-        return Fault("foreign", each.path, "known", severity=INFO, why=known.why)
+        return Fault("foreign", each.path, "known", severity=INFO, why=known["why"])
     if at_top and customizes(name):
         return Fault("startup", each.path, "runs at every start, and belongs to no package")
     if name.endswith(".pyc"):
@@ -71,13 +72,13 @@ def _stranger(each: Stranger, site: str) -> Fault:
     return Fault("foreign", each.path, f"{_sort(each)} that belongs to no package")
 
 
-def _pth(path: str, known: data.KnownFile | None) -> Fault:
+def _pth(path: str, known: Any | None) -> Fault:
     pth = _read(path)
     if pth is None:
         return Fault("startup", path, "belongs to no package, and cannot be read")
     what = pth.what or "does nothing"
-    if known is not None and fits(pth, known.lines):
-        return Fault("startup", path, what, severity=INFO, why=known.why)
+    if known is not None and fits(pth, known["lines"]):
+        return Fault("startup", path, what, severity=INFO, why=known["why"])
     return Fault("startup", path, f"belongs to no package, and {what}")
 
 
@@ -109,8 +110,8 @@ def _left_behind(survey: Survey, paths: list[str]) -> Iterator[Fault]:
             yield Fault("bytecode", path, what, severity=INFO)
 
 
-def _known(path: str) -> data.KnownFile | None:
-    return next((row for row in data.file_table().known if fnmatchcase(path, row.path)), None)
+def _known(path: str) -> Any | None:
+    return next((row for row in table("files")["known"] if fnmatchcase(path, row["path"])), None)
 
 
 def _read(path: str) -> Pth | None:

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from envlock.packages.files.claims import Claim
-from envlock.packages.files.findings import Fault
-from envlock.packages.files.read_file import State, known
+from envlock.runtime.files.claims import Claim
+from envlock.runtime.files.findings import Fault
+from envlock.runtime.files.read_file import State, known
 
 SPECIAL = 0o7000  # setuid, setgid, sticky
 ENOUGH_ALIKE = 20  # files of a kind without x, so that one with x is odd: wheels themselves have a few such
