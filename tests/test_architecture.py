@@ -19,6 +19,7 @@ import typer
 import envlock as facade
 from envlock.cli import COMMANDS
 from envlock.containers.engines import ENGINES
+from envlock.forms import FORMS
 from envlock.reports import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,8 +27,8 @@ PACKAGE = ROOT / "envlock"
 FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 ROOMS = [
-    *("runtime", "guest", "data", "lock", "web", "packages", "images", "containers", "determinism", "numerics"),
-    *("divergence", "reports", "workflows", "cli"),
+    *("runtime", "guest", "data", "lock", "web", "packages", "images", "containers", "forms"),
+    *("determinism", "numerics", "divergence", "reports", "workflows", "cli"),
 ]
 """A room may use the rooms before it, never one behind it."""
 
@@ -77,6 +78,7 @@ OWNERS = {
     "docker": ("envlock/containers/engines/daemon.py", "envlock/images/logins.py"),
     "requests": ("envlock/web/",),
     "pypi_simple": (
+        "envlock/forms/cyclonedx.py",
         "envlock/packages/export.py",
         "envlock/packages/indexes/page.py",
         "envlock/packages/indexes/index_settings.py",
@@ -91,6 +93,7 @@ PURE = [
     *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers")),
     *(name for name in FILES if name.startswith("envlock/images/") and not name.endswith(("logins.py", "registry.py"))),
     "envlock/containers/engines/failures.py",
+    *(name for name in FILES if name.startswith("envlock/forms/")),
     *(f"envlock/numerics/canary/{name}.py" for name in ("compare", "distance")),
 ]
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
@@ -323,7 +326,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 def test_every_module_is_imported_or_a_program() -> None:
     """What nothing imports is dead, unless it is run: by the launcher, inside an image, or by `python -m`."""
     used = {module for name in FILES for module in used_by(name)}
-    used |= set(facade._EXPORTS.values()) | set(ENGINES.values())
+    used |= set(facade._EXPORTS.values()) | set(ENGINES.values()) | set(FORMS.values())
     used |= {f"envlock.reports.{name}" for name in FORMATS} | {f"envlock.cli.{name}" for name in COMMANDS}
     used |= {name for module in used for name in _parents(module)}
     modules = {module_of(name): name for name in FILES}

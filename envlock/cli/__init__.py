@@ -35,7 +35,7 @@ COMMANDS = {
     "diverge": "Find the first operation that makes runs differ, and its line.",
     "canary": "Run a fixed set of operations and compare the results with the lockfile, bit for bit.",
     "hash": "Find the wheel of every installed package and record its SHA-256.",
-    "export": "Export a lockfile in a format that installers read.",
+    "export": "Export a lockfile in a format of other tools.",
     "vendor": "Download the wheels that a lockfile names.",
     "images": "List base images, ranked for a lockfile.",
     "build": "Build a container that is the locked environment, and verify it inside.",

@@ -10,11 +10,14 @@ import typer
 from envlock.cli.options import STDIN, LockArgument, QuietOption, RequireAllOption, left_out, source
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, choice, new_app
+from envlock.forms import FORMS
 from envlock.packages.export import FORMATS
 
 app = new_app()
 
-ToOption = Annotated[str, choice(tuple(FORMATS), "format", "--to", "-t", help="Format to write.", show_default=False)]
+ToOption = Annotated[
+    str, choice((*FORMATS, *FORMS), "format", "--to", "-t", help="Format to write.", show_default=False)
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False)
 ]
@@ -34,17 +37,22 @@ def export(
     require_all: RequireAllOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Export a lockfile in a format that installers read.
+    """Export a lockfile in a format of other tools.
 
     `pylock` is PEP 751, for uv and pip; `requirements` has hashes, for pip. Only packages with a proven wheel (`envlock
     hash`) are written, and to `pylock` also those from a public Git repository, by commit; the others are listed with
     the reason, in the file and on stderr.
+
+    `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the wheels declare. `slsa`
+    says how the recorded image was built. The same lockfile gives the same bytes.
 
     \b
     Examples:
       envlock export --to pylock -o pylock.toml              then: uv pip install -r pylock.toml
       envlock export --to requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
       envlock export --to pylock --wheelhouse wheelhouse     for machines without a network
+      envlock export --to cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
+      envlock export --to slsa -o provenance.json            in-toto provenance of the image
     """
     from envlock.lock.writer import write_atomically
     from envlock.workflows.export import export as convert

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from envlock import __version__
 from envlock.containers.base import Chosen
 from envlock.containers.engines.engine import Built, Engine, Say
 from envlock.containers.payload import write_context
@@ -113,6 +114,9 @@ def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
     return Image.model_validate(
         {
             "id": built.image_id,
+            "lock": hashlib.sha256(plan.lock).hexdigest() if plan.lock is not None else None,
+            "wheels": [wheel.name for wheel in plan.wheels],
+            "envlock": __version__,
             "layers": list(built.layers),
             "config": digest_of(built.config),
             "base": chosen.kept.digest,

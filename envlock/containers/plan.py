@@ -162,7 +162,7 @@ def plan(
     missing = missing_patch(tensorflow, ngc, installed)
     if missing is not None:
         notes.append(f"{missing} is not locked; without its patch this TensorFlow is not deterministic")
-    shipped = _shipped(lock, wanted if deterministic else {})
+    inside = shipped(lock, wanted if deterministic else {})
     return BuildPlan(
         base,
         tensorflow=tensorflow,
@@ -174,10 +174,10 @@ def plan(
         skipped=skipped,
         notes=tuple(notes),
         code=tuple(program(tensorflow, ngc, installed)),
-        lock=shipped,
+        lock=inside,
         deterministic=deterministic,
         user=safe(user, "user", "--user"),
-        labels=_labels(base, shipped, lock.policy.name),
+        labels=_labels(base, inside, lock.policy.name),
     )
 
 
@@ -306,7 +306,7 @@ def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)
 
 
-def _shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
+def shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
     kept = {key: value for key, value in lock.to_document().items() if key not in ("base_image", "image")}
     if amended:

@@ -73,6 +73,9 @@ class Identity(Strict):
 Argument = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_.,:=+/@%-]+$")]
 
 ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+_NAME = r"([a-zA-Z0-9]+([.-]+[a-zA-Z0-9]+)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+"
+ImageName = Annotated[str, Field(max_length=255, pattern=f"^{_NAME}$")]
+PushedImage = Annotated[str, Field(max_length=400, pattern=f"^{_NAME}@sha256:[0-9a-f]{{64}}$")]
 
 
 class BaseConfig(Strict):
@@ -88,10 +91,16 @@ class Image(Strict):
 
     `id` is the digest of its config. A builder that stamps its own time into it gives another one each time; `layers`
     (unpacked, the base's first) and `config` (SHA-256 of variables, entrypoint, command, folder, user and labels) are
-    the same whoever built it.
+    the same whoever built it. `reference` is its name in a registry, with the digest of its manifest there. `lock` is
+    the SHA-256 of the lock inside, `wheels` are the packages that were installed from wheels, and `envlock` is the
+    version that built it.
     """
 
     id: ImageDigest
+    reference: PushedImage | None = None
+    lock: Sha256 | None = None
+    wheels: Annotated[list[PackageName], Field(max_length=10_000)] | None = None
+    envlock: Version | None = None
     layers: list[ImageDigest]
     config: Sha256
     base: ImageDigest
@@ -102,14 +111,6 @@ class Image(Strict):
     engine_version: Version
 
 
-ImageName = Annotated[
-    str,
-    Field(
-        max_length=255,
-        pattern=r"^([a-zA-Z0-9]+([.-]+[a-zA-Z0-9]+)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?"
-        r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+$",
-    ),
-]
 ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
 

@@ -1,20 +1,27 @@
-"""Write what a lockfile proves in a format that installers read."""
+"""Write a lockfile in the formats of installers, scanners and those who deploy."""
 
 from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 
+from envlock.forms import FORMS
 from envlock.packages.export import FORMATS, PYLOCK_NAME, Wheelhouse, Written
 from envlock.packages.export import export as convert
+from envlock.packages.licenses import License, declared
 from envlock.packages.wheelhouse import wheels_in
 from envlock.runtime.errors import UsageError
 from envlock.workflows.locks import lock_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.lock.models import Lockfile
     from envlock.workflows.locks import Source
+
+LICENSED = ("cyclonedx",)
+"""The forms that say which licence a wheel declares."""
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")
 """What can stand in a requirements file without quotes, which not every reader of it knows."""
@@ -27,16 +34,18 @@ def export(
 
     Args:
         lock: the lockfile; the one that `assert_locked()` would use when not given.
-        to: the format, one of `envlock.packages.export.FORMATS`.
+        to: the format, one of `envlock.packages.export.FORMATS` or `envlock.forms.FORMS`.
         output: where the file will be: a path of wheels is relative to its folder.
-        wheelhouse: a folder of wheels to name in the place of those on the web.
+        wheelhouse: a folder of wheels to name in the place of those on the web; `cyclonedx` takes licences from it.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         UsageError: there is no such format or folder, or a path cannot be written in this format.
     """
+    if to in FORMS:
+        return _form(lock, to, wheelhouse)
     if to not in FORMATS:
-        raise UsageError(f"unknown format `{to}`", hint=f"choose from: {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}")
     if output is not None and to == "pylock" and not PYLOCK_NAME.fullmatch(output.name):
         raise UsageError(
             f"installers do not accept the name {output.name} for this format",
@@ -44,6 +53,29 @@ def export(
         )
     house = None if wheelhouse is None else _house(wheelhouse, output, to)
     return convert(lock_of(lock), name_of(lock), to, house)
+
+
+def _form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
+    """Return a form of the whole lock, which leaves no package out."""
+    model = lock_of(lock)
+    if wheelhouse is not None and to not in LICENSED:
+        raise UsageError(f"`--to {to}` reads no wheelhouse", hint="leave out `--wheelhouse`")
+    licenses = {} if wheelhouse is None else _licenses(model, wheelhouse)
+    text: str = import_module(FORMS[to]).render(model, licenses)
+    return Written(text, [], [])
+
+
+def _licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
+    """Return what the proven wheels of a folder declare, by the names of their packages."""
+    if not folder.is_dir():
+        raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
+    sizes = wheels_in(folder)
+    packages = (lock.identity.packages if lock.identity is not None else {}).items()
+    return {
+        name: declared(folder / entry.wheel.name)
+        for name, entry in packages
+        if entry.wheel is not None and sizes.get(entry.wheel.name) == entry.wheel.size
+    }
 
 
 def _house(folder: Path, output: Path | None, to: str) -> Wheelhouse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.containers.stocked import demo_wheel
 from tests.locks import document, encode
 from tests.packages.identified import doubt, lock_document, proof, wheel
 
@@ -85,7 +87,11 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
 @pytest.mark.parametrize(
     ("args", "code", "stderr"),
     [
-        (["--to", "conda"], 2, "error: unknown format `conda`\nhint: choose from: pylock, requirements\n"),
+        (
+            ["--to", "conda"],
+            2,
+            "error: unknown format `conda`\nhint: choose from: pylock, requirements, cyclonedx, slsa\n",
+        ),
         (
             ["--to", "pylock", "-o", "lock.toml"],
             2,
@@ -162,3 +168,19 @@ def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Pat
         assert done.returncode == 0
         assert (done.stdout + done.stderr).replace("\n", "").isprintable()
         assert [line for line in done.stdout.splitlines() if line.startswith(("evil", "\x85"))] == []
+
+
+def test_a_bill_of_materials_has_the_licences_of_a_wheelhouse(envlock: Command, tmp_path: Path) -> None:
+    house = tmp_path / "wheels"
+    made = demo_wheel(house, "aa", "1.0")
+    lock = lock_document({"aa": proof("1.0", wheel(made.name, made.read_bytes()))})
+    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    done = envlock("export", "--to", "cyclonedx", "-o", "sbom.json", "--wheelhouse", "wheels")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote sbom.json\n")
+    (package,) = [each for each in json.loads((tmp_path / "sbom.json").read_bytes())["components"] if "hashes" in each]
+    assert package["licenses"] == [{"license": {"name": "MIT License", "acknowledgement": "declared"}}]
+    done = envlock("export", "--to", "slsa", "--wheelhouse", "wheels")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: `--to slsa` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
+    )

@@ -1,0 +1,11 @@
+"""Forms of a lock for those who scan, attest and deploy. Adding one is a module with a `render`, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FORMS: Mapping[str, str] = {
+    "cyclonedx": "envlock.forms.cyclonedx",
+    "slsa": "envlock.forms.slsa",
+}
+"""The modules of the forms by their names on the command line; what each writes is in docs/reference/forms.md."""

@@ -1,0 +1,161 @@
+"""The bill of materials and the provenance: golden files, read by the libraries of those who defined the formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from google.protobuf.json_format import ParseDict
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
+from packageurl import PackageURL
+
+from envlock.forms import cyclonedx, slsa
+from envlock.lock.models import Lockfile
+from envlock.packages.licenses import License, declared, parse
+from envlock.runtime.errors import LockfileError, OutsideError, UsageError
+from tests.containers.plans import model
+from tests.containers.test_injection import HOSTILE, put, strings
+from tests.forms.pushed import pushed
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+LICENSES = {"keras": License(names=("Apache Software License",)), "numpy": License("BSD-3-Clause AND Zlib")}
+
+
+@cache
+def _validator() -> JsonStrictValidator:
+    return JsonStrictValidator(SchemaVersion.V1_6)
+
+
+def bill(lock: Lockfile, licenses: dict[str, License] | None = None) -> dict[str, Any]:
+    """Return a bill of materials that CycloneDX's own validator takes."""
+    text = cyclonedx.render(lock, licenses or {})
+    assert _validator().validate_str(text) is None
+    assert text.isascii()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _version(text: str) -> str:
+    """Return a golden text with this version of envlock, which made its serial number."""
+    return re.sub(r'"urn:uuid:[0-9a-f-]{36}"', '"urn:uuid:..."', text)
+
+
+@pytest.mark.parametrize(("form", "name"), [(cyclonedx, "sbom.cdx.json"), (slsa, "provenance.json")])
+def test_golden_files_and_the_same_bytes_twice(form: Any, name: str) -> None:
+    text = form.render(model(pushed()), LICENSES)
+    assert text == form.render(model(json.loads(json.dumps(pushed()))), dict(reversed(LICENSES.items())))
+    assert _version(text) == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_the_validator_would_say_so() -> None:
+    text = cyclonedx.render(model(pushed()), {})
+    assert _validator().validate_str(text.replace('"SHA-256"', '"SHA-255"')) is not None
+
+
+def test_every_package_is_in_the_bill_with_its_hash_or_the_reason() -> None:
+    lock = model(pushed())
+    found = {each["name"]: each for each in bill(lock, LICENSES)["components"] if "package:" in each["bom-ref"]}
+    assert found.keys() == (lock.facts.packages or {}).keys()
+    assert {name for name, each in found.items() if "hashes" not in each} == {"mine", "tensorflow", "tf-keras"}
+    assert found["mine"]["properties"] == [{"name": "envlock:unproven", "value": "it is an editable install"}]
+    assert found["numpy"]["licenses"] == [{"expression": "BSD-3-Clause AND Zlib", "acknowledgement": "declared"}]
+
+
+def test_package_urls_are_canonical() -> None:
+    components = bill(model(pushed()))["components"]
+    assert len(components) > 5
+    for each in components:
+        assert PackageURL.from_string(each["purl"]).to_string() == each["purl"]
+
+
+def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
+    kept = {key: value for key, value in pushed().items() if key not in ("image", "base_image", "identity")}
+    found = bill(model(kept))
+    assert found["metadata"]["component"]["type"] == "application"
+    assert {each["type"] for each in found["components"]} == {"library", "platform"}
+    for held in (kept, pushed(wheels=None)):
+        with pytest.raises(UsageError) as raised:
+            slsa.render(model(held), {})
+        assert raised.value.message == "the lockfile does not say how its image was built"
+        assert raised.value.hint == "run `envlock build` to build and record one"
+
+
+@pytest.mark.parametrize("reference", [pushed()["image"]["reference"], None])
+def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> None:
+    document = json.loads(slsa.render(model(pushed(reference=reference)), {}))
+    statement = Statement.copy_from_pb(ParseDict(document, StatementMessage()))
+    statement.validate()
+    predicate = ParseDict(document["predicate"], Provenance())  # which refuses an unknown field
+    for each in predicate.build_definition.resolved_dependencies:
+        ResourceDescriptor.copy_from_pb(each).validate()
+    assert statement.pb.subject[0].name == ("ghcr.io/team/train" if reference else "image-config")
+    materials = {each.name: each.digest["sha256"] for each in predicate.build_definition.resolved_dependencies}
+    assert (materials["envlock.lock"], materials["nvcr.io/nvidia/tensorflow"]) == ("ab" * 32, "c8" * 32)
+    assert len(materials) == 4
+    assert predicate.run_details.builder.version["envlock"] == "0.1.0"
+
+
+HELD = pushed()
+PATHS = sorted(set(strings(HELD["facts"]["packages"])), key=str)
+
+
+def test_a_hostile_package_is_a_value_and_nothing_else() -> None:
+    taken = 0
+    for path in PATHS:
+        for value in HOSTILE[::3]:
+            held = put(HELD, ("facts", "packages", *path), value)
+            try:
+                lock = model(held)
+            except LockfileError:
+                continue
+            found = json.loads(cyclonedx.render(lock, {}))
+            assert len([each for each in found["components"] if "package:" in each["bom-ref"]]) == 5
+            assert all(PackageURL.from_string(each["purl"]).to_string() == each["purl"] for each in found["components"])
+            taken += 1
+    assert taken > 10
+
+
+METADATA = """\
+Metadata-Version: 2.1
+Name: x
+License: {}
+Classifier: License :: OSI Approved
+Classifier: License :: OSI Approved :: MIT License
+Classifier: Programming Language :: Python
+
+License-Expression: in the body
+"""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ("License-Expression: MIT OR Apache-2.0\nLicense: MIT\n", License("MIT OR Apache-2.0")),
+        (METADATA.format("Apache 2.0"), License(names=("Apache 2.0", "MIT License"))),
+        (METADATA.format("UNKNOWN"), License(names=("MIT License",))),
+        (METADATA.format("x" * 201), License(names=("MIT License",))),
+        (METADATA.format("first line\n second line"), License(names=("MIT License",))),
+        ("Name: x\n", License()),
+        ("", License()),
+    ],
+)
+def test_a_licence_is_what_the_metadata_declares(metadata: str, expected: License) -> None:
+    assert parse(metadata.encode()) == expected
+
+
+def test_a_broken_wheel_is_told(tmp_path: Path) -> None:
+    wheel = tmp_path / "x-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"no zip")
+    with pytest.raises(OutsideError) as raised:
+        declared(wheel)
+    assert raised.value.message == f"cannot read the wheel {wheel}: File is not a zip file"
+    assert raised.value.hint == "remove it and run `envlock vendor` again"
