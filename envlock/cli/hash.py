@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, source
+from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, TimeoutOption, source
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, new_app
+from envlock.packages.parallel import TIMEOUT
 
 app = new_app()
 
@@ -31,6 +32,7 @@ def hash(  # noqa: A001 (the command's name)
     offline: OfflineOption = False,
     trust_index: TrustOption = False,
     cache: CacheOption = True,
+    timeout: TimeoutOption = TIMEOUT,
     quiet: QuietOption = False,
 ) -> None:
     """Find the wheel of every installed package and record its SHA-256.
@@ -61,6 +63,7 @@ def hash(  # noqa: A001 (the command's name)
         offline=offline,
         trust_index=trust_index,
         keep=cache,
+        seconds=timeout,
         progress=Terminal(quiet),
     )
     if isinstance(meant, bytes):

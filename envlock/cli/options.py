@@ -88,6 +88,7 @@ IndexOption = Annotated[
         show_default=False,
     ),
 ]
+TimeoutOption = Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Exit 1 and write nothing if a package is left out.")

@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import IndexOption, LockArgument, QuietOption, RequireAllOption, left_out, source
+from envlock.cli.options import (
+    IndexOption,
+    LockArgument,
+    QuietOption,
+    RequireAllOption,
+    TimeoutOption,
+    left_out,
+    source,
+)
 from envlock.cli.output import Terminal, talk
 from envlock.cli.parser import Command, new_app
+from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean, count
 
@@ -32,6 +41,7 @@ def vendor(
     no_cache: NoCacheOption = False,
     prune: PruneOption = False,
     require_all: RequireAllOption = False,
+    timeout: TimeoutOption = TIMEOUT,
     quiet: QuietOption = False,
 ) -> None:
     """Download the wheels that a lockfile names.
@@ -54,6 +64,7 @@ def vendor(
         jobs=jobs,
         use_cache=not no_cache,
         require_all=require_all,
+        seconds=timeout,
         progress=Terminal(quiet),
     )
     left_out(found.left_out, "vendored", required=require_all, quiet=quiet)

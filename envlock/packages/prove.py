@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import Distribution
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.page import IndexFile, choose
 from envlock.packages.installation import Installation, by_name, record_of
+from envlock.packages.parallel import Advance, Done, run_all
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 from envlock.runtime.files.record import content, difference, digest, rows
@@ -126,6 +127,7 @@ def prove(
     known: Mapping[str, PackageIdentity],
     trust_index: bool = False,
     on_done: Callable[[Installed], None] = lambda _: None,
+    seconds: float = inf,
 ) -> Identity:
     """Return what can be said of every distribution; `index` None is: ask nobody.
 
@@ -135,25 +137,34 @@ def prove(
         known: earlier answers; one whose files are still the same is kept.
         trust_index: take the index's word for the sha256 of a file whose RECORD fits.
         on_done: told of every package that is finished, for a progress bar.
+        seconds: how long all of it may take.
 
     Raises:
-        OutsideError: an index failed or contradicts itself; the message names every package concerned.
+        OutsideError: an index failed, contradicts itself or takes too long; the message names every package concerned.
     """
     found: dict[str, PackageIdentity] = {}
     failed: dict[str, EnvlockError] = {}
-    with ThreadPoolExecutor(WORKERS) as pool:
-        tasks = {pool.submit(_one, each, index, known.get(each.name), trust_index): each for each in packages}
-        try:
-            for task in as_completed(tasks):
-                name = tasks[task].name
-                try:
-                    found[name] = task.result()
-                except EnvlockError as error:
-                    failed[name] = error
-                on_done(tasks[task])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+
+    def work(each: Installed, advance: Advance) -> PackageIdentity:
+        advance(0)
+        return _one(each, index, known.get(each.name), trust_index)
+
+    try:
+        for event in run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds):
+            if not isinstance(event, Done):
+                continue
+            name = event.task.name
+            if event.result is not None:
+                found[name] = event.result
+            elif isinstance(event.error, EnvlockError):
+                failed[name] = event.error
+            on_done(event.task)
+    except TimeoutError:
+        left = [each.name for each in packages if each.name not in found and each.name not in failed]
+        raise OutsideError(
+            f"not finished within {seconds:g} s: {', '.join(left)}",
+            hint="use a faster index, or allow more time with `--timeout`",
+        ) from None
     if failed:
         raise _failure(failed)
     return Identity(packages=dict(sorted(found.items())))

@@ -10,20 +10,16 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from envlock.lock.models import WheelFile
 from envlock.packages import cache as caching
+from envlock.packages.parallel import Advance, Moved, run_all
 from envlock.packages.proven import Proven
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
-
-Advance = Callable[[int], None]
-"""Told the number of bytes since it was called last, and called now and then with 0 where there are none."""
 
 Fetch = Callable[[Proven, Path, Advance], None]
 """Put the wheel of a package, checked, at a path in an existing folder, or raise an EnvlockError or OSError."""
@@ -53,6 +49,7 @@ def vendor(
     *,
     cache: Path | None,
     jobs: int,
+    seconds: float = inf,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Moved[Proven] | Had | Missing]:
     """Put the wheels of all packages into the folder, which is made, and yield how it goes.
@@ -63,9 +60,11 @@ def vendor(
         fetch: gets what is not there.
         cache: the folder of envlock's cache; None to do without.
         jobs: how many at once.
+        seconds: how long all of it may take.
         on_wait: called again and again while another one is at work in the same folder, which is waited for.
 
     Raises:
+        OutsideError: it takes too long.
         UsageError: the folder or the cache cannot be made or read.
     """
     if cache is not None:
@@ -75,18 +74,23 @@ def vendor(
         with held(folder, on_wait):
             for left in folder.glob(TEMPORARY.format("*")):
                 left.unlink()
-            yield from _all(packages, folder, fetch, cache, jobs)
+            yield from _all(packages, folder, fetch, cache, jobs, seconds)
+    except TimeoutError:
+        raise OutsideError(
+            f"the wheels were not downloaded within {seconds:g} s",
+            hint="run it again: finished files are kept, and `--timeout` allows more time",
+        ) from None
     except OSError as error:
         raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`") from None
 
 
 def _all(
-    packages: Sequence[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int
+    packages: Sequence[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int, seconds: float
 ) -> Iterator[Moved[Proven] | Had | Missing]:
     def work(package: Proven, advance: Advance) -> str:
         return _obtain(package, folder, fetch, cache, advance)
 
-    for event in run_all(packages, work, jobs=jobs, expected=(EnvlockError, OSError)):
+    for event in run_all(packages, work, jobs=jobs, seconds=seconds, expected=(EnvlockError, OSError)):
         if isinstance(event, Moved):
             yield event
         elif event.error is None:
@@ -201,84 +205,3 @@ def unowned(folder: Path, packages: Sequence[Proven]) -> list[Path]:
     """Return the wheels in a folder that belong to none of the packages."""
     known = {package.wheel.name for package in packages}
     return [folder / name for name in sorted(wheels_in(folder)) if name not in known]
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class Moved(Generic[T]):
-    """So many bytes more of a task are dealt with."""
-
-    task: T
-    size: int
-
-
-@dataclass(frozen=True)
-class Done(Generic[T, R]):
-    """A task is through: it returned something, or raised an error of a kind that was expected."""
-
-    task: T
-    result: R | None
-    error: Exception | None
-
-
-class _StopWork(BaseException):
-    """Nobody waits for it any more; not an Exception, since no worker is to go on after it."""
-
-
-def run_all(
-    tasks: Sequence[T],
-    work: Callable[[T, Advance], R],
-    *,
-    jobs: int,
-    expected: tuple[type[Exception], ...],
-) -> Iterator[Moved[T] | Done[T, R]]:
-    """Yield what happens while `work` is called with every task, `jobs` at a time, in threads.
-
-    Who stops iterating (Ctrl-C) need not wait: the threads end at their next word of progress, or with the process.
-
-    Raises:
-        Exception: what a task raised that was not expected, as it is.
-    """
-    stop = Event()
-    todo: SimpleQueue[T] = SimpleQueue()
-    events: SimpleQueue[Moved[T] | Done[T, R]] = SimpleQueue()
-    for task in tasks:
-        todo.put(task)
-    for _ in range(min(jobs, len(tasks))):
-        Thread(target=_worker, args=(work, todo, events, stop), daemon=True).start()
-    left = len(tasks)
-    try:
-        while left:
-            event = events.get()
-            if isinstance(event, Done):
-                left -= 1
-                if event.error is not None and not isinstance(event.error, expected):
-                    raise event.error
-            yield event
-    finally:
-        stop.set()
-
-
-def _worker(
-    work: Callable[[T, Advance], R], todo: SimpleQueue[T], events: SimpleQueue[Moved[T] | Done[T, R]], stop: Event
-) -> None:
-    def advance(task: T, size: int) -> None:
-        if stop.is_set():
-            raise _StopWork
-        if size:
-            events.put(Moved(task, size))
-
-    while not stop.is_set():
-        try:
-            task = todo.get_nowait()
-        except Empty:
-            return
-        try:
-            events.put(Done(task, work(task, partial(advance, task)), None))
-        except _StopWork:
-            return
-        except Exception as error:  # raised again by the one who iterates, or told
-            events.put(Done(task, None, error))

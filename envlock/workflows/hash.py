@@ -10,6 +10,7 @@ from pathlib import Path
 
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
+from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch
 from envlock.runtime.report import ERROR, Finding, Report, count
@@ -30,6 +31,7 @@ def hash_packages(
     offline: bool = False,
     trust_index: bool = False,
     keep: bool = True,
+    seconds: float = TIMEOUT,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known.
@@ -41,17 +43,27 @@ def hash_packages(
         offline: ask no index.
         trust_index: take the index's word for the SHA-256 of a wheel whose RECORD fits.
         keep: keep the wheels that were read, for `vendor`.
+        seconds: how long the indexes may take for all packages.
         progress: shows what is going on.
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the lock has.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
-        OutsideError: an index failed, or contradicts itself.
+        OutsideError: an index failed, contradicts itself, or takes too long.
         UsageError: there is no such interpreter or index.
     """
     old = lock_of(lock)
     refuse_another_environment(old, live(python))
-    new = prove(old, python, indexes=indexes, offline=offline, trust_index=trust_index, keep=keep, progress=progress)
+    new = prove(
+        old,
+        python,
+        indexes=indexes,
+        offline=offline,
+        trust_index=trust_index,
+        keep=keep,
+        seconds=seconds,
+        progress=progress,
+    )
     _refuse_lost_proofs(old, new)
     return new
 
@@ -100,6 +112,7 @@ def prove(
     offline: bool = False,
     trust_index: bool = False,
     keep: bool = True,
+    seconds: float = TIMEOUT,
     progress: Progress,
 ) -> Lockfile:
     """Return the lock with what can be said of the origin of every package; see `hash_packages`."""
@@ -112,7 +125,14 @@ def prove(
     known = lock.identity.packages if lock.identity is not None else {}
     with _cache(keep) as folder, progress.bar("packages", len(installed)) as advance:
         index = None if offline else online(list(indexes), place.prefix, folder)
-        identity = packages.prove(installed, index, known=known, trust_index=trust_index, on_done=lambda _: advance(1))
+        identity = packages.prove(
+            installed,
+            index,
+            known=known,
+            trust_index=trust_index,
+            on_done=lambda _: advance(1),
+            seconds=seconds,
+        )
     return packages.with_identity(lock, identity)
 
 

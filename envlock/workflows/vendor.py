@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from envlock.packages import cache
+from envlock.packages.parallel import TIMEOUT, Moved
 from envlock.packages.proven import LeftOut, Proven, held, proven
-from envlock.packages.wheelhouse import Had, Missing, Moved, unowned
+from envlock.packages.wheelhouse import Had, Missing, unowned
 from envlock.packages.wheelhouse import vendor as fill
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.progress import SILENT, Progress
@@ -48,6 +49,7 @@ def vendor(
     jobs: int = 4,
     use_cache: bool = True,
     require_all: bool = False,
+    seconds: float = TIMEOUT,
     progress: Progress = SILENT,
 ) -> Vendored:
     """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets its name.
@@ -59,10 +61,12 @@ def vendor(
         jobs: how many downloads at once.
         use_cache: use and fill the cache of wheels.
         require_all: download nothing where the lock does not prove the wheel of every package that a policy compares.
+        seconds: how long all downloads may take.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        OutsideError: the downloads take too long; finished files are kept.
         UsageError: the folder cannot be used.
     """
     from envlock.packages.indexes.online import fetcher, online
@@ -75,7 +79,7 @@ def vendor(
     kept = cache.folder(os.environ, Path.home())
     fetch = fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
-    events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, on_wait=wait)
+    events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, seconds=seconds, on_wait=wait)
     how, missing = _watch(events, known, progress)
     return Vendored(how, missing, left_out, unowned(folder, known))
 

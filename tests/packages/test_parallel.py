@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from envlock.packages.wheelhouse import Advance, Done, Moved, run_all
+from envlock.packages.parallel import Advance, Done, Moved, run_all
 
 EXPECTED = (KeyError,)
 

@@ -211,6 +211,22 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
     assert caught.value.hint == "try again later"
 
 
+def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:
+    hours = threading.Event()
+
+    class Sleeping(FakeIndex):
+        def files(self, name: str) -> list[IndexFile]:
+            if name == "seven":
+                hours.wait(30)
+            return super().files(name)
+
+    with pytest.raises(OutsideError) as caught:
+        prove([SIX, SIX._replace(name="seven")], Sleeping({WHEEL: RECORD}), known={}, seconds=0.3)
+    hours.set()
+    assert caught.value.message == "not finished within 0.3 s: seven"
+    assert caught.value.hint == "use a faster index, or allow more time with `--timeout`"
+
+
 def test_a_garbled_record_of_the_index_is_an_error_of_the_index() -> None:
     with pytest.raises(EnvlockError) as caught:
         ask(FakeIndex({WHEEL: "six.py\n"}))

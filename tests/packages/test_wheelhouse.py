@@ -19,8 +19,9 @@ import pytest
 
 from envlock.lock.models import WheelFile
 from envlock.packages import wheelhouse
+from envlock.packages.parallel import Advance, Moved
 from envlock.packages.proven import Proven
-from envlock.packages.wheelhouse import Advance, Had, Missing, Moved, held, unowned, vendor, wheels_in
+from envlock.packages.wheelhouse import Had, Missing, held, unowned, vendor, wheels_in
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.packages.identified import wheel
 

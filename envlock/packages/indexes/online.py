@@ -15,8 +15,9 @@ from envlock.packages.indexes.download import Downloaded, download
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.indexes.ranges import record_of, wheel_record
+from envlock.packages.parallel import Advance
 from envlock.packages.proven import Proven
-from envlock.packages.wheelhouse import Advance, Fetch
+from envlock.packages.wheelhouse import Fetch
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -24,9 +25,9 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, UnsupportedRepoVersionError
-from pypi_simple.html_stream import parse_links_stream
 
 from envlock.packages.indexes.index_settings import Index
+from envlock.packages.indexes.links import links
 from envlock.runtime.report import clean
 from envlock.web.client import Client, refusal
 from envlock.web.errors import WebError, shown
@@ -38,7 +39,10 @@ ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.1"
 PAGE_LIMIT = 64 * 1024 * 1024
 SECONDS = 60
 """How long reading one page may take: no page that was met takes a tenth, and some can be made to take for ever."""
-CHUNK = 64 * 1024
+PIECE = 4096
+HEAD = 64 * 1024
+FILES = 200_000
+"""How many files a page may offer, so that a page made of nothing but links cannot fill the memory."""
 ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".egg", ".exe", ".msi", ".rpm")
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -66,15 +70,18 @@ def files(client: Client, index: Index, project: str) -> list[IndexFile]:
 
 def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
     """Return the files on a page: what it is is told by its first character, since servers mislabel."""
-    start = body[:CHUNK].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    start = body[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start not in (b"{", b"<"):
         raise _no_page(url, "it is neither JSON nor HTML")
     try:
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # a newer minor version is readable
-            offered = list(_json(body, url, project) if start == b"{" else _html(body, url, project))
+            read = _json(body, url, project) if start == b"{" else _html(body, url, project)
+            offered = list(islice(read, FILES + 1))
     except UnsupportedRepoVersionError:
         raise _no_page(url, "its protocol version is too new", "upgrade envlock") from None
+    if len(offered) > FILES:
+        raise _no_page(url, f"it offers more than {FILES} files")
     return [file for each in offered if (file := _file(each, index)) is not None]
 
 
@@ -96,10 +103,10 @@ def _json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
 
 
 def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
-    chunks = (body[at : at + CHUNK] for at in range(0, len(body), CHUNK))
+    pieces = (body[at : at + PIECE] for at in range(0, len(body), PIECE))
     empty = True
     try:
-        for link in _in_time(parse_links_stream(_in_time(chunks, url), url), url):
+        for link in links(_in_time(pieces, url), url):
             path = urlsplit(link.url).path
             if path.lower().endswith(ARCHIVES):
                 empty = False
@@ -113,7 +120,7 @@ def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
 
 def _says_that_it_is_one(body: bytes) -> bool:
     """Return whether a page without files is an index's all the same."""
-    head = body[:CHUNK].lower()
+    head = body[:HEAD].lower()
     return b"pypi:repository-version" in head or b"links for " in head or b"simple index" in head
 
 
