@@ -57,7 +57,11 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     built = _build(plan, chosen, engine, wish, say)
     verdict = None
     if plan.verified and plan.lock is not None:
-        verdict = verify(json.loads(plan.lock), partial(engine.run, built.image_id, gpus=wish.gpus))
+        verdict = verify(
+            json.loads(plan.lock),
+            partial(engine.run, built.image_id, gpus=wish.gpus),
+            installed=plan.venv != "none",
+        )
     if wish.tag is not None and (verdict is None or verdict.image.match):
         engine.tag(built.image_id, wish.tag)
     return Outcome(built, verdict, _section(plan, chosen, built))

@@ -12,7 +12,7 @@ from envlock.data.images import image_table
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.policy import matches
-from envlock.runtime.report import INFO, Report, clean
+from envlock.runtime.report import FILE_RULE, INFO, Finding, Report, clean, ranked
 from envlock.runtime.verify import judge
 
 Run = Callable[[list[str]], Finished]
@@ -27,18 +27,32 @@ class Verdict:
     machine: Report
 
 
-def verify(document: Mapping[str, Any], run: Run) -> Verdict:
-    """Return how the environment inside an image differs from a lock.
+def verify(document: Mapping[str, Any], run: Run, *, installed: bool = True) -> Verdict:
+    """Return how the environment inside an image differs from a lock, in its facts and in the bytes of its files.
+
+    What the base had on its own is known by its digest, whatever its RECORDs say: only files that the build has
+    installed (none where `installed` is not so) must be as recorded.
 
     Raises:
         OutsideError: nothing was to be learned from inside.
     """
-    facts, unavailable = answer(run, ["--facts"])
+    facts, unavailable, files = answer(run, ["--deep"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
     theirs = [finding for finding in report.findings if of_machine(finding.where.fact)]
     ours = [finding for finding in report.findings if not of_machine(finding.where.fact)]
+    ours = ranked([*ours, *(_file(each, installed=installed) for each in files)])
     image, machine = (Report(each, policy=report.policy, overrides=report.overrides) for each in (ours, theirs))
     return Verdict(image, machine)
+
+
+def _file(told: Mapping[str, Any], *, installed: bool) -> Finding:
+    """Return what an image says of a file; a path in the folder of its own packages is relative to that."""
+    fields = {**told, "where": str(told["where"]["fact"])}
+    finding = Finding(fields.pop("rule"), fields.pop("severity"), **fields)
+    is_of_base = not installed or finding.where.fact.startswith("/")
+    if is_of_base and finding.rule != f"{FILE_RULE}not-locked":
+        finding.severity = INFO
+    return finding
 
 
 def of_machine(path: str) -> bool:

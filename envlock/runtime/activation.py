@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import calls, own_variables, variables
-from envlock.runtime.assertion import locate, mode_of_process, say
+from envlock.runtime.assertion import ENFORCING, locate, mode_of_process, say
 from envlock.runtime.collectors import snapshot, tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
@@ -14,7 +14,7 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import judge_here, overrides_count, told
+from envlock.runtime.verify import judge_here, overrides_count, told, with_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _refuse(late: List[str], mode: str) -> None:
     error = TooLateError(
         f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(late)}", hint=where_to_move()
     )
-    if mode == "enforce":
+    if mode in ENFORCING:
         raise error
     say(f"warning: ENVLOCK_MODE={mode}, so this does not stop the program: {error}")
 
@@ -193,9 +193,11 @@ def _verified(
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
     report = told(judge_here(document, snapshot(host), chosen, overrides=overrides_count()), host.environ)
+    if mode == "deep":
+        report = with_files(report, document)
     if not report.match:
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
-        if mode == "enforce":
+        if mode in ENFORCING:
             raise mismatch
         say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
     return report

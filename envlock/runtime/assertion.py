@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from envlock.runtime.report import Report
 
-MODES = ("enforce", "warn", "off")
+ENFORCING = ("enforce", "deep")
+MODES = (*ENFORCING, "warn", "off")
 
 _verified: Dict[Tuple[Any, ...], Report] = {}
 """Verdicts of this process; a forked child inherits them, and so pays nothing."""
@@ -38,6 +39,9 @@ def assert_locked(
     Returns:
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
+    With `ENVLOCK_MODE=deep`, every installed file is compared with its RECORD, too, and each RECORD with the lock: this
+    reads the whole environment, which takes seconds.
+
     Raises:
         EnvironmentMismatch: it is not the locked one, or a fact that the policy needs could not be collected. With
             `ENVLOCK_MODE=warn` this is printed to stderr instead.
@@ -53,12 +57,12 @@ def assert_locked(
     key = _key(lockfile, chosen)
     report = _verified.get(key)
     if report is None:
-        report = verify(read_file(lockfile), chosen)
+        report = verify(read_file(lockfile), chosen, deep=mode == "deep")
         if report.match:
             _verified[key] = report
     if not report.match:
         mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
-        if mode == "enforce":
+        if mode in ENFORCING:
             raise mismatch
         say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
     return report
@@ -100,7 +104,7 @@ def _none_found(here: str) -> LockfileError:
 
 
 def mode_of_process() -> str:
-    """Return what ENVLOCK_MODE says, in letters of any case: `enforce`, `warn` or `off`.
+    """Return what ENVLOCK_MODE says, in letters of any case: `enforce`, `deep`, `warn` or `off`.
 
     Raises:
         UsageError: it says something else.

@@ -22,6 +22,7 @@ LAUNCHER = "launcher"  # the rule of a finding that what started the process exp
 FILE_RULE = "file-"  # begins the rules of findings about installed files (`verify --deep`)
 
 SUBJECT = "envlock.lock"  # the file that a finding without a place in a file is shown at
+FILES_SHOWN = 20  # in an exception; `envlock verify --deep` has tables
 INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
 
 MARKS = {ERROR: "x", UNKNOWN: "?", WARNING: "!", INFO: "i"}
@@ -218,7 +219,7 @@ class Report:
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
 
-        Findings about installed files are counted only: envlock/reports/files.py makes tables of them.
+        Findings about installed files are counted only: `to_text` lists them, envlock/reports/files.py makes tables.
         """
         if self.headline:
             yield "title", self.headline
@@ -248,7 +249,12 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "\n".join(line for _, line in self.lines())
+        return "\n".join([line for _, line in self.lines()] + self._files())
+
+    def _files(self) -> List[str]:
+        wrong = [each for each in self.findings if each.rule.startswith(FILE_RULE) and each.severity in self.breaking]
+        more = [f"  and {count(len(wrong) - FILES_SHOWN, 'more file')}"] if len(wrong) > FILES_SHOWN else []
+        return [f"  {MARKS[each.severity]} {clean(each.message)}" for each in wrong[:FILES_SHOWN]] + more
 
     __str__ = to_text
 

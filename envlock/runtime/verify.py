@@ -12,7 +12,10 @@ from envlock.runtime.report import INFO, SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+    from envlock.runtime.host import Host
+    from envlock.runtime.report import Finding
 
 
 def judge(
@@ -40,9 +43,28 @@ def judge(
     return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
 
 
-def verify(lock: Dict[str, Any], policy: Optional[str] = None) -> Report:
-    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts."""
-    return told(judge_here(lock, snapshot(), policy, overrides=overrides_count()), os.environ)
+def verify(
+    lock: Dict[str, Any], policy: Optional[str] = None, *, deep: bool = False, host: Optional[Host] = None
+) -> Report:
+    """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts. `deep` reads its files."""
+    report = told(judge_here(lock, snapshot(host), policy, overrides=overrides_count()), os.environ)
+    return with_files(report, lock) if deep else report
+
+
+def with_files(report: Report, lock: Dict[str, Any]) -> Report:
+    """Return a report that also says which installed files are not as recorded."""
+    from envlock.runtime.files.deep import verify_files
+
+    return with_findings(report, verify_files(lock))
+
+
+def with_findings(report: Report, findings: List[Finding]) -> Report:
+    """Return a report with more findings, and the headline that they make."""
+    found = Report(
+        ranked(report.findings + findings), policy=report.policy, overrides=report.overrides, subject=report.subject
+    )
+    found.notes += report.notes
+    return found
 
 
 def judge_here(

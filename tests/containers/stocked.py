@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from envlock.runtime.files.record import content, digest, rows
 from tests.containers.bed.session import ROOT, Bed
 from tests.locks import document
 
@@ -61,7 +62,7 @@ def identity(wheelhouse: Path) -> dict[str, Any]:
         data = wheel.read_bytes()
         packages[name.lower().replace("_", "-")] = {
             "version": version,
-            "content": None,
+            "content": digest(content(rows(_record(wheel)))),
             "origin": "index",
             "proof": "file",
             "wheel": {
@@ -74,6 +75,12 @@ def identity(wheelhouse: Path) -> dict[str, Any]:
             "reason": None,
         }
     return {"packages": packages}
+
+
+def _record(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+        return archive.read(name).decode()
 
 
 def captured(bed: Bed, image: str, wheelhouse: Path, *, system: bool, **changes: Any) -> dict[str, Any]:

@@ -129,27 +129,78 @@ def refused(bed: Bed, image: str, *options: str) -> str:
     """Return what the entrypoint says when it refuses."""
     done = bed.engine.docker("run", "--rm", "--network=none", *options, image, "echo", "started", check=False)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert "envlock: refusing to start, as this is not the locked environment\n" in done.stderr
-    return done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("envlock: ")]
+    return line
 
 
 def test_a_tampered_package_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
     site = "/opt/venv/lib/python3.11/site-packages"
     other = derived(bed, image, f"mv {site}/beta-2.5.dist-info {site}/beta-2.6.dist-info", tmp_path)
-    assert "  x packages.beta.version: locked 2.5, live 2.6\n" in refused(bed, other)
+    assert refused(bed, other) == (
+        "envlock: refusing to start: does not match under policy strict: 1 fact differs: "
+        "packages.beta.version: locked 2.5, live 2.6 (`envlock verify` in this image has the details)"
+    )
 
 
 def test_another_value_of_a_variable_is_refused(bed: Bed, image: str) -> None:
     said = refused(bed, image, "-e", "TF_ENABLE_ONEDNN_OPTS=1")
-    assert "  x environ.TF_ENABLE_ONEDNN_OPTS: locked 0, live 1\n" in said
+    assert "environ.TF_ENABLE_ONEDNN_OPTS: locked 0, live 1 (" in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("PYTHONHASHSEED=7", "environ.PYTHONHASHSEED: set by the image to 0, live 7"),
+        ("PATH=/usr/bin:/bin", "environ.PATH: set by the image to /opt/venv/bin, live /usr/bin"),
+    ],
+)
+def test_what_the_image_sets_beside_the_lock_is_a_promise(variable: str, said: str, bed: Bed, image: str) -> None:
+    assert f"1 fact differs: {said} (" in refused(bed, image, "-e", variable)
+
+
+SITE = "/opt/venv/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"echo '# edited' >> {SITE}/alpha/__init__.py", "1 file is not as recorded: alpha/__init__.py: longer: "),
+        (f"rm -r {SITE}/alpha", "1 file is not as recorded: alpha/__init__.py: is missing"),
+        (f"echo 'import os' > {SITE}/foreign.py", "foreign.py: a file that belongs to no package"),
+        (f"echo 'import os' > {SITE}/x.pth", "x.pth: belongs to no package, and runs `import os`"),
+        (
+            f"printf 'x = 1' > {SITE}/alpha/__init__.py; sed -i '/alpha.__init__/d' {SITE}/alpha-1.0.dist-info/RECORD",
+            "alpha-1.0.dist-info: its RECORD differs from the locked one",
+        ),
+    ],
+)
+def test_a_changed_file_is_refused_when_asked_to_look_deep(
+    command: str, said: str, bed: Bed, image: str, tmp_path: Path
+) -> None:
+    other = derived(bed, image, command, tmp_path)
+    assert said in refused(bed, other, "-e", "ENVLOCK_MODE=deep")
+    run = ["run", "--rm", "--network=none", other]
+    details = bed.engine.docker(*run, "envlock", "verify", "--deep", check=False)
+    assert details.returncode == 1
+    assert f"  x {said.rpartition('recorded: ')[2]}" in details.stdout
+    assert bed.engine.docker(*run, "envlock", "verify").stdout == "matches under policy strict\n"
+
+
+def test_an_untouched_image_starts_when_asked_to_look_deep(bed: Bed, image: str) -> None:
+    run = ["run", "--rm", "--network=none", "-e", "ENVLOCK_MODE=deep", image]
+    assert bed.engine.docker(*run, "echo", "started").stdout == "started\n"
+    script = "import envlock; print(envlock.assert_locked().match)"
+    assert bed.engine.docker(*run, "python", "-c", script).stdout == "True\n"
+    found = json.loads(bed.engine.docker(*run, "envlock", "verify", "--deep", "-f", "json").stdout)
+    assert (found["match"], found["policy"]["name"]) == (True, "strict")
 
 
 def test_a_replaced_tensorflow_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
     site = "/usr/local/lib/python3.11/dist-packages"
     move = f"mv {site}/tensorflow-2.17.0+nv25.2.dist-info {site}/tensorflow-2.18.0.dist-info"
     said = refused(bed, derived(bed, image, move, tmp_path))
-    assert "  x tensorflow.version: locked 2.17.0+nv25.2, live 2.18.0\n" in said
-    assert "  x tensorflow.nvidia_build: locked nv25.2, live none\n" in said
+    assert "tensorflow.version: locked 2.17.0+nv25.2, live 2.18.0; " in said
+    assert "tensorflow.nvidia_build: locked nv25.2, live none; " in said
 
 
 def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path) -> None:
@@ -159,14 +210,14 @@ def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, 
     done = made("build", "--base", bed.ngc)
     assert done.returncode == 0, done.stderr
     assert "it is the locked environment. This machine is not the locked one (gpu), so the image refuses" in done.stderr
-    assert "  x gpu: locked {devices, driver_version}, live none\n" in refused(bed, made.image["id"])
+    assert "gpu: locked {devices, driver_version}, live none" in refused(bed, made.image["id"])
 
 
 def test_the_emergency_switch_is_loud(bed: Bed, image: str) -> None:
     run = ["run", "--rm", "--network=none", "-e", "TF_ENABLE_ONEDNN_OPTS=1"]
     warned = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=warn", image, "echo", "started")
     assert warned.stdout == "started\n"
-    told = "warning: ENVLOCK_MODE=warn, so this does not stop the program: /opt/envlock/envlock.lock: does not match"
+    told = "warning: ENVLOCK_MODE=warn, so this does not stop the program: does not match"
     assert told in warned.stderr
     off = bed.engine.docker(*run, "-e", "ENVLOCK_MODE=off", image, "echo", "started")
     assert off.stdout == "started\n"

@@ -10,14 +10,15 @@ import pytest
 from envlock.containers.engines.daemon import Finished
 from envlock.containers.verification import answer, differing, of_machine, sentence, verify
 from envlock.runtime.errors import OutsideError
+from envlock.runtime.files.findings import Fault, findings
 from tests.containers.plans import lock
 from tests.trees import put
 
 HELD = lock()
 
 
-def run(facts: dict[str, Any], before: str = "== TensorFlow ==\n") -> Any:
-    printed = f"{before}{json.dumps([facts, HELD['unavailable']])}"
+def run(facts: dict[str, Any], files: list[dict[str, Any]] | None = None) -> Any:
+    printed = f"== TensorFlow ==\n{json.dumps([facts, HELD['unavailable'], files or []])}"
     return lambda argv: Finished(0, printed, "")
 
 
@@ -47,6 +48,18 @@ def test_another_package_is_a_fault_of_the_image() -> None:
     assert [finding.where.fact for finding in verdict.image.findings] == ["packages.numpy.version"]
     said = verdict.image.to_text().splitlines()[1]
     assert said == "  x packages.numpy.version: locked 1.26.4, in the image 2.0"
+
+
+def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_base_need_not() -> None:
+    wrong = [Fault("modified", path, "different content") for path in ("/opt/venv/s/absl/a.py", "/usr/lib/b.py")]
+    files = [each.to_json() for each in findings(wrong, ["/opt/venv/s"])]
+    found = verify(HELD, run(HELD["facts"], files)).image
+    assert found.to_text().splitlines()[:2] == [
+        "does not match under policy strict, with 1 override: 1 file is not as recorded",
+        "  x absl/a.py: different content",
+    ]
+    assert [each.where.fact for each in found.of("info")] == ["/usr/lib/b.py"]
+    assert verify(HELD, run(HELD["facts"], files), installed=False).image.match
 
 
 @pytest.mark.parametrize(

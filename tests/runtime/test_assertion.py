@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import subprocess
 import sys
@@ -22,6 +24,8 @@ import sys
 sys.path.append({root!r})
 from envlock.runtime.collectors import snapshot
 found = snapshot()
+import base64
+import hashlib
 import json
 document = {{"lock_version": 1, "created_by": "a test", "facts": found.facts, "unavailable": found.unavailable,
             "policy": {{"name": "strict", "overrides": {{}}}}}}
@@ -196,7 +200,11 @@ for policy in ("functional", None):
 @pytest.mark.parametrize(
     ("environ", "code", "message"),
     [
-        ({"ENVLOCK_MODE": "of"}, "", "UsageError: invalid ENVLOCK_MODE `of`\nhint: choose from: enforce, warn, off\n"),
+        (
+            {"ENVLOCK_MODE": "of"},
+            "",
+            "UsageError: invalid ENVLOCK_MODE `of`\nhint: choose from: enforce, deep, warn, off\n",
+        ),
         (
             {"ENVLOCK_POLICY": "loose"},
             "",
@@ -349,3 +357,23 @@ def test_a_package_installed_meanwhile_is_refused_in_a_new_process(run: Run, tmp
     distribution(tmp_path / "site", "mine", "1.0")
     code = f"sys.path.append({str(tmp_path / 'site')!r}); envlock.assert_locked()"
     assert "x packages.mine: locked absent, live 1.0" in run(code).stderr
+
+
+def test_mode_deep_names_a_file_that_is_not_as_recorded(run: Run, tmp_path: Path) -> None:
+    """The lock knows the package and its version, and these are as locked."""
+    site = tmp_path / "site-packages"
+    info = distribution(site, "absl-py", "2.1.0")
+    (site / "absl.py").write_text("VALUE = 1\n", encoding="utf-8")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"VALUE = 1\n").digest()).decode().rstrip("=")
+    rows = "".join(f"{info.name}/{each.name},,\n" for each in info.iterdir())
+    (info / "RECORD").write_text(f"absl.py,sha256={digest},10\n{rows}{info.name}/RECORD,,\n", encoding="utf-8")
+    path = f"sys.path.append({str(site)!r})"
+    capture = LOCK.format(root=ROOT).replace("import sys\n", f"import sys\n{path}\n", 1)
+    subprocess.run([sys.executable, "-S", "-c", capture], cwd=tmp_path, env={}, check=True, timeout=60)
+    code = f"{path}\nprint(envlock.assert_locked().match)"
+    assert printed(run(code, ENVLOCK_MODE="deep")) == "True\n"
+    (site / "absl.py").write_text("VALUE = 2\n", encoding="utf-8")
+    assert printed(run(code)) == "True\n"
+    done = run(code, ENVLOCK_MODE="deep")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == "  x absl.py: different content of the same size"

@@ -1,0 +1,69 @@
+"""What an image that `envlock build` has made promises beside its lock, and a refusal as one line of its log."""
+
+from __future__ import annotations
+
+import os
+
+from envlock.runtime.recipe import always
+from envlock.runtime.report import ERROR, Finding, clean
+from envlock.runtime.verify import verify, with_findings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    from envlock.runtime.host import Host
+    from envlock.runtime.report import Report
+
+VENV = "/opt/venv"
+PROGRAMS = ("python", "python3")
+FIX = "Start the container without setting it, or build an image of a lock and a recipe that has this value."
+WHY_VALUE = "The image sets it for every program, so that sets and hashes of text have one order."
+WHY_PATH = "The program would be run by another Python, with other packages, than the one that was verified."
+SHOWN = 4  # findings in one line
+
+
+def verify_image(
+    lock: Dict[str, Any], policy: Optional[str] = None, *, deep: bool = False, host: Optional[Host] = None
+) -> Report:
+    """Judge this container: its environment by the lock, and what the image itself promises; see `verify`."""
+    report = verify(lock, policy, deep=deep, host=host)
+    broken = promises(os.environ)
+    return with_findings(report, broken) if broken else report
+
+
+def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:
+    """Return each variable that the image sets, no lock holds, and this container was started with otherwise."""
+    wrong = [
+        _broken(name, value, environ.get(name), WHY_VALUE)
+        for name, value in sorted(always().items())
+        if environ.get(name) != value
+    ]
+    first = _first(environ.get("PATH", os.defpath))
+    own = os.path.join(venv, "bin")
+    if os.path.exists(os.path.join(own, "python")) and first != own:
+        wrong.append(_broken("PATH", own, first, WHY_PATH))
+    return wrong
+
+
+def _first(path: str) -> Optional[str]:
+    """Return the folder from which `python` is taken."""
+    for folder in path.split(os.pathsep):
+        if any(os.access(os.path.join(folder, name), os.X_OK) for name in PROGRAMS):
+            return folder
+    return None
+
+
+def _broken(name: str, expected: str, actual: Optional[str], why: str) -> Finding:
+    shown = "unset" if actual is None else clean(actual[:200]) or "empty"
+    message = f"environ.{name}: set by the image to {expected}, live {shown}"
+    return Finding(
+        "image", ERROR, f"environ.{name}", message, why, FIX, "design", expected=expected, actual=actual, weight=40
+    )
+
+
+def in_one_line(report: Report) -> str:
+    """Return what keeps a container from starting, for its log; `envlock verify` inside has reasons and remedies."""
+    wrong = [clean(finding.message) for finding in report.findings if finding.severity in report.breaking]
+    more = [f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
+    return f"{report.headline}: {'; '.join(wrong[:SHOWN] + more)} (`envlock verify` in this image has the details)"
