@@ -40,6 +40,7 @@ NetworkOption = Annotated[str, choice(NETWORKS, "network", "--network", help="Ne
 CheckOption = Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image differs.")]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
+PushOption = Annotated[bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")]
 
 
 @app.command(cls=Command)
@@ -58,6 +59,7 @@ def build(
     check: CheckOption = False,
     gpus: GpusOption = False,
     no_cache: NoCacheOption = False,
+    push: PushOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -70,6 +72,7 @@ def build(
       envlock build --dry-run                 print the Dockerfile
       envlock build --output context          write a context that builds without envlock
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
+      envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --check                   in CI: check that the image can be reproduced
     """
     from envlock.workflows import build as workflow
@@ -86,7 +89,7 @@ def build(
         if check:
             _rebuild(meant, how, quiet=quiet)
         else:
-            _build(meant, {**how, "tag": tag, "gpus": gpus, "no_cache": no_cache}, gpus=gpus, quiet=quiet)
+            _build(meant, {**how, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet)
 
 
 def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
@@ -131,6 +134,8 @@ def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -
     if isinstance(lock, str):
         write_atomically(Path(lock), dump(made.lock))
         talk(f"wrote {lock}: base and image", quiet=quiet)
+    if made.pushed is not None:
+        talk(f"pushed {made.pushed}, with its bill of materials and provenance", quiet=quiet)
 
 
 def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:

@@ -1,13 +1,13 @@
-"""A registry asked over HTTP: which digest a tag has now, and what the image says of itself. No layer is fetched."""
+"""A registry over HTTP: which digest a tag has now, what the image says of itself, and small things put beside it."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from envlock.images import manifest
 from envlock.images.logins import Login, login
@@ -15,13 +15,17 @@ from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
-from envlock.web.client import Answer, Client, Limits
+from envlock.web.client import Answer, Client, Request
 from envlock.web.errors import WebError, refused
+from envlock.web.limits import Limits
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 CONFIG_LIMIT = 8 * 1024 * 1024
 TOKEN_LIMIT = 1024 * 1024
 PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
+
+READ, WRITE = "pull", "pull,push"
+"""What a token is asked for."""
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
@@ -39,7 +43,7 @@ class Registry:
         self._client = client
         self._logins = cache(logins)
         self._origins: dict[str, str] = {}
-        self._shown: dict[tuple[str, str], str] = {}
+        self._shown: dict[tuple[str, str, str], str] = {}
 
     def find(self, reference: Reference, platform: str) -> Found:
         """Return what a tag, or a digest, stands for.
@@ -68,6 +72,45 @@ class Registry:
             )
         return Found(top, own, config)
 
+    def manifest(self, reference: Reference, name: str) -> bytes:
+        """Return a manifest or an index, by its tag or digest.
+
+        Raises:
+            RegistryError: as `find`.
+        """
+        accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
+        return self._ask(reference, f"manifests/{name}", accept, MANIFEST_LIMIT).body
+
+    def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer:
+        """Put something into a repository, by its path there or by the address that the registry gave for it.
+
+        Raises:
+            RegistryError: the registry cannot be asked, or does not take it.
+        """
+        try:
+            origin = self._origin(reference.registry)
+            url = urljoin(f"{origin}/v2/{reference.repository}/", path)
+            if urlsplit(url).scheme != urlsplit(origin).scheme:
+                raise manifest.unreadable("the address of an upload", reference, "it is not encrypted")
+            answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
+            if answer.status == 401 and self._authorize(reference, answer, WRITE):
+                answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
+        except WebError as error:
+            raise RegistryError(f"cannot write to {reference.name}: {error.message}", hint=error.hint) from None
+        if answer.status in (401, 403):
+            raise self._refusal(reference, answer, path)
+        if answer.status not in (200, 201, 202, 204):
+            refusal = refused(answer.url, answer.status)
+            raise RegistryError(f"cannot write to {reference.name}: {refusal.message}", hint=refusal.hint)
+        return answer
+
+    def _send(self, reference: Reference, request: Request) -> Answer:
+        shown = self._shown.get((reference.registry, reference.repository, WRITE))
+        inside = request.url.startswith(f"{self._origin(reference.registry)}/")
+        own = {"Authorization": shown} if shown and inside else {}
+        headers = {**request.headers, **own, "Accept-Encoding": "identity"}
+        return self._client.send(replace(request, headers=headers), limit=MANIFEST_LIMIT)
+
     def _manifest(self, reference: Reference, name: str) -> tuple[str, dict[str, object]]:
         """Return digest and content of a manifest or an index."""
         accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
@@ -95,7 +138,7 @@ class Registry:
         return answer
 
     def _get(self, reference: Reference, url: str, headers: Mapping[str, str], limit: int) -> Answer:
-        shown = self._shown.get((reference.registry, reference.repository))
+        shown = self._shown.get((reference.registry, reference.repository, READ))
         own = {"Authorization": shown} if shown else {}
         return self._client.get(url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit)
 
@@ -107,15 +150,15 @@ class Registry:
             self._origins[registry] = f"{'http' if plain else 'https'}://{host}"
         return self._origins[registry]
 
-    def _authorize(self, reference: Reference, answer: Answer) -> bool:
+    def _authorize(self, reference: Reference, answer: Answer, actions: str = READ) -> bool:
         """Take what the registry wants to be shown; return whether there is something new to show."""
-        key = (reference.registry, reference.repository)
+        key = (reference.registry, reference.repository, actions)
         offered = challenges(answer.headers.get("WWW-Authenticate", ""))
         known = self._logins(reference.registry)
         shown = None
         for challenge in offered:
             if challenge.scheme == "bearer":
-                shown = self._token(reference, challenge, known)
+                shown = self._token(reference, challenge, known, actions)
             elif challenge.scheme == "basic" and known is not None:
                 shown = _basic(known)
             if shown is not None:
@@ -125,8 +168,8 @@ class Registry:
         self._shown[key] = shown
         return True
 
-    def _token(self, reference: Reference, challenge: Challenge, known: Login | None) -> str | None:
-        """Return a bearer token to read this repository with, from where the registry says they are made."""
+    def _token(self, reference: Reference, challenge: Challenge, known: Login | None, actions: str) -> str | None:
+        """Return a bearer token for this repository, from where the registry says they are made."""
         realm = challenge.values.get("realm", "")
         secure = urlsplit(realm).scheme == "https"
         if not secure and (urlsplit(realm).scheme != "http" or self._origin(reference.registry).startswith("https:")):
@@ -135,7 +178,7 @@ class Registry:
                 hint="ask its administrator, or use a mirror",
                 ours=True,
             )
-        wanted = {"scope": f"repository:{reference.repository}:pull"}
+        wanted = {"scope": f"repository:{reference.repository}:{actions}"}
         if "service" in challenge.values:
             wanted["service"] = challenge.values["service"]
         query = urlencode(wanted, quote_via=quote, safe=":/")

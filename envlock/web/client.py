@@ -1,4 +1,4 @@
-"""Ask an index or a registry: `get` for what fits into memory, `stream` for files.
+"""Ask an index or a registry: `get` for what fits into memory, `stream` for files, `send` to put something there.
 
 Whatever the other side does, an answer or a `WebError` comes within a bounded time, and neither holds a secret:
 credentials go to the origin they are for and to no other, and no message shows them or a query.
@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -29,45 +29,28 @@ from envlock.runtime.report import clean
 from envlock.web import errors
 from envlock.web.deadline import CURRENT, POOLS, Patience
 from envlock.web.errors import WebError, shown
+from envlock.web.limits import Limits
 
 Credentials = Callable[[str], "tuple[str, str] | None"]
 """Takes a URL, returns user and password for it."""
 
 T = TypeVar("T")
 REDIRECTS = (301, 302, 303, 307, 308)
+SAME_METHOD = (307, 308)
+"""After the others a POST or PUT would become a GET."""
 CHUNK = 64 * 1024
 SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")
 CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How long, how often and how much; seconds unless it says otherwise.
+class Request:
+    """What is asked of a server; `body` goes with POST and PUT."""
 
-    Attributes:
-        connect: until the connection stands.
-        silence: one wait for the next byte.
-        answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
-        body: a stream's body.
-        window, floor: in every so many seconds of waiting, at least `floor` bytes a second.
-        attempts: at most, the first included.
-        backoff: before the second attempt; doubled each time.
-        retry_after: the longest wait that a server may ask for.
-        redirects: at most.
-        largest: bytes of a stream.
-    """
-
-    connect: float = 10
-    silence: float = 20
-    answer: float = 90
-    body: float = 6 * 3600
-    window: float = 30
-    floor: int = 1000
-    attempts: int = 4
-    backoff: float = 0.5
-    retry_after: float = 20
-    redirects: int = 5
-    largest: int = 64 * 1024**3
+    url: str
+    headers: Mapping[str, str]
+    method: str = "GET"
+    body: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +135,20 @@ class Client:
                 raise errors.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not requested")
             return Answer(response.status_code, _url(response), response.headers, b"".join(chunks))
 
-        return self._attempts(url, asked, whole)
+        return self._attempts(Request(url, asked), whole)
+
+    def send(self, request: Request, *, limit: int) -> Answer:
+        """Send what can be sent again, such as a blob of a registry, and return the answer, also one that says no.
+
+        Raises:
+            WebError: as `get`.
+        """
+
+        def whole(response: requests.Response, patience: Patience) -> Answer:
+            body = b"".join(_chunks(response, patience, limit))
+            return Answer(response.status_code, _url(response), response.headers, body)
+
+        return self._attempts(request, whole)
 
     def stream(self, url: str, *, headers: Mapping[str, str] | None = None) -> AbstractContextManager[Stream]:
         """Return a context manager that gives the answer as soon as its headers are there.
@@ -166,20 +162,21 @@ class Client:
 
     @contextmanager
     def _stream(self, url: str, headers: Mapping[str, str]) -> Iterator[Stream]:
-        response, patience = self._attempts(url, headers, lambda response, patience: (response, patience))
+        request = Request(url, headers)
+        response, patience = self._attempts(request, lambda response, patience: (response, patience))
         with closing(response):
             patience.allow(self._limits.body)
             chunks = _chunks(response, patience, self._limits.largest)
             yield Stream(response.status_code, _url(response), response.headers, chunks)
 
-    def _attempts(self, url: str, headers: Mapping[str, str], read: Callable[[requests.Response, Patience], T]) -> T:
+    def _attempts(self, request: Request, read: Callable[[requests.Response, Patience], T]) -> T:
         """Return what `read` makes of the first answer that is no passing failure."""
         limits = self._limits
         patience = Patience(seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor)
         pause = limits.backoff
         for attempt in range(1, limits.attempts + 1):
             try:
-                return self._attempt(url, headers, patience, read)
+                return self._attempt(request, patience, read)
             except WebError as error:
                 wait = pause if error.wait is None else min(error.wait, limits.retry_after)
                 over = attempt == limits.attempts or time.monotonic() + wait >= patience.until
@@ -189,10 +186,8 @@ class Client:
             pause *= 2
         raise AssertionError("unreachable")
 
-    def _attempt(
-        self, url: str, headers: Mapping[str, str], patience: Patience, read: Callable[[requests.Response, Patience], T]
-    ) -> T:
-        response = self._follow(url, headers, patience)
+    def _attempt(self, request: Request, patience: Patience, read: Callable[[requests.Response, Patience], T]) -> T:
+        response = self._follow(request, patience)
         try:
             if response.status_code in errors.AGAIN:
                 wait = errors.pause(response.headers.get("Retry-After"))
@@ -202,50 +197,53 @@ class Client:
             response.close()
             raise
 
-    def _follow(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
+    def _follow(self, request: Request, patience: Patience) -> requests.Response:
         """Return the answer at the end of the redirects."""
-        url, login = _without_credentials(url)
+        url, login = _without_credentials(request.url)
+        request = replace(request, url=url)
         known = login if any(login) else self._credentials(url)
-        response = self._redirects(url, headers, known, patience)
+        response = self._redirects(request, known, patience)
         if response.status_code == HTTPStatus.UNAUTHORIZED and known is None:
             known = self._last_resort(url)
             if known is not None:
                 response.close()
-                return self._redirects(url, headers, known, patience)
+                return self._redirects(request, known, patience)
         return response
 
-    def _redirects(
-        self, url: str, headers: Mapping[str, str], login: tuple[str, str] | None, patience: Patience
-    ) -> requests.Response:
-        first = url
+    def _redirects(self, request: Request, login: tuple[str, str] | None, patience: Patience) -> requests.Response:
+        first, headers = request.url, request.headers
+        url = first
+        followed = REDIRECTS if request.method == "GET" else SAME_METHOD
         for _ in range(self._limits.redirects + 1):
             elsewhere = self._session.should_strip_auth(first, url)  # type: ignore[no-untyped-call]
             own = _harmless(headers) if elsewhere else dict(headers)
             if login is not None and not elsewhere and "authorization" not in map(str.lower, own):
                 own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
-            response = self._send(url, own, patience)
+            response = self._send(replace(request, url=url, headers=own), patience)
             target = response.headers.get("Location")
-            if response.status_code not in REDIRECTS or target is None:
+            if response.status_code not in followed or target is None:
                 return response
             response.close()
             url = _target(url, target)
         raise WebError(f"{shown(url)} redirects more than {self._limits.redirects} times", hint=errors.ADDRESS)
 
-    def _send(self, url: str, headers: Mapping[str, str], patience: Patience) -> requests.Response:
+    def _send(self, request: Request, patience: Patience) -> requests.Response:
         patience.begin()
         token = CURRENT.set(patience)
         try:
             left = patience.left()
-            return self._session.get(
-                url,
-                headers=headers,
+            return self._session.request(
+                request.method,
+                request.url,
+                data=request.body,
+                headers=request.headers,
                 stream=True,
                 allow_redirects=False,
                 timeout=(min(self._limits.connect, left), left),
                 verify=self._ca or True,
             )
         except errors.BROKEN as error:
-            raise errors.failure(url, error, patience.verdict) from None
+            raise errors.failure(request.url, error, patience.verdict) from None
         finally:
             CURRENT.reset(token)
 

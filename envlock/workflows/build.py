@@ -18,9 +18,11 @@ from envlock.containers.verification import Verdict
 from envlock.images.reference import parse_mirror, parse_platform
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
+from envlock.workflows.export import licenses
 from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.push import push_image, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,12 +57,14 @@ class BuiltImage:
         verdict: whether it is the locked environment; None where its Python is too old to tell.
         lock: the lock with the base and the image recorded.
         warnings: what is worth a word.
+        pushed: its name in a registry, by digest; None where it was not pushed.
     """
 
     name: str
     verdict: Verdict | None
     lock: Lockfile
     warnings: tuple[str, ...]
+    pushed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ def build(
     network: str = "none",
     gpus: bool = False,
     no_cache: bool = False,
+    push: bool = False,
     progress: Progress = SILENT,
 ) -> BuiltImage:
     """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
@@ -138,6 +143,7 @@ def build(
         network: during the build: `none`, `host` or `default`.
         gpus: verify inside with this machine's GPUs.
         no_cache: build every step anew.
+        push: push it to the registry of its tag when it is verified, with its bill of materials and provenance.
         progress: shows what the builder prints.
 
     Raises:
@@ -145,17 +151,18 @@ def build(
         OutsideError: a registry, a wheel or the engine failed.
         UsageError: wheels are missing, or there is no such engine.
     """
+    if push:
+        target(tag)
     model, builder = lock_of(lock), _engine(engine)
     chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=deterministic)
     for text in (*chosen.warnings, *made.notes):
         progress.say(f"warning: {text}")
     outcome = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
-    return BuiltImage(
-        tag or outcome.built.image_id,
-        outcome.verdict,
-        recorded(model, chosen, outcome.section),
-        (*chosen.warnings, *made.notes),
-    )
+    kept, pushed = recorded(model, chosen, outcome.section), None
+    if push and tag is not None and (outcome.verdict is None or outcome.verdict.image.match):
+        kept, pushed = push_image(kept, tag, builder, licenses(kept, wheelhouse), progress)
+    warnings = (*chosen.warnings, *made.notes)
+    return BuiltImage(tag or outcome.built.image_id, outcome.verdict, kept, warnings, pushed)
 
 
 def rebuild(

@@ -60,13 +60,18 @@ def _form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
     model = lock_of(lock)
     if wheelhouse is not None and to not in LICENSED:
         raise UsageError(f"`--to {to}` reads no wheelhouse", hint="leave out `--wheelhouse`")
-    licenses = {} if wheelhouse is None else _licenses(model, wheelhouse)
-    text: str = import_module(FORMS[to]).render(model, licenses)
+    known = {} if wheelhouse is None else licenses(model, wheelhouse)
+    text: str = import_module(FORMS[to]).render(model, known)
     return Written(text, [], [])
 
 
-def _licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
-    """Return what the proven wheels of a folder declare, by the names of their packages."""
+def licenses(lock: Lockfile, folder: Path) -> dict[str, License]:
+    """Return what the proven wheels of a folder declare, by the names of their packages.
+
+    Raises:
+        UsageError: there is no such folder.
+        OutsideError: one of them cannot be read.
+    """
     if not folder.is_dir():
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     sizes = wheels_in(folder)

@@ -18,7 +18,8 @@ from envlock.images.registry import Registry
 from envlock.lock.models import PinnedImage
 from envlock.runtime.errors import UsageError
 from envlock.web import client as web
-from envlock.web.client import Client, Limits
+from envlock.web.client import Client
+from envlock.web.limits import Limits
 from tests.images.registries import MANIFEST, Shelf, basic, bearer, config, digest_of, encode, query
 from tests.web.hostile import Hostile, Request, answer, hostile
 from tests.web.test_client import certificate  # noqa: F401 (a fixture)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envlock.web.client import CA_VARIABLES, Client, Limits
+from envlock.web.client import CA_VARIABLES, Client
+from envlock.web.limits import Limits
 from tests.packages.server import IndexServer, index_server
 
 QUICK = Limits(

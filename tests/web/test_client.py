@@ -15,8 +15,9 @@ import pytest
 
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web import client as module
-from envlock.web.client import Client, Limits, refusal
+from envlock.web.client import Client, refusal
 from envlock.web.errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
+from envlock.web.limits import Limits
 from tests.web.hostile import Hostile, Request, always, answer, hostile, in_turn
 
 pytestmark = pytest.mark.network

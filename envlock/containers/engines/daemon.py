@@ -99,6 +99,19 @@ class Daemon:
                     raise explain(str(message["error"]), image=reference)
                 yield message
 
+    def push(self, name: str) -> Iterator[dict[str, Any]]:
+        """Push an image by its name and yield the daemon's messages; one of the last has its digest.
+
+        Raises:
+            EngineError: the registry was not reached, or refused.
+        """
+        repository, tag = parse_repository_tag(name)
+        with _told(name):
+            for message in self._api.push(repository, tag=tag or "latest", stream=True, decode=True):
+                if "error" in message:
+                    raise explain(f"push of {name}: {message['error']}", image=name)
+                yield message
+
     def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
         """Have the daemon's classic builder build a context, and yield its messages; an error is one of them.
 

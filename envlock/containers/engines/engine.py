@@ -159,6 +159,19 @@ class Engine:
             for line in pulled(message):
                 on_line(line)
 
+    def push(self, name: str, on_line: Say = lambda line: None) -> str | None:
+        """Push an image by its name and return the digest of its manifest; None where the engine does not tell it.
+
+        Raises:
+            EngineError: the registry was not reached, or refused.
+        """
+        digest = None
+        for message in self.daemon.push(name):
+            for line in pulled(message):
+                on_line(line)
+            digest = (message.get("aux") or {}).get("Digest") or digest
+        return digest
+
     def inspect(self, image: str) -> dict[str, Any]:
         """Return what the daemon knows of an image, by name or ID.
 

@@ -73,6 +73,16 @@ FAILURES = [
         "install the NVIDIA container toolkit on the machine of the engine, or leave out `--gpus`",
     ),
     Failure(
+        rf"(?i)^push of {_REF}: .*(?:denied|unauthorized|no basic auth credentials|authentication required)",
+        "the registry denies a push to {what}",
+        "run `docker login {host}` with a key that can push, or name another repository with `--tag`",
+    ),
+    Failure(
+        rf"(?i)^push of {_REF}: .*(?:name unknown|repository .*(?:not found|does not exist)|NAME_UNKNOWN)",
+        "the registry has no repository for {what}",
+        "create it there, or name another repository with `--tag`",
+    ),
+    Failure(
         r"(?i)toomanyrequests|429 Too Many Requests",
         "too many requests to the registry",
         "log in, or try again later",

@@ -14,9 +14,10 @@ import socket
 import ssl
 import time
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from tests.containers.bed import certificates
 from tests.containers.bed.debian import BedError
@@ -32,6 +33,7 @@ PUBLIC = re.compile(r"nvidia/|library/")
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
+KINDS = (MANIFEST, INDEX, "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json")
 
 
 def configuration(folder: Path, address: str, tokens_address: str) -> str:
@@ -47,6 +49,14 @@ http: {{addr: "{address}:443", secret: bed, tls: {{certificate: {folder}/server.
 auth:
   token: {{realm: "https://{tokens_address}/token", service: bed, issuer: bed, rootcertbundle: {folder}/ca.crt}}
 """
+
+
+class Reply(NamedTuple):
+    """An answer that was read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,10 @@ class Registry:
         self._ask("PUT", repository, f"manifests/{tag}", body, kind)
         return digest(body)
 
+    def read(self, repository: str, path: str) -> bytes:
+        """Return a manifest or a blob, as who has the key."""
+        return self._ask("GET", repository, path).body
+
     def delete(self, repository: str, reference: str) -> None:
         """Delete a manifest by its digest, as a publisher who cleans up does."""
         self._ask("DELETE", repository, f"manifests/{reference}")
@@ -140,7 +154,7 @@ class Registry:
         kind: str | None = None,
         *,
         missing_ok: bool = False,
-    ) -> http.client.HTTPResponse:
+    ) -> Reply:
         return self._send(verb, f"/v2/{repository}/{path}", repository, body, kind, missing_ok=missing_ok)
 
     def _send(
@@ -152,9 +166,9 @@ class Registry:
         kind: str | None,
         *,
         missing_ok: bool = False,
-    ) -> http.client.HTTPResponse:
+    ) -> Reply:
         claims = claims_for([f"repository:{repository}:pull,push,delete"], known=True)
-        headers = {"Authorization": f"Bearer {certificates.token(self.ca.parent, claims)}"}
+        headers = {"Accept": ", ".join(KINDS), "Authorization": f"Bearer {certificates.token(self.ca.parent, claims)}"}
         if kind:
             headers["Content-Type"] = kind
         if body is not None and not isinstance(body, bytes):
@@ -169,7 +183,7 @@ class Registry:
             connection.close()
         if answer.status >= 400 and not (missing_ok and answer.status == 404):
             raise BedError(f"the registry says {answer.status} to {verb} {path}: {text.decode(errors='replace')}")
-        return answer
+        return Reply(answer.status, dict(answer.headers), text)
 
 
 def digest(data: bytes) -> str:

@@ -1,0 +1,35 @@
+"""How long a server may take, how often it is asked, and how much it may send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long, how often and how much; seconds unless it says otherwise.
+
+    Attributes:
+        connect: until the connection stands.
+        silence: one wait for the next byte.
+        answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
+        body: a stream's body.
+        window, floor: in every so many seconds of waiting, at least `floor` bytes a second.
+        attempts: at most, the first included.
+        backoff: before the second attempt; doubled each time.
+        retry_after: the longest wait that a server may ask for.
+        redirects: at most.
+        largest: bytes of a stream.
+    """
+
+    connect: float = 10
+    silence: float = 20
+    answer: float = 90
+    body: float = 6 * 3600
+    window: float = 30
+    floor: int = 1000
+    attempts: int = 4
+    backoff: float = 0.5
+    retry_after: float = 20
+    redirects: int = 5
+    largest: int = 64 * 1024**3

@@ -1,0 +1,110 @@
+"""An image that others pull: by its digest, on another engine, with its bill of materials and provenance beside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.images.manifest import digest_of
+from envlock.lock.document import load
+from tests.containers.bed import registry
+from tests.containers.bed.fixtures import StartEngine
+from tests.containers.bed.session import ROOT, Bed
+from tests.containers.stocked import captured, demo_wheel
+from tests.locks import encode
+
+pytestmark = pytest.mark.engine
+
+TAG = "nvcr.io/team/train:1"
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stock")
+    demo_wheel(folder, "alpha", "1.0")
+    return folder
+
+
+@pytest.fixture
+def project(bed: Bed, tmp_path: Path, stock: Path) -> Path:
+    """Return a folder with a lock of a plain Python and a wheelhouse, and a configuration with a login."""
+    folder = tmp_path / "project"
+    shutil.copytree(stock, folder / "wheelhouse")
+    (folder / "envlock.lock").write_bytes(encode(captured(bed, bed.python, stock, system=False)))
+    shutil.copytree(bed.engine.environ["DOCKER_CONFIG"], folder / "config")
+    config = json.loads((folder / "config/config.json").read_bytes())
+    key = base64.b64encode(f"{registry.USER}:{registry.KEY}".encode()).decode()
+    (folder / "config/config.json").write_text(json.dumps({**config, "auths": {"nvcr.io": {"auth": key}}}))
+    return folder
+
+
+def run(bed: Bed, folder: Path, *args: str, login: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run envlock in a folder, where nvcr.io is the bed's registry."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **bed.engine.environ}
+    if login:
+        environ["DOCKER_CONFIG"] = str(folder / "config")
+    return subprocess.run(
+        [*bed.engine.enter, "env", "-C", folder, sys.executable, "-m", "envlock", *args],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def fetched(bed: Bed, path: str) -> Any:
+    """Return a document of the repository."""
+    return json.loads(bed.registry.read("team/train", path))
+
+
+def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start_engine: StartEngine) -> None:
+    done = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
+    assert done.returncode == 0, done.stderr
+    lock = load(project / "envlock.lock")
+    assert lock.image is not None
+    reference = str(lock.image.reference)
+    assert done.stderr.endswith(f"pushed {reference}, with its bill of materials and provenance\n")
+    other = start_engine("26")
+    shutil.copy(project / "config/config.json", other.environ["DOCKER_CONFIG"])
+    other.docker("pull", reference)
+    assert json.loads(other.docker("inspect", reference).stdout)[0]["Id"] == lock.image.id
+    ran = other.docker("run", "--rm", "--network=none", reference, "alpha")
+    assert ran.stdout == "1.0\n"
+    digest = reference.partition("@")[2]
+    beside = fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"]
+    kinds = ["application/vnd.cyclonedx+json", "application/vnd.in-toto+json"]
+    assert [each["artifactType"] for each in beside] == kinds
+    exported = [run(bed, project, "export", "--to", "cyclonedx", "--wheelhouse", "wheelhouse"),
+                run(bed, project, "export", "--to", "slsa")]  # fmt: skip
+    for each, text in zip(beside, (each.stdout for each in exported), strict=True):
+        artifact = fetched(bed, f"manifests/{each['digest']}")
+        assert artifact["subject"]["digest"] == digest
+        assert artifact["layers"][0]["digest"] == digest_of(text.encode())
+    again = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
+    assert again.returncode == 0, again.stderr
+    assert fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"] == beside
+
+
+def test_a_push_that_cannot_be_is_told(bed: Bed, project: Path) -> None:
+    before = (project / "envlock.lock").read_bytes()
+    done = run(bed, project, "build", "--base", bed.python, "--push")
+    assert (done.returncode, done.stderr) == (
+        2, "error: `--push` needs a name\nhint: add `--tag registry/name:tag`\n"
+    )  # fmt: skip
+    done = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push", login=False)
+    assert done.returncode == 5
+    assert done.stderr.endswith(
+        "error: the registry denies a push to nvcr.io/team/train:1\nhint: run `docker login nvcr.io` with a key that "
+        "can push, or name another repository with `--tag`\n"
+    )
+    assert (project / "envlock.lock").read_bytes() == before

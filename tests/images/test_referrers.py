@@ -1,0 +1,69 @@
+"""Documents beside an image: found by both ways of the specification, and nothing of others is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from envlock.images.manifest import RegistryError, digest_of
+from envlock.images.reference import Reference
+from envlock.images.referrers import Document, attach
+from envlock.web.client import Answer
+
+SUBJECT = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}).encode()
+IMAGE = Reference("ghcr.io", "team/train", digest=digest_of(SUBJECT))
+TAG = digest_of(SUBJECT).replace(":", "-")
+BILL = Document("application/vnd.cyclonedx+json", b'{"bomFormat": "CycloneDX"}')
+
+
+class Memory:
+    """A registry of one repository."""
+
+    def __init__(self, *, knows_referrers: bool) -> None:
+        self.headers = {"OCI-Subject": str(IMAGE.digest)} if knows_referrers else {}
+        self.held = {str(IMAGE.digest): SUBJECT}
+
+    def manifest(self, reference: Reference, name: str) -> bytes:
+        if name not in self.held:
+            raise RegistryError("none", gone=True)
+        return self.held[name]
+
+    def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer:
+        headers = self.headers
+        if method == "POST":
+            headers = {"Location": "/v2/team/train/blobs/uploads/1?_state=x"}
+        else:
+            sign = "digest=" if "digest=" in path else "manifests/"
+            self.held[path.partition(sign)[2]] = content or b""
+        return Answer(201, path, headers, b"")
+
+
+def entries(registry: Memory) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(registry.held[TAG])["manifests"]
+    return found
+
+
+def test_a_registry_with_the_api_needs_no_index() -> None:
+    registry = Memory(knows_referrers=True)
+    (digest,) = attach(registry, IMAGE, [BILL])
+    assert TAG not in registry.held
+    artifact = json.loads(registry.held[digest])
+    assert artifact["subject"] == {
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "digest": IMAGE.digest,
+        "size": len(SUBJECT),
+    }
+    assert registry.held[artifact["layers"][0]["digest"]] == BILL.content
+    assert registry.held[artifact["config"]["digest"]] == b"{}"
+
+
+def test_the_index_of_another_keeps_what_others_put_there() -> None:
+    registry = Memory(knows_referrers=False)
+    signature = {"mediaType": "x", "digest": "sha256:" + "5a" * 32, "size": 1}
+    registry.held[TAG] = json.dumps({"schemaVersion": 2, "manifests": [signature]}).encode()
+    first = attach(registry, IMAGE, [BILL, Document("application/vnd.in-toto+json", b"{}", {"a": "b"})])
+    held = dict(registry.held)
+    assert attach(registry, IMAGE, [BILL, Document("application/vnd.in-toto+json", b"{}", {"a": "b"})]) == first
+    assert registry.held == held
+    assert [each["digest"] for each in entries(registry)] == [signature["digest"], *first]
+    assert entries(registry)[2]["annotations"] == {"a": "b"}
