@@ -35,6 +35,7 @@ from envlock.cli import COMMANDS, app
 from envlock.containers.plan import Base, base_plan
 from envlock.containers.render import dockerfile
 from envlock.data import determinism
+from envlock.data.canary import replay_table
 from envlock.data.determinism import operation_groups
 from envlock.data.images import image_tables
 from envlock.lock import models
@@ -227,6 +228,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
+        f"{RUNTIME}/replay.json": compact(replay_table().model_dump(exclude={"source"})),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": models.text(),
         "docs/reference/canary.md": canary_page.page(),

@@ -16,7 +16,7 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
-from envlock.workflows.entry_points import held, in_project
+from envlock.workflows.entry_points import held, split
 from envlock.workflows.settings import Config, project_name, target
 from envlock.workflows.settings import policy as policy_of
 
@@ -68,7 +68,8 @@ ForOption = Annotated[
     typer.Option(
         "--for",
         metavar="PROGRAM",
-        help="Hold only packages that this file or module can import; repeatable. [default: the project's `entry`]",
+        help="Hold only packages that this file or module can import; repeatable. With --canary, FILE:FUNCTION also "
+        "runs the function, and the canary covers its operations. [default: the project's `entry`]",
         show_default=False,
     ),
 ]
@@ -89,16 +90,15 @@ def capture(
 ) -> None:
     """Write the live environment into a lockfile.
 
-    TensorFlow is not imported (except with --canary). No secrets, user names or host names are recorded. The same
-    environment always gives the same bytes.
+    TensorFlow is not imported (except with --canary). No secrets, user names or host names are recorded.
 
     \b
     Examples:
       envlock capture                            write or renew the project's envlock.lock
-      envlock capture -o gpu.lock -p same-arch   another file and policy
       envlock capture --python .venv/bin/python  an environment without envlock
       envlock capture --hashes                   with the SHA-256 of every package's wheel
       envlock capture --canary                   with exact results of TensorFlow operations
+      envlock capture --canary --for train.py:step   also of those that `step` runs
       envlock capture --only packages.numpy      accept one change, keep the other facts
       envlock capture --check                    in CI: exit 1 if the lockfile is out of date
     """
@@ -106,8 +106,8 @@ def capture(
     from envlock.workflows.capture import capture as take
 
     project = config()
-    path = _path(output, project, check=check)
-    earlier = None if path is None else _earlier(path)
+    path, earlier = _path(output, project, check=check)
+    entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
     lock = take(
         *policy_of(policy, project, earlier),
         python=python,
@@ -116,7 +116,8 @@ def capture(
         earlier=earlier,
         only=only,
         project=project_name(Path.cwd()),
-        entry=project.entry if entry is None else [in_project(each, Path.cwd()) for each in entry],
+        entry=entries,
+        programs=programs,
         progress=Terminal(quiet),
     )
     if path is None:
@@ -125,16 +126,17 @@ def capture(
         _check(path, lock, quiet)
     else:
         write_atomically(path, dump(lock))
-        _report(path, lock, earlier, hashes=hashes, quiet=quiet)
+        _report(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
 
 
-def _path(output: Path | None, project: Config, *, check: bool) -> Path | None:
-    """Return the file to write; None for stdout."""
+def _path(output: Path | None, project: Config, *, check: bool) -> tuple[Path | None, Lockfile | None]:
+    """Return the file to write, None for stdout, and the lock that it is now."""
     if output is None or str(output) != "-":
-        return target(output, project)
+        path = target(output, project)
+        return path, _earlier(path)
     if check:
         raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
-    return None
+    return None, None
 
 
 def _earlier(path: Path) -> Lockfile | None:
@@ -147,7 +149,7 @@ def _earlier(path: Path) -> Lockfile | None:
         return None
 
 
-def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, quiet: bool) -> None:
+def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, canary: bool, quiet: bool) -> None:
     from envlock.lock.capture import warnings
     from envlock.packages.proven import lost
 
@@ -160,6 +162,10 @@ def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: boo
         talk(f"warning: {text}", quiet=quiet)
     for each in [] if earlier is None else lost(earlier, lock):
         talk(f"warning: a proven wheel was lost: {each}", quiet=quiet)
+    if canary:
+        from envlock.workflows.canary import summary as canary_of
+
+        talk(f"  {canary_of(lock)}", quiet=quiet)
     if hashes:
         from envlock.workflows.hash import summary
 

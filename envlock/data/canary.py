@@ -1,4 +1,4 @@
-"""The table of the canary, as typed rows: what its operations are, and which of them each cause changes."""
+"""The tables of the canary, as typed rows: its operations, what each cause changes, and what it runs of a program."""
 
 from __future__ import annotations
 
@@ -55,3 +55,42 @@ class CanaryTable(Row):
 def canary_table() -> CanaryTable:
     """Return the operations of the battery and the causes of other bits."""
     return CanaryTable.model_validate(read("canary"))
+
+
+Type = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{1,63}$")]
+InputName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class Index(Row):
+    """An input of integers that have a limit (replay.toml explains the columns)."""
+
+    operations: Annotated[list[Type], Field(min_length=1)]
+    input: InputName
+    of: InputName
+    below: Literal["value", "axis", "least"] | Annotated[int, Field(ge=0, le=7)]
+    sorted: bool = False
+
+
+class ReplayTable(Row):
+    """replay.toml."""
+
+    source: Sentence | Text
+    operations: Annotated[list[Type], Field(min_length=1)]
+    parameters: list[InputName]
+    positive: list[Type | InputName]
+    index: list[Index]
+
+    @model_validator(mode="after")
+    def _known(self) -> ReplayTable:
+        named = {each for row in self.index for each in row.operations} | {
+            each for each in self.positive if each[0].isupper()
+        }
+        if named - {*self.operations} or len({*self.operations}) != len(self.operations):
+            raise ValueError(f"operations that are not in the list, or twice: {sorted(named - {*self.operations})}")
+        return self
+
+
+@cache
+def replay_table() -> ReplayTable:
+    """Return which operations of a program are computed again, and what their inputs are made of."""
+    return ReplayTable.model_validate(read("replay"))

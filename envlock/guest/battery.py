@@ -55,7 +55,7 @@ def main() -> None:
 
 def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     on_cpu = asked["device"] == "cpu"
-    _set_variables(asked, on_cpu)
+    set_variables(asked, on_cpu)
     import numpy as np
 
     head: Dict[str, Any] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
@@ -65,10 +65,10 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     import tensorflow as tf
 
     start, spent = time.perf_counter(), time.process_time()
-    _set_threads(tf, asked)
+    set_threads(tf, asked)
     head["tensorflow"] = tf.__version__
     gpus = [] if on_cpu else tf.config.list_physical_devices("GPU")
-    head["devices"] = [_name(tf, gpu) for gpu in gpus]
+    head["devices"] = [name_of(tf, gpu) for gpu in gpus]
     if not on_cpu and asked["device"] >= len(gpus):
         say({"head": head})
         return
@@ -87,7 +87,7 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     say({"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - spent})
 
 
-def _set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
+def set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
     """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors."""
     if on_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -97,7 +97,8 @@ def _set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
         os.environ["TF_DETERMINISTIC_OPS"] = "1" if asked["determinism"] else "0"
 
 
-def _set_threads(tf: Any, asked: Dict[str, Any]) -> None:
+def set_threads(tf: Any, asked: Dict[str, Any]) -> None:
+    """Set TensorFlow's threads, where a number is asked for."""
     threading = tf.config.threading
     if asked["intra_op_threads"] is not None:
         threading.set_intra_op_parallelism_threads(asked["intra_op_threads"])
@@ -105,7 +106,8 @@ def _set_threads(tf: Any, asked: Dict[str, Any]) -> None:
         threading.set_inter_op_parallelism_threads(asked["inter_op_threads"])
 
 
-def _name(tf: Any, gpu: Any) -> str:
+def name_of(tf: Any, gpu: Any) -> str:
+    """Return what the driver calls a GPU."""
     return str(tf.config.experimental.get_device_details(gpu).get("device_name", "unknown"))
 
 
@@ -338,16 +340,18 @@ def _array(np: Any, value: Any) -> Any:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
 
 
-def digest(array: Any) -> str:
-    """Return the SHA-256 of type, shape and bytes."""
-    head = "{}{}".format(array.dtype.str, list(array.shape)).encode("ascii")
-    return hashlib.sha256(head + array.tobytes()).hexdigest()
+def digest(*arrays: Any) -> str:
+    """Return the SHA-256 of type, shape and bytes of each."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update("{}{}".format(array.dtype.str, list(array.shape)).encode("ascii") + array.tobytes())
+    return found.hexdigest()
 
 
-def sample(array: Any) -> str:
-    """Return up to 64 values, evenly spaced, the first and the last among them, as hexadecimal numbers."""
+def sample(array: Any, most: int = SAMPLES) -> str:
+    """Return up to `most` values, evenly spaced, the first and the last among them, as hexadecimal numbers."""
     flat = array.reshape(-1)
-    count = min(len(flat), SAMPLES)
+    count = min(len(flat), most)
     places = [k * (len(flat) - 1) // max(count - 1, 1) for k in range(count)]
     return " ".join(_hex(float(flat[place])) for place in places)
 

@@ -5,8 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from envlock.runtime.report import Report, clean
+from envlock.runtime.report import Report, clean, count
 
+LEFT_OUT = {
+    "state": "reads or changes a variable, an iterator or a table",
+    "text": "takes text",
+    "random": "draws from a generator of its own",
+    "control": "a function that TensorFlow does not take apart",
+    "unlisted": "not in the table of operations that are safe to run from a lockfile",
+    "large": "tensors of more than 512 MiB",
+    "shape": "the shape of its result depends on data",
+    "empty": "its result has no numbers",
+    "failed": "does not compute on inputs that are made up",
+    "unstable": "its bits differ from call to call",
+    "ended": "ends the process",
+    "time": "the time for computing was up",
+    "room": "more than 500 operations",
+}
+"""Why an operation of a program is not computed again, by the word in the lockfile."""
 SHORT = 16  # hexadecimal digits of a digest
 
 
@@ -27,6 +43,24 @@ def _section(numerics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _line(clean(operation), result)
         if group.get("ended"):
             yield "error", f"  TensorFlow crashed: {clean(group['ended'])}"
+    if "program" in numerics:
+        yield from coverage(numerics["program"])
+        for name, operation in numerics["program"]["operations"].items():
+            yield _line(clean(name), operation["result"])
+
+
+def coverage(program: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (style, line): how many of a program's own operations are covered, and why the others are not."""
+    for target, each in program["targets"].items():
+        covered = f"{each['covered']} of {count(each['distinct'], 'distinct operation')} covered"
+        yield "title", f"{clean(target)}: {covered}; {_conditions(program['conditions'])}"
+        for reason, kinds in each["left_out"].items():
+            names = ", ".join(
+                clean(kind) if number == 1 else f"{number} {clean(kind)}" for kind, number in kinds.items()
+            )
+            yield "unknown", f"  not covered: {names} ({LEFT_OUT[reason]})"
+        if each.get("cut"):
+            yield "unknown", "  not covered: what it runs later (the time for noting operations was up)"
 
 
 def _conditions(head: Mapping[str, Any]) -> str:

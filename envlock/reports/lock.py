@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from envlock.reports.canary import coverage
 from envlock.runtime.facts import leaves
 from envlock.runtime.report import clean, show
 
@@ -24,6 +25,8 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield from _variables(facts["environ"] or {})
     if "packages" in facts:
         yield from _packages(facts["packages"] or {})
+    if "program" in document.get("numerics", {}):
+        yield from coverage(document["numerics"]["program"])
     if document["unavailable"]:
         yield "title", "could not be collected"
     for path, entry in document["unavailable"].items():

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from envlock.runtime.report import clean
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional
@@ -24,6 +26,18 @@ SECTIONS = ("python", "tensorflow", "cuda", "numpy", "system", "environ")
 
 COUNTS = ("intra_op_threads", "inter_op_threads", "affinity_count", "quota")
 """Facts of `cpu` that the canary does not depend on: it sets its own thread counts."""
+
+
+def note(lock: Dict[str, Any]) -> str:
+    """Return what a proof says, with how much of which program the lock's canary covers."""
+    program = lock["numerics"].get("program")
+    targets = program.get("targets") if isinstance(program, dict) else None
+    covered = [
+        "{} of {} distinct operations of {}".format(each["covered"], each["distinct"], clean(name))
+        for name, each in sorted((targets if isinstance(targets, dict) else {}).items())
+        if isinstance(each, dict) and all(type(each.get(key)) is int for key in ("covered", "distinct"))
+    ]
+    return NOTE + ("; it covers " + ", ".join(covered) if covered else "")
 
 
 def folder(environ: Mapping[str, str]) -> Optional[str]:

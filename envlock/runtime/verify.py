@@ -78,12 +78,12 @@ def judge_here(
     report = judge(lock, live, policy, subject, overrides=overrides)
     if not needs_proof(report):
         return report
-    from envlock.runtime.proof import NOTE, is_proven
+    from envlock.runtime.proof import is_proven, note
 
     if not is_proven(lock, live, os.environ):
         return report
     report = judge(lock, live, policy, subject, overrides=overrides, proven=True)
-    report.notes.append(NOTE)
+    report.notes.append(note(lock))
     return report
 
 

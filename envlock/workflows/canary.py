@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from envlock.lock.live import live
-from envlock.lock.models import Lockfile, Numerics
-from envlock.numerics.canary.compare import compare, findings, notes
+from envlock.lock.models import Lockfile
+from envlock.lock.numerics import Numerics, answered
+from envlock.numerics.canary.compare import compare, coverage, findings, notes
+from envlock.numerics.canary.program import again, extended
 from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
+from envlock.numerics.target import Target
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report, count, ranked
@@ -51,7 +55,7 @@ def canary(
     locked = None if model is None else model.numerics
     if required and locked is None:
         raise _none(name_of(lock))
-    found = measure(pinned or settings_of(locked), python, live(python), progress)
+    found = measure(pinned or settings_of(locked), python, live(python), progress, locked)
     shown = {
         "numerics": found.numerics.model_dump(mode="json", exclude_unset=True),
         "seconds": found.seconds,
@@ -69,6 +73,8 @@ def update_canary(
 ) -> Lockfile:
     """Return the lock with the canary of this environment, if it is the one that the lock describes.
 
+    The operations of a program that the lock's canary has are computed again.
+
     Raises:
         EnvironmentMismatch: the packages are not those of the lock.
         FactError: the canary cannot be computed.
@@ -76,7 +82,9 @@ def update_canary(
     """
     found = live(python)
     refuse_another_environment(lock, found)
-    return lock.model_copy(update={"numerics": measure(pinned or Settings(), python, found, progress).numerics})
+    return lock.model_copy(
+        update={"numerics": measure(pinned or Settings(), python, found, progress, lock.numerics).numerics}
+    )
 
 
 def against(
@@ -89,15 +97,39 @@ def against(
     """
     if lock.numerics is None:
         raise _none(name)
-    here = measure(settings_of(lock.numerics), python, found, progress).numerics
+    here = measure(settings_of(lock.numerics), python, found, progress, lock.numerics).numerics
     return _compared(lock, lock.numerics, here, policy, name, {})
 
 
-def measure(settings: Settings, python: Path | None, found: Snapshot, progress: Progress) -> Canary:
-    """Return the canary of an environment, on the processor and on each GPU that is visible."""
-    progress.say("computing the canary with TensorFlow (takes seconds)")
+def measure(
+    settings: Settings,
+    python: Path | None,
+    found: Snapshot,
+    progress: Progress,
+    earlier: Numerics | None = None,
+    programs: Mapping[str, Target] | None = None,
+) -> Canary:
+    """Return the canary of an environment, on the processor and on each GPU that is visible.
+
+    With `programs`, they are run, and what they compute is part of it; else the operations that `earlier` has are.
+
+    Raises:
+        UsageError: a program cannot be run.
+        FactError: the canary cannot be computed, or a program fails.
+    """
     gpu, tensorflow = found.facts.get("gpu"), found.facts.get("tensorflow") or {}
-    return compute(python, settings, gpus=isinstance(gpu, dict) and bool(tensorflow.get("cuda_build")))
+    gpus = isinstance(gpu, dict) and bool(tensorflow.get("cuda_build"))
+    own = None
+    if programs:
+        own = extended(programs, python, settings, gpus=gpus, say=progress.say)
+    elif earlier is not None and earlier.program is not None:
+        own = again(earlier.program, python, settings, gpus=gpus, say=progress.say)
+    progress.say("computing the canary with TensorFlow (takes seconds)")
+    canary = compute(python, settings, gpus=gpus)
+    if own is None:
+        return canary
+    numerics = canary.numerics.model_dump(mode="json", exclude_unset=True)
+    return replace(canary, numerics=answered({**numerics, "program": own}))
 
 
 def settings_of(locked: Numerics | None) -> Settings:
@@ -114,6 +146,10 @@ def summary(lock: Lockfile) -> str:
     unstable = sum(each.unstable is not None for each in results)
     crashed = [f"{name} crashed: {group.ended}" for name, group in groups.items() if group.ended is not None]
     more = [f"{unstable} of them unstable"] if unstable else []
+    if lock.numerics is not None and lock.numerics.program is not None:
+        own = lock.numerics.program
+        results += [each.result for each in own.operations.values()]
+        more += coverage(own.targets)
     return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
 
 

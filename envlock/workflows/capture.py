@@ -17,6 +17,10 @@ from envlock.runtime.report import Report
 from envlock.workflows.entry_points import section
 from envlock.workflows.progress import SILENT, Progress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.target import Target
+
 
 def capture(
     policy: str = DEFAULT,
@@ -29,6 +33,7 @@ def capture(
     only: Sequence[str] | None = None,
     project: str | None = None,
     entry: Sequence[str] | None = None,
+    programs: Mapping[str, Target] | None = None,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return a lock of the live environment; nothing is written.
@@ -44,6 +49,8 @@ def capture(
         project: the normalised name of the project's own package, which is left out: its code is not the environment.
         entry: programs and modules of the project in the current folder; only packages that they import are held. Those
             of `earlier` when not given.
+        programs: what the canary also covers, by name: run for two steps, and each operation that they run is computed
+            alone. Those of the canary of `earlier` when not given.
         progress: shows what is going on.
 
     Raises:
@@ -57,6 +64,14 @@ def capture(
     new = lock.capture(policy, overrides, found, section(project, entry, earlier, python))
     if only:
         new = _accepted(earlier, new, only)
+    new = _with_identity(new, earlier, python, progress, hashes=hashes)
+    return _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs)
+
+
+def _with_identity(
+    new: Lockfile, earlier: Lockfile | None, python: Path | None, progress: Progress, *, hashes: bool
+) -> Lockfile:
+    """Return the lock with what the earlier one has proven of its packages and still holds, or with new proofs."""
     if earlier is not None and earlier.identity is not None:
         from envlock.packages.installation import installation
         from envlock.packages.prove import everything_installed, kept, with_identity
@@ -66,7 +81,7 @@ def capture(
         from envlock.workflows.hash import prove
 
         new = prove(new, python, progress=progress)
-    return _with_canary(new, earlier, found, python, progress, wanted=canary)
+    return new
 
 
 def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:
@@ -82,14 +97,23 @@ def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) 
 
 
 def _with_canary(
-    new: Lockfile, earlier: Lockfile | None, found: Snapshot, python: Path | None, progress: Progress, *, wanted: bool
+    new: Lockfile,
+    earlier: Lockfile | None,
+    found: Snapshot,
+    python: Path | None,
+    progress: Progress,
+    *,
+    wanted: bool,
+    programs: Mapping[str, Target] | None,
 ) -> Lockfile:
     """Return the lock with its canary: computed, or else the earlier one where not a fact differs from then."""
     if wanted:
         from envlock.numerics.canary.run import Settings
         from envlock.workflows.canary import measure
 
-        return new.model_copy(update={"numerics": measure(Settings(), python, found, progress).numerics})
+        before = None if earlier is None else earlier.numerics
+        canary = measure(Settings(), python, found, progress, before, programs)
+        return new.model_copy(update={"numerics": canary.numerics})
     if earlier is None or earlier.numerics is None:
         return new
     if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):

@@ -16,6 +16,7 @@ from envlock.runtime.report import count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
+    from envlock.numerics.target import Target
     from envlock.workflows.locks import Source
 
 
@@ -42,6 +43,31 @@ def in_project(entry: str, here: Path) -> str:
     if not (here / entry).is_file():
         return entry
     return os.path.relpath(here / entry, lockfile.project(str(here)))
+
+
+def split(
+    given: Sequence[str] | None, entry: Sequence[str] | None, here: Path, *, canary: bool
+) -> tuple[Sequence[str] | None, dict[str, Target]]:
+    """Return what was given as programs: entry points (else `entry`), and those with a function, which the canary runs.
+
+    Raises:
+        UsageError: a function is named and no canary is wanted, or there is no such file.
+    """
+    from envlock.numerics.target import target
+
+    entries: list[str] = []
+    functions: dict[str, Target] = {}
+    for each in given or []:
+        wanted = target(each) if ":" in each and not (here / each).is_file() else None
+        if wanted is None:
+            entries.append(in_project(each, here))
+            continue
+        if not canary:
+            raise UsageError(f"`--for {each}` names a function, which only a canary runs", hint="add `--canary`")
+        entry = in_project(wanted.module or str(wanted.script), here)
+        entries.append(entry)
+        functions[f"{entry}:{wanted.function}"] = wanted
+    return (entry if given is None else entries), functions
 
 
 def held(lock: Lockfile) -> list[str]:

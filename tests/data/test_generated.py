@@ -25,5 +25,5 @@ def test_the_runtime_half_reads_every_table_that_is_generated_for_it() -> None:
     names = sorted(file.stem for file in Path(tables.FOLDER).glob("*.json"))
     one, other = names[:5], names[5:]
     assert one == ["cpu_flags", "cuda", "determinism_recipes", "environ", "gpu"]
-    assert other == ["launchers", "operations", "policies", "policy"]
+    assert other == ["launchers", "operations", "policies", "policy", "replay"]
     assert all(tables.table(name) for name in names)

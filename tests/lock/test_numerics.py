@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import dump, parse, validate
-from envlock.lock.models import SAMPLES, Operation
+from envlock.lock.numerics import SAMPLES, Operation
 from envlock.runtime.errors import LockfileError
 from tests.locks import document, encode
 from tests.numerics.canaries import conditions, result, section

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from envlock.data.canary import canary_table
-from envlock.lock.models import Numerics
+from envlock.lock.numerics import Numerics
 
 ONEDNN = (
     "matmul",
@@ -70,3 +70,17 @@ def program(*said: dict[str, Any], ending: str = "") -> str:
     """Return a program in the battery's place, which says these things and then ends."""
     lines = "".join(f"print({MARK + json.dumps(each)!r}, flush=True)\n" for each in said)
     return f"import json, os, sys\nasked = json.loads(sys.argv[1])\n{lines}{ending}\n"
+
+
+def with_program(numerics: dict[str, Any], value: float = 1.0) -> dict[str, Any]:
+    """Return a canary that also has one operation of a program, which gave this value."""
+    tensor = {"dtype": "float32", "shape": [2, 2]}
+    attributes = {"transpose_a": False, "transpose_b": False}
+    operation = {"type": "MatMul", "inputs": [tensor, tensor], "attributes": attributes, "result": result(value)}
+    covered = {"distinct": 2, "covered": 1, "left_out": {"random": {"RandomUniform": 1}}}
+    program = {
+        "conditions": conditions("cpu-eigen"),
+        "targets": {"train.py:step": covered},
+        "operations": {"mat_mul_1": operation},
+    }
+    return json.loads(json.dumps({**numerics, "program": program}))  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envlock.data.canary import canary_table
-from envlock.lock.models import Numerics
+from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import Comparison, compare
 from envlock.numerics.canary.run import Settings, compute
 from tests.conftest import Command

@@ -169,6 +169,16 @@ def kind(op_type: Any) -> str:
     return op_type.decode() if isinstance(op_type, bytes) else str(op_type)
 
 
+def definition(kind: str) -> Any:
+    """Return what TensorFlow knows of a type of operation, as an OpDef; None where it knows none, or does not tell."""
+    try:
+        from tensorflow.python.framework import op_def_registry
+
+        return op_def_registry.get(kind)
+    except (ImportError, AttributeError):
+        return None
+
+
 def _module() -> Any:
     try:
         from tensorflow.python.framework import op_callbacks

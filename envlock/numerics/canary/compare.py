@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envlock.data.canary import Cause, Precision, canary_table
-from envlock.lock.models import Group, Numerics, Operation
+from envlock.lock.numerics import Coverage, Group, Numerics, Operation, Program
 from envlock.numerics.canary.distance import Distance, distance
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Finding
+
+PROGRAM = "program"
+"""The group of a program's own operations in a path."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Comparison:
         versions: `tensorflow` and `numpy`, where they differ: the lock's and the live one.
         suspects: the likeliest causes of the differences, likeliest first.
         unexplained: operations that the first of them was never seen to change.
+        covers: how much of each program the lock's canary covers.
     """
 
     equal: list[str] = field(default_factory=list)
@@ -69,6 +73,7 @@ class Comparison:
     versions: dict[str, tuple[str, str]] = field(default_factory=dict)
     suspects: list[Suspect] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
+    covers: list[str] = field(default_factory=list)
 
     @property
     def match(self) -> bool:
@@ -89,7 +94,9 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         return found
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
-    if any(on_cpu(each.group) for each in found.differences):
+    if locked.program is not None:
+        _compare_program(found, locked.program, live.program)
+    if any(is_sign(each.group) for each in found.differences):
         signs = _signs(found)
         found.suspects = suspects(signs, signs | _looked_at(found, locked), canary_table().cause)
         found.unexplained = unexplained(found.suspects, signs)
@@ -110,6 +117,29 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
             _compare_operation(found, name, operation, old, live.operations.get(operation))
 
 
+def _compare_program(found: Comparison, locked: Program, live: Program | None) -> None:
+    found.covers = coverage(locked.targets)
+    path = f"numerics.{PROGRAM}"
+    if live is None:
+        reason = "the operations of a program were computed on one side only"
+        found.untold.append(Untold(path, reason, "not-computed", _AGAIN))
+        return
+    if locked.conditions != live.conditions:
+        found.untold.append(_other_conditions(path, locked, live))
+        return
+    for name, old in locked.operations.items():
+        new = live.operations.get(name)
+        same = new is not None and str(new) == str(old) and new.attributes == old.attributes
+        _compare_operation(
+            found, PROGRAM, name, old.result, new.result if new is not None and same else None, f"{old}: "
+        )
+
+
+def coverage(targets: Mapping[str, Coverage]) -> list[str]:
+    """Return how much of each program a canary covers, a phrase each."""
+    return [f"covers {each.covered} of {each.distinct} distinct operations of {name}" for name, each in targets.items()]
+
+
 def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
     if locked is None:
         what = f"TensorFlow crashes ({live}); locked with a result"
@@ -120,7 +150,7 @@ def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
     return Difference(group, None, locked or "computed", live or "computed", what)
 
 
-def _other_conditions(path: str, locked: Group, live: Group) -> Untold:
+def _other_conditions(path: str, locked: Group | Program, live: Group | Program) -> Untold:
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
     names = [key for key in old if old[key] != new[key]]
     pairs = ", ".join(dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names))
@@ -142,7 +172,9 @@ _FLAGS = {"intra_op_threads": "--threads", "determinism": "--determinism"}
 _AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 
-def _compare_operation(found: Comparison, group: str, name: str, old: Operation, new: Operation | None) -> None:
+def _compare_operation(
+    found: Comparison, group: str, name: str, old: Operation, new: Operation | None, called: str = ""
+) -> None:
     path = f"numerics.{group}.{name}"
     if old.unstable:
         found.unstable.append(path)
@@ -158,15 +190,16 @@ def _compare_operation(found: Comparison, group: str, name: str, old: Operation,
     elif old.sha256 == new.sha256:
         found.equal.append(path)
     else:
-        found.differences.append(_difference(group, name, old, new))
+        found.differences.append(_difference(group, name, old, new, called))
 
 
-def _difference(group: str, name: str, old: Operation, new: Operation) -> Difference:
+def _difference(group: str, name: str, old: Operation, new: Operation, called: str) -> Difference:
     digests = (old.sha256 or "", new.sha256 or "")
     if (old.shape, old.dtype) != (new.shape, new.dtype):
-        return Difference(group, name, *digests, f"another result: locked {_form(old)}, live {_form(new)}")
-    apart = distance(old, new, _precisions().get(name, "float32"))
-    return Difference(group, name, *digests, apart.sentence(), apart)
+        return Difference(group, name, *digests, f"{called}another result: locked {_form(old)}, live {_form(new)}")
+    precisions = {} if group == PROGRAM else _precisions()
+    apart = distance(old, new, precisions.get(name, "float64" if old.dtype == "<f8" else "float32"))
+    return Difference(group, name, *digests, called + apart.sentence(), apart)
 
 
 def _form(operation: Operation) -> str:
@@ -182,7 +215,7 @@ def _signs(found: Comparison) -> set[str]:
 
 
 def _of(each: Difference) -> Iterator[str]:
-    if on_cpu(each.group):
+    if is_sign(each.group):
         yield each.operation or f"ended:{each.group}"
         if each.distance is not None and each.distance.kind == "precision":
             yield f"coarse:{each.group}"
@@ -193,9 +226,14 @@ def on_cpu(group: str) -> bool:
     return not group.startswith("gpu-")
 
 
+def is_sign(group: str) -> bool:
+    """Return whether the table's causes name operations of a group; those of a program are in no table."""
+    return on_cpu(group) and group != PROGRAM
+
+
 def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
     groups = {f"{kind}:{group}" for kind in ("ended", "coarse") for group in locked.groups if on_cpu(group)}
-    equal = {path.split(".")[2] for path in found.equal if on_cpu(path.split(".")[1])}
+    equal = {path.split(".")[2] for path in found.equal if is_sign(path.split(".")[1])}
     return equal | groups | {"version:tensorflow", "version:numpy"}
 
 
@@ -254,6 +292,9 @@ def _untold(found: Comparison, policy: Policy) -> Iterator[Finding]:
         )
 
 
+EVIDENCE = "evidence over these operations and shapes, one by one, not a proof for the program"
+
+
 def notes(found: Comparison) -> list[str]:
     """Return what is equal, and what was left out; the versions that differ although the bits do not."""
     lines = []
@@ -261,6 +302,7 @@ def notes(found: Comparison) -> list[str]:
         lines.append(f"numerics: all {len(found.equal)} results have the locked bits{_though(found)}")
     elif found.equal:
         lines.append(f"numerics: {len(found.equal)} results have the locked bits")
+    lines += [f"numerics: {each}; {EVIDENCE}" for each in found.covers]
     if found.unstable:
         lines.append(f"numerics: unstable, so not compared: {', '.join(found.unstable)}")
     return lines

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from envlock.data.canary import EPSILON, Precision
-from envlock.lock.models import Operation
+from envlock.lock.numerics import Operation
 
 SAME_ALGORITHM = 64  # eps; measured: another order of the same sums is 0.4 to 17 eps apart
 OTHER_ALGORITHM = 1000  # eps; measured: products of bfloat16 are 2,500 to 36,000 eps apart

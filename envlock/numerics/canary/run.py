@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.guest import launch
-from envlock.lock.models import Conditions, Numerics, answered
+from envlock.lock.numerics import Conditions, Numerics, answered
 from envlock.numerics.canary import ENVIRONMENT
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.canary import Cause, canary_table
-from envlock.lock.models import Numerics
+from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes, sentence, suspects
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
-from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section
+from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
 
 THREADS = ("conv_filter_gradient", "bias_gradient", "reduce", "batch_norm")
 ISA = ("matmul", "conv_filter_gradient", "depthwise", "train", "train_xla")
@@ -261,3 +261,29 @@ def test_the_policy_decides_what_is_an_error() -> None:
     assert report(untold, Policy()).to_text().splitlines()[0] == (
         "cannot decide under policy strict: 1 part of the canary could not be compared"
     )
+
+
+def test_an_operation_of_a_program_with_other_bits_is_named_with_its_shapes() -> None:
+    locked, live = (Numerics.model_validate(with_program(section(), value)) for value in (1.0, 1.5))
+    found = compare(locked, live)
+    assert [each.message for each in findings(found, Policy())] == [
+        "numerics.program.mat_mul_1: MatMul of float32[2,2], float32[2,2]: 1 of 1 values differ, median 4,194,304 ULP, "
+        "4,194,304 eps normwise: typical of lower precision or another algorithm"
+    ]
+    assert found.suspects == []  # the table of causes knows the battery only
+    assert notes(found)[1:] == [
+        "numerics: covers 1 of 2 distinct operations of train.py:step; evidence over these operations and shapes, "
+        "one by one, not a proof for the program"
+    ]
+
+
+def test_another_operation_of_a_program_under_the_same_name_is_not_compared() -> None:
+    locked, live = (with_program(section()) for _ in range(2))
+    live["program"]["operations"]["mat_mul_1"]["attributes"]["transpose_b"] = True
+    found = compare(Numerics.model_validate(locked), Numerics.model_validate(live))
+    assert [each.path for each in found.untold] == ["numerics.program.mat_mul_1"]
+
+
+def test_a_program_that_one_side_has_not_computed_is_not_equal() -> None:
+    found = compare(Numerics.model_validate(with_program(section())), Numerics.model_validate(section()))
+    assert [each.reason for each in found.untold] == ["the operations of a program were computed on one side only"]

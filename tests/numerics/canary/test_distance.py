@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.lock.models import Operation
+from envlock.lock.numerics import Operation
 from envlock.numerics.canary.distance import Distance, distance
 
 FLOATS = st.floats(width=32, allow_nan=True, allow_infinity=True)

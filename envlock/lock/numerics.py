@@ -1,0 +1,255 @@
+"""The section `numerics` of the format: the canary's exact results, and those of a program's own operations."""
+
+import struct
+from math import isnan, prod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from envlock.data.canary import replay_table
+from envlock.lock.facts import Count, Sha256, Strict, Version, Word
+
+SAMPLES = 64
+_EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
+_NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"
+
+Sample = Annotated[str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")]
+"""Values as hexadecimal numbers, which are exact, with a blank between them."""
+OperationName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
+GroupName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+DeviceName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.()/+-]*$")]
+Ending = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern=r"^(signal [0-9]{1,3}( \(SIG[A-Z0-9+]+\))?|exit code [0-9]{1,3}|no answer within [0-9.]{1,8} s)$",
+    ),
+]
+Threads = Annotated[int, Field(ge=1, le=4096)] | Literal["environment"]
+
+
+class Conditions(Strict):
+    """What the canary itself sets, and what it leaves as the environment has it (`environment`).
+
+    Results compare only where all of this is equal. What is left to the environment is what is being compared.
+    """
+
+    device: DeviceName
+    execution: Literal["eager", "graph", "xla", "library"]
+    intra_op_threads: Threads
+    inter_op_threads: Threads
+    determinism: Literal["on", "off", "environment"]
+    onednn: Literal["environment"] = "environment"
+    xla: Literal["environment"] = "environment"
+
+
+class Operation(Strict):
+    """The result of an operation: its digest and a sample of its values.
+
+    In their place stands `unstable` where it differed from itself within one process, or `failed`, the kind of error.
+    The digest is that of type, shape and bytes. The sample is up to 64 values, evenly spaced.
+    """
+
+    dtype: Literal["<f4", "<f8"] | None = None
+    shape: Annotated[list[Annotated[int, Field(ge=1, le=2**40)]], Field(max_length=8)] | None = None
+    sha256: Sha256 | None = None
+    sample: Sample | None = None
+    unstable: Literal[True] | None = None
+    failed: Word | None = None
+    most: ClassVar[int] = SAMPLES
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> "Operation":
+        computed = self.sha256 is not None and self.sample is not None
+        if (self.sha256 is None) != (self.sample is None) or [
+            computed,
+            self.unstable is not None,
+            self.failed is not None,
+        ].count(True) != 1:
+            raise ValueError("it must have a digest and a sample, or be unstable, or have failed")
+        if self.failed is None and (self.dtype is None or self.shape is None):
+            raise ValueError("it must have a type and a shape")
+        if self.sample is not None and len(self.values) != min(self.size, self.most):
+            raise ValueError(f"its sample must have {min(self.size, self.most)} values")
+        if self.dtype == "<f4" and not all(map(_is_float32, self.values)):
+            raise ValueError("its sample must consist of float32")
+        return self
+
+    @property
+    def size(self) -> int:
+        """The number of values of the whole result; 0 where there is none."""
+        return 0 if self.shape is None else prod(self.shape)
+
+    @property
+    def values(self) -> list[float]:
+        """The sample as numbers."""
+        return [] if self.sample is None else [float.fromhex(text) for text in self.sample.split(" ")]
+
+
+def _is_float32(value: float) -> bool:
+    try:
+        return isnan(value) or bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+class Group(Strict):
+    """Operations that were computed under the same conditions.
+
+    `ended` says how the process ended that computed them, where it did not live: such as `signal 11 (SIGSEGV)`.
+    """
+
+    conditions: Conditions
+    operations: Annotated[dict[OperationName, Operation], Field(max_length=200)]
+    ended: Ending | None = None
+
+
+LeftOut = Literal[
+    "state",
+    "text",
+    "random",
+    "control",
+    "unlisted",
+    "large",
+    "shape",
+    "empty",
+    "failed",
+    "unstable",
+    "ended",
+    "time",
+    "room",
+]
+Size = Annotated[int, Field(ge=0, le=2**31)]
+Number = int | float
+AttributeText = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.,>() +*/-]*$")]
+Attribute = bool | Number | AttributeText | Annotated[list[Number], Field(max_length=100)]
+TypeName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z_][A-Za-z0-9_>]*$")]
+FieldName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+TargetName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*:[A-Za-z_][A-Za-z0-9_.]*$")]
+MOST_VALUES, MOST_INPUTS, MOST_PROGRAM = 64, 200, 500
+MOST_NUMBERS = 2**29  # of an operation's inputs; 512 MiB in all are computed
+
+
+DType = Literal[
+    "bool",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+
+class Input(Strict):
+    """What an operation takes: a tensor of this type and shape, and its values only where they decide a shape."""
+
+    dtype: DType
+    shape: Annotated[list[Size], Field(max_length=8)]
+    values: Annotated[list[bool | Number], Field(max_length=MOST_VALUES)] | None = None
+
+    @model_validator(mode="after")
+    def _as_many_values(self) -> "Input":
+        if self.values is not None and len(self.values) != prod(self.shape):
+            raise ValueError("it must have as many values as its shape says")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+class Noted(Strict):
+    """An operation of a program, by all that decides what it computes; replay.toml lists the types there can be."""
+
+    type: TypeName
+    inputs: Annotated[list[Input], Field(max_length=MOST_INPUTS)]
+    attributes: Annotated[dict[FieldName, Attribute], Field(max_length=30)]
+
+    @model_validator(mode="after")
+    def _harmless(self) -> "Noted":
+        if self.type not in replay_table().operations:
+            raise ValueError("no operation of this type is run from a lockfile")
+        if sum(prod(each.shape) for each in self.inputs) > MOST_NUMBERS:
+            raise ValueError("its inputs are too large")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.type} of {', '.join(map(str, self.inputs))}"
+
+
+class Alone(Operation):
+    """The result of an operation of a program, computed alone: a digest of all its tensors, and 8 of its numbers."""
+
+    most: ClassVar[int] = 8
+
+
+class Replayed(Noted):
+    """An operation of a program, and its result on inputs made of a counter."""
+
+    result: Alone
+
+
+class Coverage(Strict):
+    """How many different operations a program was seen to run, how many of them are computed again, and why not all."""
+
+    distinct: Count
+    covered: Count
+    left_out: dict[LeftOut, dict[TypeName, Count]]
+    cut: Literal[True] | None = None
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> "Coverage":
+        if self.covered + sum(sum(each.values()) for each in self.left_out.values()) != self.distinct:
+            raise ValueError("what is covered and what is left out must be all operations")
+        return self
+
+
+class Program(Strict):
+    """The operations that programs of the project run, each computed alone."""
+
+    conditions: Conditions
+    targets: Annotated[dict[TargetName, Coverage], Field(min_length=1, max_length=20)]
+    operations: Annotated[dict[OperationName, Replayed], Field(max_length=MOST_PROGRAM)]
+
+
+class Numerics(Strict):
+    """The canary: a fixed battery of operations, with the versions that computed it, and a program's own operations.
+
+    `battery` is raised with every change of an operation; results of different batteries do not compare.
+    """
+
+    battery: Count
+    tensorflow: Version
+    numpy: Version
+    groups: Annotated[dict[GroupName, Group], Field(max_length=100)]
+    program: Program | None = None
+
+
+def answered(answer: dict[str, Any]) -> Numerics:
+    """Return what a child process has computed, every field checked.
+
+    Raises:
+        ValueError: a field is not what the format says; the message names the first.
+    """
+    try:
+        return Numerics.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}") from None
+
+
+def is_noted(operation: dict[str, Any]) -> bool:
+    """Return whether the format has room for an operation of a program."""
+    try:
+        Noted.model_validate(operation)
+    except ValidationError:
+        return False
+    return True

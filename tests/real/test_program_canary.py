@@ -1,0 +1,102 @@
+"""The canary of a program's own operations, with a real TensorFlow: what it covers, that it is the same everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.numerics.canary.program import replay
+from envlock.numerics.canary.run import Settings
+from tests.conftest import Command
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+
+def step():
+    rng = np.random.default_rng(0)
+    x = tf.constant(rng.standard_normal((8, 28, 28, 3)), tf.float32)
+    y = tf.constant(rng.integers(0, 10, 8), tf.int32)
+    ids = tf.constant(rng.integers(0, 100, (8, 5)), tf.int64)
+    k = tf.Variable(tf.random.stateless_normal((3, 3, 3, 16), (1, 2)))
+    emb = tf.random.stateless_normal((100, 16), (3, 2))
+    w = tf.Variable(tf.random.stateless_normal((32, 10), (1, 2)))
+
+    @tf.function
+    def train(x, ids, y):
+        with tf.GradientTape() as tape:
+            h = tf.nn.dropout(tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(x, k, 1, "SAME")), [1, 2]), 0.5)
+            e = tf.reduce_mean(tf.gather(emb, ids), 1)
+            logits = tf.matmul(tf.concat([h, e], 1), w)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+            loss += tf.reduce_sum(tf.math.unsorted_segment_sum(logits, y, 10) ** 2)
+        for variable, gradient in zip([k, w], tape.gradient(loss, [k, w])):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+
+    for _ in range(3):
+        yield {"loss": train(x, ids, y)}
+"""
+
+
+def test_the_canary_covers_what_a_program_runs_and_names_it_where_bits_differ(
+    tensorflow_python: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    envlock = Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
+    done = envlock("capture", "--canary", "--for", "train.py:step", "-p", "bits", environ=environ, timeout=500)
+    assert done.returncode == 0, done.stderr
+    lock = json.loads((tmp_path / "envlock.lock").read_bytes())
+    program = lock["numerics"]["program"]
+    covered = program["targets"]["train.py:step"]
+    assert lock["project"]["entry"] == ["train.py"]
+    assert {reason: sorted(kinds) for reason, kinds in covered["left_out"].items()} == {
+        "random": ["RandomUniform"],
+        "state": ["AssignSubVariableOp"],
+    }
+    kinds = {each["type"] for each in program["operations"].values()}
+    assert kinds >= {"Conv2D", "Conv2DBackpropFilter", "MatMul", "GatherV2", "UnsortedSegmentSum", "Mean", "Sum"}
+    sentence = f"covers {covered['covered']} of {covered['distinct']} distinct operations of train.py:step"
+    assert sentence in done.stderr
+
+    again = envlock("verify", "--numerics", environ=environ, timeout=300)
+    assert (again.returncode, sentence in again.stdout) == (0, True), again.stdout + again.stderr
+    other = envlock("canary", environ={**environ, "TF_ENABLE_ONEDNN_OPTS": "0"}, timeout=300)
+    assert other.returncode == 1
+    named = "numerics.program.conv2dbackpropfilter_1: Conv2DBackpropFilter of float32[8,28,28,3], int32[4], float32"
+    assert named in other.stdout
+
+
+def operation(kind: str, inputs: list[dict[str, Any]], **attributes: Any) -> dict[str, Any]:
+    return {"type": kind, "inputs": inputs, "attributes": attributes}
+
+
+def test_what_a_hostile_lock_asks_for_is_not_run(tensorflow_python: Path) -> None:
+    """As if the format had let it pass: the child looks again, and asks TensorFlow for sizes before it computes."""
+    huge = {"dtype": "int32", "shape": [2], "values": [2**20, 2**20]}
+    number, row = {"dtype": "float32", "shape": []}, {"dtype": "float32", "shape": [4]}
+    asked = {
+        "read": operation("ReadFile", [{"dtype": "string", "shape": []}]),
+        "python": operation("PyFuncStateless", [row], token="x", Tout=["float32"]),
+        "tile": operation("BroadcastTo", [number, huge]),
+        "range": operation("LinSpace", [number, number, {"dtype": "int64", "shape": [], "values": [2**40]}]),
+        "large": operation("Neg", [{"dtype": "float32", "shape": [2**31, 2**10]}]),
+        "attribute": operation("Neg", [row], shared_name="x"),
+        "sound": operation("Neg", [row]),
+    }
+    found = replay(asked, tensorflow_python, Settings(), gpus=False, seconds=None, poison=None)
+    assert {**found.left_out, **dict.fromkeys(found.results, "computed")} == {
+        "read": "unlisted",
+        "python": "unlisted",
+        "tile": "large",
+        "range": "large",
+        "large": "large",
+        "attribute": "unlisted",
+        "sound": "computed",
+    }
