@@ -48,7 +48,7 @@ LAUNCHER = "envlock/guest/launch.py"
 
 GUESTS = {
     "envlock/guest/image/install.py": "3.6",
-    "envlock/guest/image/step.py": "3.6",
+    "envlock/guest/image/donor.py": "3.6",
     "envlock/guest/": "3.8",
     "envlock/runtime/": "3.8",
     "envlock/__init__.py": "3.8",
@@ -105,7 +105,7 @@ STARTERS = {
     "envlock/containers/engines/buildx.py",
     "envlock/containers/engines/daemon.py",
     "envlock/guest/image/install.py",
-    "envlock/guest/image/step.py",
+    "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
     "envlock/packages/indexes/credentials.py",  # keyring's own program
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place

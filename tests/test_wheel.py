@@ -29,7 +29,7 @@ def test_the_templates_are_in_the_wheel(wheel: Path) -> None:
         f"envlock/_templates/{file.name}" for file in (ROOT / "templates").iterdir()
     }
     tables = {"envlock/data/determinism_recipes.toml", "envlock/data/image.toml"}
-    assert {"envlock/guest/image/step.py", *tables} <= set(names)
+    assert {"envlock/guest/image/donor.py", *tables} <= set(names)
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"envlock"}
 
 

@@ -103,7 +103,7 @@ def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
 def _write(made: workflow.Context, *, quiet: bool) -> None:
     _warn(made.warnings, quiet=quiet)
     talk(
-        f"wrote {made.folder}: Dockerfile, .dockerignore and payload.tar with {count(made.wheels, 'wheel')}",
+        f"wrote {made.folder}: Dockerfile, .dockerignore and tars with {count(made.wheels, 'wheel')}",
         quiet=quiet,
     )
 

@@ -1,4 +1,4 @@
-"""What a build needs beside the Dockerfile, as one tar that is the same bytes wherever it is written.
+"""What a build needs beside the Dockerfile, as a tar a layer that is the same bytes wherever it is written.
 
 USTAR, sorted, every time the epoch, every mode 0644 or 0755, every owner 0. A wheel of a gigabyte is copied in
 pieces, and hashed on its way: a wrong one leaves nothing behind.
@@ -12,19 +12,21 @@ import json
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, cast
 
 import envlock
 from envlock.containers import render
-from envlock.containers.plan import BuildPlan, Wheel
+from envlock.containers.layers import NAMES, Wheel
+from envlock.containers.plan import BuildPlan
 from envlock.runtime.errors import OutsideError, UsageError
 
 HOME = "opt/envlock"
-OWN = {"Dockerfile", ".dockerignore", "payload.tar"}
-"""What a context consists of."""
+WHEELS = "wheels"
+OWN = {"Dockerfile", ".dockerignore", "runtime.tar", "lock.tar", *(f"{name}.tar" for name in NAMES)}
+"""What a context may consist of."""
 
 
 class _Hashing:
@@ -41,7 +43,7 @@ class _Hashing:
 
 
 def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
-    """Write Dockerfile, .dockerignore and payload.tar into a folder: all of them, or none.
+    """Write Dockerfile, .dockerignore and the tars into a folder: all of them, or none.
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
@@ -59,30 +61,43 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
     try:
         for name, text in texts.items():
             (draft / name).write_text(text, encoding="ascii")
-        with (draft / "payload.tar").open("wb") as stream:
-            write(plan, wheelhouse, stream)
+        for name, members in tars(plan).items():
+            with (draft / name).open("wb") as stream:
+                write(members, plan.epoch, wheelhouse, stream)
         for name in sorted(OWN):
-            (draft / name).replace(folder / name)
+            if (draft / name).exists():
+                (draft / name).replace(folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="check the free disk space") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def write(plan: BuildPlan, wheelhouse: Path, stream: IO[bytes]) -> None:
-    """Write the tar.
+def tars(plan: BuildPlan) -> dict[str, dict[str, bytes | Wheel]]:
+    """Return the members of each tar of a context, by their names; a wheel stands for its file."""
+    made: dict[str, dict[str, bytes | Wheel]] = {"runtime.tar": dict(_tools(plan))}
+    for layer in plan.layers:
+        place = f"{WHEELS}/{layer.name}"
+        held: dict[str, bytes | Wheel] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
+        made[f"{layer.name}.tar"] = {f"{place}/requirements.txt": render.requirements(layer).encode("ascii"), **held}
+    return {**made, "lock.tar": dict(_lock(plan))}
+
+
+def write(members: Mapping[str, bytes | Wheel], epoch: int, wheelhouse: Path, stream: IO[bytes]) -> None:
+    """Write a tar.
 
     Raises:
         OutsideError: a wheel is missing, or is not the one that the lock names.
         OSError: the stream does not take it.
     """
-    members: dict[str, bytes | Wheel] = dict(_members(plan))
     folders = {str(parent) for name in members for parent in Path(name).parents} - {"."}
     # PAX differs from USTAR only where a name does not fit, and long names of wheels do not
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
         for name in sorted({*members, *folders}):
             info = tarfile.TarInfo(name)
-            info.mtime = plan.epoch
+            info.mtime = epoch
             if name in folders:
                 info.type, info.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(info)
@@ -114,20 +129,23 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         )
 
 
-def _members(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
-    """Yield every file of the tar by its name."""
+def _tools(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
+    """Yield the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
     package = Path(str(files(envlock)))
     sources = [package / "__init__.py", *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
     for source in sources:
         yield f"{HOME}/envlock/{source.relative_to(package).as_posix()}", source.read_bytes()
     for source in (package / "guest" / "image").glob("*.py"):
         yield f"{HOME}/{source.name}", source.read_bytes()
-    yield f"{HOME}/requirements.lock", render.requirements(plan).encode("ascii")
+    for wheel in plan.wheels:
+        if wheel.name == "pip":
+            yield f"{WHEELS}/pip/{wheel.file}", wheel
+
+
+def _lock(plan: BuildPlan) -> Iterator[tuple[str, bytes]]:
     yield f"{HOME}/unset.json", (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii")
     if plan.lock is not None:
         yield f"{HOME}/envlock.lock", plan.lock
-    for wheel in plan.wheels:
-        yield f"{HOME}/wheelhouse/{wheel.file}", wheel
 
 
 def wheels_in(folder: Path) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envlock import __version__
+from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
 from envlock.data.images import RouteDefaults, image_table
 from envlock.lock.document import dump
@@ -26,8 +27,6 @@ EPOCH = 315532800
 NAMESPACE = "io.github.tf-envlock"
 USER = "1000:1000"
 SEED = 42
-BINDING = "nvidia-ml-py"
-"""NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
 NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
 _OLDEST_PYTHON = (0, 3, 8)
@@ -47,16 +46,6 @@ class Base:
     command: tuple[str, ...] | None = None
     environ: tuple[tuple[str, str], ...] | None = None
     python_from: str | None = None
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """A wheel to install: the lock's name for it, and the file that has been proven."""
-
-    name: str
-    version: str
-    file: str
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +89,11 @@ class BuildPlan:
         if self.base.route == "ngc":
             return "system" if self.wheels else "none"
         return "isolated"
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The wheels by the layers that they make."""
+        return cut(self.wheels)
 
     @property
     def python(self) -> str:
@@ -283,7 +277,8 @@ def _wheels(
         where = f"identity.packages.{name}"
         file = safe(wheel.name, "file", f"{where}.wheel.name")
         digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
-        wheels.append(Wheel(name, safe(entry.version or "", "version", f"{where}.version"), file, digest))
+        version = safe(entry.version or "", "version", f"{where}.version")
+        wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
     if missing and route != "ngc":
         raise _no_wheels(missing, dict(skipped))
     return tuple(wheels), tuple(skipped)

@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from envlock import __version__
+from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, exec_form, quoted, safe
 
@@ -35,20 +36,32 @@ def dockerignore() -> str:
     return _render("dockerignore.j2", {"version": safe(__version__, "version", "envlock")})
 
 
-def requirements(plan: BuildPlan) -> str:
-    """Return the wheels as pip's --require-hashes wants them."""
+def requirements(layer: Layer) -> str:
+    """Return the wheels of a layer as pip's --require-hashes wants them."""
     lines = [
         f"{safe(wheel.name, 'name', 'name')}=={safe(wheel.version, 'version', wheel.name)} "
         f"--hash=sha256:{safe(wheel.sha256, 'digest', wheel.name)}"
-        for wheel in plan.wheels
+        for wheel in layer.wheels
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
+def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
+    """Return the programs that fill the layers, in their order, by the layer; none is a shell."""
+    install = ("python3", "-B", "/opt/envlock/install.py", str(plan.epoch))
+    made: dict[str, tuple[str, ...]] = {}
+    if plan.venv != "none":
+        loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if plan.base.python_from else ()
+        made["venv"] = (*loader, *install, "venv", plan.venv)
+    for layer in plan.layers:
+        made[layer.name] = (*install, "wheels", layer.name, plan.venv)
+    return {**made, "runtime": (*install, "runtime")}
+
+
 def _fields(plan: BuildPlan) -> dict[str, Any]:
     donor = plan.base.python_from
-    loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if donor else ()
-    step = (*loader, "python3", "-B", "/opt/envlock/step.py", str(plan.epoch), "/opt/envlock/install.py", plan.venv)
+    programs = {name: exec_form(step, "envlock") for name, step in steps(plan).items()}
+    stages = {**({"python": "python"} if donor else {}), **dict.fromkeys(programs, "built")}
     return {
         "plan": plan,
         "route": plan.base.route,
@@ -62,7 +75,11 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "about_base": safe(_about_base(plan), "sentence", "base_image"),
         "reference": safe(plan.base.reference, "reference", "base_image.reference"),
         "donor": donor and safe(donor, "reference", "base_image.python"),
-        "install": exec_form(step, "envlock"),
+        "take": exec_form(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
+        "venv": programs.get("venv"),
+        "runtime": programs["runtime"],
+        "wheels": [{"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers],
+        "layers": [{"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()],
         "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
         "about_environ": safe(_about_environ(plan), "sentence", "envlock"),
         "environ": _lines(_environ(plan), 4),
@@ -72,6 +89,10 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
         "command": exec_form(plan.command, "base_image.command"),
     }
+
+
+def _layer(name: str) -> Safe:
+    return safe(name, "name", "envlock")
 
 
 def _about_base(plan: BuildPlan) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from envlock.containers import render
-from envlock.containers.payload import HOME
+from envlock.containers.payload import tars
 from envlock.containers.plan import Base, BuildPlan, plan
 from envlock.lock.document import validate
 from envlock.runtime.errors import EnvlockError, LockfileError
@@ -62,10 +62,10 @@ def outputs(made: BuildPlan) -> dict[str, str]:
     return {
         "Dockerfile": render.dockerfile(made),
         ".dockerignore": render.dockerignore(),
-        "requirements.lock": render.requirements(made),
+        "requirements.txt": "".join(map(render.requirements, made.layers)),
         "arguments": "\n".join([*made.entrypoint, *made.command, made.user, made.base.reference]),
         "labels": "\n".join(f"{name}={value}" for name, value in made.labels),
-        "files": "\n".join(f"{HOME}/wheelhouse/{wheel.file}" for wheel in made.wheels),
+        "files": "\n".join(name for members in tars(made).values() for name in members),
     }
 
 

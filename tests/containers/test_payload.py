@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from envlock.containers import payload
-from envlock.containers.plan import EPOCH, Wheel
+from envlock.containers.layers import Wheel
+from envlock.containers.plan import EPOCH, BuildPlan
 from envlock.runtime.errors import OutsideError, UsageError
 from tests.containers.plans import WHEELS, planned, wheelhouse
 
@@ -37,10 +38,13 @@ def members(data: bytes) -> list[tarfile.TarInfo]:
         return tar.getmembers()
 
 
-def written(house: Path, route: str = "wheels") -> bytes:
-    stream = io.BytesIO()
-    payload.write(planned(route), house, stream)
-    return stream.getvalue()
+def written(house: Path, made: BuildPlan | None = None) -> dict[str, bytes]:
+    found = {}
+    for name, held in payload.tars(made or planned("wheels")).items():
+        stream = io.BytesIO()
+        payload.write(held, EPOCH, house, stream)
+        found[name] = stream.getvalue()
+    return found
 
 
 @pytest.mark.usefixtures("_umask")
@@ -54,34 +58,49 @@ def test_another_place_and_another_umask_give_the_same_bytes(house: Path, tmp_pa
 
 
 def test_every_member_is_plain_sorted_and_timeless(house: Path) -> None:
-    found = members(written(house))
-    names = [info.name for info in found]
-    assert names == sorted(set(names))
-    assert {(info.mtime, info.uid, info.gid, info.uname, info.gname) for info in found} == {(EPOCH, 0, 0, "", "")}
-    assert {(info.isdir(), info.mode) for info in found} == {(True, 0o755), (False, 0o644)}
-    assert {info.name.partition("/")[0] for info in found} == {"opt"}
-    assert {"opt", "opt/envlock", "opt/envlock/envlock/runtime"} <= set(names)
+    for data in written(house).values():
+        found = members(data)
+        names = [info.name for info in found]
+        assert names == sorted(set(names))
+        assert {(info.mtime, info.uid, info.gid, info.uname, info.gname) for info in found} == {(EPOCH, 0, 0, "", "")}
+        assert {(info.isdir(), info.mode) for info in found} == {(True, 0o755), (False, 0o644)}
+        assert {parent.as_posix() for name in names for parent in Path(name).parents} - {"."} <= set(names)
 
 
-def test_it_holds_the_runtime_half_and_nothing_of_the_other(house: Path) -> None:
-    names = {info.name.removeprefix("opt/envlock/") for info in members(written(house)) if info.isfile()}
-    own = {name for name in names if name.startswith("envlock/")}
+def test_a_tar_a_layer(house: Path) -> None:
+    found = {name: [info.name for info in members(data) if info.isfile()] for name, data in written(house).items()}
+    tools = {name.removeprefix("opt/envlock/") for name in found.pop("runtime.tar")}
+    own = {name for name in tools if name.startswith("envlock/")}
     assert {"envlock/__init__.py", "envlock/runtime/assertion.py", "envlock/runtime/data/policy.json"} <= own
     assert {name for name in own if not name.startswith("envlock/runtime/")} == {"envlock/__init__.py"}
-    assert names - own == {
-        *("entrypoint.py", "install.py", "step.py", "envlock.lock", "requirements.lock", "unset.json"),
-        *(f"wheelhouse/{file}" for _, file in WHEELS.values()),
+    assert tools - own == {"donor.py", "entrypoint.py", "install.py"}
+    assert found.pop("lock.tar") == ["opt/envlock/envlock.lock", "opt/envlock/unset.json"]
+    wheels = {name: [Path(file).name for file in files] for name, files in found.items()}
+    assert wheels == {
+        "nvidia.tar": [WHEELS["nvidia-nccl-cu12"][1], "requirements.txt"],
+        "tensorflow.tar": ["requirements.txt", WHEELS["tensorflow"][1]],
+        "packages.tar": [
+            *(WHEELS["keras"][1], WHEELS["numpy"][1], WHEELS["nvidia-ml-py"][1], "requirements.txt"),
+            WHEELS["tensorflow-datasets"][1],
+        ],
     }
-    assert not [name for name in names if name.endswith(".pyc")]
+    assert {Path(file).parent.as_posix() for file in found["nvidia.tar"]} == {"wheels/nvidia"}
+
+
+def test_the_locked_pip_is_the_one_that_installs(tmp_path: Path) -> None:
+    pip = Wheel("pip", "25.0", "pip-25.0-py3-none-any.whl", hashlib.sha256(b"x").hexdigest())
+    (tmp_path / pip.file).write_bytes(b"x")
+    found = written(tmp_path, replace(planned("wheels"), wheels=(pip,)))
+    assert f"wheels/pip/{pip.file}" in [info.name for info in members(found["runtime.tar"])]
+    assert f"wheels/packages/{pip.file}" in [info.name for info in members(found["packages.tar"])]
 
 
 def test_a_long_name_is_kept(tmp_path: Path) -> None:
     file = "a" * 120 + "-1.0-py3-none-any.whl"
     (tmp_path / file).write_bytes(b"x")
     long = replace(planned("wheels"), wheels=(Wheel("a", "1.0", file, hashlib.sha256(b"x").hexdigest()),))
-    stream = io.BytesIO()
-    payload.write(long, tmp_path, stream)
-    assert f"opt/envlock/wheelhouse/{file}" in [info.name for info in members(stream.getvalue())]
+    tar = written(tmp_path, long)["packages.tar"]
+    assert f"wheels/packages/{file}" in [info.name for info in members(tar)]
 
 
 def test_a_big_wheel_is_streamed(tmp_path: Path) -> None:
@@ -89,10 +108,10 @@ def test_a_big_wheel_is_streamed(tmp_path: Path) -> None:
     with (tmp_path / "a-1-py3-none-any.whl").open("wb") as stream:
         stream.truncate(size)
     digest = hashlib.sha256(bytes(size)).hexdigest()
-    big = replace(planned("wheels"), wheels=(Wheel("a", "1", "a-1-py3-none-any.whl", digest),))
+    big = {"wheels/a.whl": Wheel("a", "1", "a-1-py3-none-any.whl", digest)}
     tracemalloc.start()
     with Path(os.devnull).open("wb") as nowhere:
-        payload.write(big, tmp_path, nowhere)
+        payload.write(big, EPOCH, tmp_path, nowhere)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2 * 2**20
@@ -119,12 +138,13 @@ def test_a_missing_wheel(house: Path, tmp_path: Path) -> None:
     assert raised.value.message == f"cannot read the wheel {house / WHEELS['numpy'][1]}: No such file or directory"
 
 
-def test_the_context_is_three_files_and_is_renewed(house: Path, tmp_path: Path) -> None:
+def test_a_context_is_renewed_whole(house: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for _ in range(2):
-        payload.write_context(planned("wheels"), house, out)
-        assert {item.name for item in out.iterdir()} == payload.OWN
-    assert (out / "payload.tar").read_bytes() == written(house)
+    payload.write_context(planned("wheels"), house, out)
+    payload.write_context(planned("ngc"), house, out)
+    tars = {"runtime.tar", "lock.tar", "packages.tar"}
+    assert {item.name for item in out.iterdir()} == {"Dockerfile", ".dockerignore", *tars}
+    assert {name: (out / name).read_bytes() for name in tars} == written(house, planned("ngc"))
 
 
 def test_a_folder_with_something_else_is_left_alone(house: Path, tmp_path: Path) -> None:

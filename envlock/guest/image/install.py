@@ -1,29 +1,35 @@
-"""Put the locked wheels and the runtime half into the image: `install.py none|isolated|system`
+"""Install into a folder a layer, in a stage of its own: `install.py EPOCH STEP ARGS...`
 
-    none       no wheels: the base has everything
-    isolated   a virtual environment with the wheels and nothing else
-    system     a virtual environment over the base's own packages, with what the base has not
+    venv isolated|system     the virtual environment, empty: alone, or over the base's own packages
+    wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
+    runtime                  the runtime half, and its bytecode for every Python of the image
 
-No package of the base is replaced or removed, and the build fails when one of NVIDIA's has changed all the same.
-Runs inside the image, under whatever Python 3.6 or newer the base has; standard library only.
+Each step fills /layers/NAME with what goes into the image, as if that folder were its root, and gives everything in it
+one time; no package of the base is replaced or removed. The rest of the stage is thrown away.
+Runs under whatever Python 3.6 or newer the base has; standard library only.
 """
 
 import glob
-import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from typing import Dict, List, Optional, Tuple
 
 HOME = "/opt/envlock"
 VENV = "/opt/venv"
+WHEELS = "/wheels"
+LAYERS = "/layers"
 PTH = "zzz_envlock.pth"
 """The last in its folder, so that the runtime half comes last on the path."""
 
+ONLY_HERE = ("install.py", "donor.py")
+"""Programs of the build, which the image does not need."""
+
 NEEDS = "/usr/local/lib/python-needs"
-NOTES = "/var/cache/ldconfig/aux-cache"
+LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
 
 OLDEST = (3, 8)
 """Of Python, for the runtime half."""
@@ -34,45 +40,92 @@ ASK = (
 )
 
 
-def main(mode: str) -> int:
-    """Install; return the exit code."""
-    link()
-    before = protected()
-    if mode != "none":
-        wanted = requirements(mode)
-        if wanted or mode == "isolated":
-            install(wanted, mode)
-    pythons = interpreters()
-    for python, folders in pythons:
-        enter(python, folders)
-    if os.path.isdir(VENV) and sys.version_info >= (3, 7):  # 3.6 has no bytecode without times
-        subprocess.check_call(compiler(os.path.join(VENV, "bin", "python"), VENV, "checked-hash"))
-    changed = sorted(name for name in set(before) | set(protected()) if before.get(name) != protected().get(name))
-    if changed:
-        fail("{} of the base changed; NVIDIA's builds are never replaced".format(", ".join(changed)))
+def main(argv: List[str]) -> int:
+    """Run a step; return the exit code."""
+    epoch, step = int(argv[0]), argv[1]
+    os.umask(0o022)
+    os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")  # the order of a set goes into bytecode
+    if step == "venv":
+        layer = virtual_environment(argv[2])
+    elif step == "wheels":
+        layer = wheels(argv[2], argv[3])
+    else:
+        layer = runtime()
+    settle(layer, epoch)
     return 0
 
 
-def link() -> None:
-    """Let the loader find the libraries that a Python from another image has brought, behind all of this one's own.
+def virtual_environment(mode: str) -> str:
+    """Make the virtual environment, and let the loader find what its Python needs; return the layer's folder."""
+    if os.path.lexists(VENV):
+        fail("the base has {} already; build on the base of that image instead".format(VENV))
+    layer = os.path.join(LAYERS, "venv")
+    os.makedirs(layer)
+    if os.path.isdir(NEEDS):
+        with open(LOADER[0], "w", encoding="ascii") as stream:
+            stream.write(NEEDS + "\n")  # behind all of the base's own
+        run(["ldconfig"])
+        for path in LOADER:
+            place(path, layer)
+    options = ["--system-site-packages"] if mode == "system" else []
+    run([sys.executable, "-B", "-m", "venv", "--without-pip", *options, VENV])
+    for script in glob.glob(os.path.join(VENV, "bin", "*ctivate*")):
+        os.unlink(script)  # nobody activates it: PATH is the image's
+    shutil.copytree(VENV, layer + VENV, symlinks=True)
+    return layer
 
-    ldconfig's own notes hold inode numbers and times, so they are put back as they were.
-    """
-    if not os.path.isdir(NEEDS):
-        return
-    with open("/etc/ld.so.conf.d/zzz-envlock.conf", "w", encoding="ascii") as stream:
-        stream.write(NEEDS + "\n")
-    try:
-        with open(NOTES, "rb") as notes:
-            kept = notes.read()  # type: Optional[bytes]
-    except OSError:
-        kept = None
-    run(["ldconfig"])
-    if kept is not None:
-        with open(NOTES, "wb") as notes:
-            notes.write(kept)
-    elif os.path.exists(NOTES):
-        os.unlink(NOTES)
+
+def wheels(name: str, mode: str) -> str:
+    """Install the wheels of a layer, by hash; return the layer's folder."""
+    layer = os.path.join(LAYERS, name)
+    os.makedirs(layer)
+    lines = requirements(name, mode)
+    if lines:
+        install(lines, name, layer)
+    compiled = layer + VENV
+    if os.path.isdir(compiled) and sys.version_info >= (3, 7):  # 3.6 has no bytecode without times
+        command = compiler(os.path.join(VENV, "bin", "python"), compiled, VENV, "checked-hash")
+        subprocess.call([*command, "-q"])  # a file of a wheel may be no valid Python: nobody imports it
+    return layer
+
+
+def runtime() -> str:
+    """Let every Python find the runtime half, compiled for it; return the layer's folder."""
+    layer = os.path.join(LAYERS, "runtime")
+    os.makedirs(layer)
+    for folder in [path for path, folders, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"]:
+        shutil.rmtree(folder)
+    for python, folders in interpreters():
+        enter(python, folders, layer)
+    shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE))
+    for path, _, names in os.walk(layer + HOME):  # a checkout has the modes of whoever made it
+        os.chmod(path, 0o755)
+        for name in names:
+            os.chmod(os.path.join(path, name), 0o644)
+    return layer
+
+
+def place(path: str, layer: str) -> None:
+    """Copy a file into a layer's folder, below folders with the modes that they have here."""
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    parents = []
+    folder = os.path.dirname(path)
+    while folder != "/":
+        parents.append(folder)
+        folder = os.path.dirname(folder)
+    for parent in reversed(parents):
+        if not os.path.isdir(layer + parent):
+            os.mkdir(layer + parent)
+            shutil.copymode(parent, layer + parent)
+    shutil.copy(path, layer + path)
+
+
+def settle(root: str, epoch: int) -> None:
+    """Give everything in a folder one time, so that its layer is the same whenever the step runs again."""
+    for folder, folders, files in os.walk(root, topdown=False):
+        for name in folders + files:
+            os.utime(os.path.join(folder, name), (epoch, epoch), follow_symlinks=False)
+    os.utime(root, (epoch, epoch))
 
 
 def fail(sentence: str) -> None:
@@ -81,13 +134,13 @@ def fail(sentence: str) -> None:
     sys.exit(1)
 
 
-def distributions() -> Dict[str, Tuple[str, str]]:
-    """Return {name: (version, metadata folder)} of what the base's own Python finds."""
-    found = {}  # type: Dict[str, Tuple[str, str]]
+def distributions() -> Dict[str, str]:
+    """Return {name: version} of what the base's own Python finds."""
+    found = {}  # type: Dict[str, str]
     for folder in sys.path[1:]:
         for info in sorted(glob.glob(os.path.join(glob.escape(folder), "*.dist-info"))):
             name, _, version = os.path.basename(info)[: -len(".dist-info")].partition("-")
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), (version, info))
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), version)
     return found
 
 
@@ -96,57 +149,35 @@ def is_protected(name: str) -> bool:
     return name.startswith(("tensorflow", "nvidia-")) or name == "tensorrt"
 
 
-def protected() -> Dict[str, Tuple[str, str]]:
-    """Return {name: what identifies it} of the distributions that must stay as they are."""
-    found = {}
-    for name, (version, info) in distributions().items():
-        if is_protected(name):
-            try:
-                with open(os.path.join(info, "RECORD"), "rb") as stream:
-                    digest = hashlib.sha256(stream.read()).hexdigest()
-            except OSError:
-                digest = ""
-            found[name] = (version, digest)
-    return found
-
-
-def requirements(mode: str) -> List[str]:
-    """Return the lines of requirements.lock to install: over a base, only those that it has not."""
-    with open(os.path.join(HOME, "requirements.lock"), encoding="ascii") as stream:
-        lines = [line.strip() for line in stream if line.strip() and not line.startswith("#")]
+def requirements(name: str, mode: str) -> List[str]:
+    """Return the lines of a layer's requirements.txt to install: over a base, only those that it has not."""
+    with open(os.path.join(WHEELS, name, "requirements.txt"), encoding="ascii") as stream:
+        lines = [line.strip() for line in stream if line.strip()]
     if mode == "isolated":
         return lines
     has = distributions()
     wanted = []
     for line in lines:
-        name, _, version = line.partition(" ")[0].partition("==")
-        there = has[name][0] if name in has else None
-        if there is not None and is_protected(name) and there != version:
-            sys.stderr.write("envlock: {} stays at {}, as the base has it\n".format(name, there))
+        package, _, version = line.partition(" ")[0].partition("==")
+        there = has.get(package)
+        if there is not None and is_protected(package) and there != version:
+            sys.stderr.write("envlock: {} stays at {}, as the base has it\n".format(package, there))
         elif there != version:
             wanted.append(line)
     return wanted
 
 
-def install(lines: List[str], mode: str) -> None:
-    """Make the virtual environment and install by hash, from the wheelhouse alone, replacing nothing."""
-    if os.path.lexists(VENV):
-        fail("the base has {} already; build on the base of that image instead".format(VENV))
-    options = ["--system-site-packages"] if mode == "system" else []
-    run([sys.executable, "-B", "-m", "venv", "--without-pip", *options, VENV])
-    for script in glob.glob(os.path.join(VENV, "bin", "*ctivate*")):
-        os.unlink(script)  # nobody activates it: PATH is the image's
-    if not lines:
-        return
+def install(lines: List[str], name: str, layer: str) -> None:
+    """Install by hash, from the wheels of a layer alone, as if its folder were the root."""
     chosen = os.path.join("/tmp", "envlock-requirements")
     with open(chosen, "w", encoding="ascii") as stream:
         stream.write("\n".join(lines) + "\n")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHONPATH"))}
     environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=pip())
     argv = [os.path.join(VENV, "bin", "python"), "-B", "-m", "pip", "install", "--quiet", "--ignore-installed"]
-    argv += ["--no-index", "--find-links", os.path.join(HOME, "wheelhouse"), "--require-hashes", "--no-deps"]
+    argv += ["--no-index", "--find-links", os.path.join(WHEELS, name), "--require-hashes", "--no-deps"]
     argv += ["--no-compile", "--no-cache-dir", "--no-warn-script-location", "--disable-pip-version-check"]
-    run([*argv, "-r", chosen], environ)
+    run([*argv, "--root", layer, "-r", chosen], environ)
     os.unlink(chosen)
 
 
@@ -161,7 +192,7 @@ def pip() -> str:
     """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its spare one."""
     import importlib.util
 
-    locked = sorted(glob.glob(os.path.join(HOME, "wheelhouse", "pip-*.whl")))
+    locked = sorted(glob.glob(os.path.join(WHEELS, "pip", "pip-*.whl")))
     if locked:
         return locked[-1]
     found = importlib.util.find_spec("pip")
@@ -198,7 +229,7 @@ def interpreters() -> List[Tuple[str, List[str]]]:
     return [found[key] for key in sorted(found)]
 
 
-def enter(python: str, folders: List[str]) -> None:
+def enter(python: str, folders: List[str], layer: str) -> None:
     """Let a Python find the runtime half, behind everything else, and compile it for that Python."""
     places = [folder for folder in folders if os.path.isdir(folder)] or folders[:1]
     has = subprocess.check_output([python, "-B", "-c", "import sys; print(chr(10).join(sys.path))"])
@@ -206,14 +237,16 @@ def enter(python: str, folders: List[str]) -> None:
         os.makedirs(places[-1], exist_ok=True)
         with open(os.path.join(places[-1], PTH), "w", encoding="ascii") as stream:
             stream.write(HOME + "\n")
-    run(compiler(python, os.path.join(HOME, "envlock"), "unchecked-hash"))
+        place(os.path.join(places[-1], PTH), layer)
+    own = os.path.join(HOME, "envlock")
+    run(compiler(python, own, own, "unchecked-hash"))
     run([python, "-B", "-c", "import envlock.runtime.assertion"])
 
 
-def compiler(python: str, folder: str, mode: str) -> List[str]:
-    """Return the command that compiles the sources in a folder, by hash: no time goes into the bytecode."""
-    return [python, "-B", "-m", "compileall", "-q", "--invalidation-mode", mode, folder]
+def compiler(python: str, folder: str, there: str, mode: str) -> List[str]:
+    """Return the command that compiles the sources in a folder, which will be `there`, by hash: no time goes in."""
+    return [python, "-B", "-m", "compileall", "-q", "--invalidation-mode", mode, "-d", there, folder]
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""How wheels are cut into layers: what changes seldom and weighs much comes first. Pure.
+
+A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive TensorFlow's versions,
+TensorFlow those of small packages, and these the project's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+
+BINDING = "nvidia-ml-py"
+"""NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
+
+LARGE = 50_000_000
+"""Bytes of a wheel that must not be pushed again because of a small one: design. 50 MB is a second at 400 Mbit/s."""
+
+NAMES = ("nvidia", "tensorflow", "packages", "own")
+"""Of layers of wheels, in the order in which an image has them."""
+
+OWN = ("editable", "vcs", "url", "local")
+"""Origins of wheels that were built for one project."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel to install: the lock's name for it, and the file that has been proven; size in bytes."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+    size: int = 0
+    is_own: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Wheels that are installed, pushed and pulled together."""
+
+    name: str
+    wheels: tuple[Wheel, ...]
+
+
+def cut(wheels: Iterable[Wheel]) -> tuple[Layer, ...]:
+    """Return the layers of wheels, in the order of `NAMES`; none is empty."""
+    layers: dict[str, list[Wheel]] = {name: [] for name in NAMES}
+    for wheel in wheels:
+        layers[_layer(wheel)].append(wheel)
+    return tuple(Layer(name, tuple(held)) for name, held in layers.items() if held)
+
+
+def _layer(wheel: Wheel) -> str:
+    if wheel.is_own:
+        return "own"
+    if wheel.name.startswith(("nvidia-", "tensorrt")) and wheel.name != BINDING:
+        return "nvidia"
+    return "tensorflow" if wheel.name in DISTRIBUTIONS or wheel.size >= LARGE else "packages"
