@@ -94,7 +94,7 @@ def words(svg: str) -> list[str]:
     """Return the text of a picture, a command or a message an item, without what is the environment's."""
     texts = [each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     whole = " ".join(" ".join(texts).split())
-    return re.split(r" (?=\$ |why: |fix: |x )", ENVIRONMENT.sub("N packages", whole))
+    return re.split(r" (?=\$ |why: |fix: |marks: |x )", ENVIRONMENT.sub("N packages", whole))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Annotated
 
 import typer
@@ -37,4 +38,4 @@ def explain(
     from envlock.workflows.policy import explain as ask
 
     found = ask(path, near(lock), python=python)
-    emit(json.dumps(as_json(found), indent=2) if format == "json" else paint(facts(found), color=color()))
+    emit(json.dumps(as_json(found), indent=2) if format == "json" else paint(facts(found, os.environ), color=color()))

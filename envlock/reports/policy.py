@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from envlock.runtime.clear import PREFIX, in_clear
 from envlock.runtime.report import clean, count, show
 
 TYPE_CHECKING = False
@@ -13,19 +14,25 @@ if TYPE_CHECKING:
 SHOWN = 6  # paths of one reason
 
 
-def facts(found: Iterable[Explained]) -> Iterable[tuple[str, str]]:
-    """Yield (style, line) for explained facts."""
+def facts(found: Iterable[Explained], environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for explained facts; what a variable of `environ` gives is shown in clear."""
     for each in found:
         rules = ", ".join(f"{name} {rule}" for name, rule in each.rules.items())
         own = "" if each.rule == each.rules[each.policy] else ", by an override"
         yield "title", clean(each.path)
         yield "plain", f"  locked: {show(each.locked)}"
-        yield "plain", f"  live: {show(each.live)}"
+        yield "plain", f"  live: {_live(each, environ)}"
         yield "plain", f"  rule in force: {each.rule} (policy {each.policy}{own})"
         yield "plain", f"  rules: {rules}"
         yield "note", f"  why: {clean(each.why)}"
         yield "note", f"  fix: {clean(each.fix)}"
         yield "note", f"  source: {clean(each.source)}"
+
+
+def _live(fact: Explained, environ: Mapping[str, str]) -> str:
+    is_text = fact.path.startswith(PREFIX) and isinstance(fact.live, str)
+    shown = in_clear(fact.path[len(PREFIX) :], environ).get(fact.live) if is_text else None
+    return show(fact.live) if shown is None else shown
 
 
 def allowed(found: Iterable[Allowed]) -> Iterable[tuple[str, str]]:

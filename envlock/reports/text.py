@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 
 from envlock.reports import canary, code, diverge, doctor, files, repeat, traces
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, with_legend
 
 Lines = Iterable[tuple[str, str]]
 STYLES = {
@@ -39,7 +39,7 @@ LAYOUTS: Mapping[str, Callable[[Report], Lines]] = {
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as text."""
-    return paint(LAYOUTS.get(report.command, _plain)(report), color=color)
+    return paint(with_legend(LAYOUTS.get(report.command, _plain)(report)), color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:

@@ -26,6 +26,7 @@ FILES_SHOWN = 20  # in an exception; `envlock verify --deep` has tables
 INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
 
 MARKS = {ERROR: "x", UNKNOWN: "?", WARNING: "!", INFO: "i"}
+MEANINGS = {ERROR: "error", UNKNOWN: "unknown", WARNING: "warning", INFO: "information"}
 
 
 class Absent:
@@ -249,12 +250,17 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "\n".join([line for _, line in self.lines()] + self._files())
+        return "
+".join([line for _, line in with_legend(self._all_lines())])
 
-    def _files(self) -> List[str]:
+    def _all_lines(self) -> Iterator[Tuple[str, str]]:
+        """Yield (style, line), with the first files that are not as recorded, a line each."""
+        yield from self.lines()
         wrong = [each for each in self.findings if each.rule.startswith(FILE_RULE) and each.severity in self.breaking]
-        more = [f"  and {count(len(wrong) - FILES_SHOWN, 'more file')}"] if len(wrong) > FILES_SHOWN else []
-        return [f"  {MARKS[each.severity]} {clean(each.message)}" for each in wrong[:FILES_SHOWN]] + more
+        for each in wrong[:FILES_SHOWN]:
+            yield each.severity, f"  {MARKS[each.severity]} {clean(each.message)}"
+        if len(wrong) > FILES_SHOWN:
+            yield "note", f"  and {count(len(wrong) - FILES_SHOWN, 'more file')}"
 
     __str__ = to_text
 
@@ -263,6 +269,17 @@ class Report:
         from html import escape
 
         return f"<pre>{escape(self.to_text())}</pre>"
+
+
+def with_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
+    """Yield (style, line) pairs, and at the end a line that explains the marks among them."""
+    used = set()
+    for style, line in lines:
+        if style in MARKS and line.startswith(f"  {MARKS[style]} "):
+            used.add(style)
+        yield style, line
+    if used:
+        yield "note", "marks: " + ", ".join([f"{MARKS[each]} {MEANINGS[each]}" for each in SEVERITIES if each in used])
 
 
 def ranked(findings: Iterable[Finding]) -> List[Finding]:

@@ -93,10 +93,14 @@ def needs_proof(report: Report) -> bool:
 
 
 def told(report: Report, environ: Mapping[str, str]) -> Report:
-    """Return a report that says what a launcher or a worker pool explains, by the variables of the process.
+    """Return a report that shows values in clear, and says what a launcher or a worker pool explains.
 
-    A report that matches stays as it is, at no cost.
+    Both by the variables of the process. A report without findings stays as it is, at no cost.
     """
+    if report.findings:
+        from envlock.runtime.clear import show_in_clear
+
+        show_in_clear(report.findings, environ)
     if not report.match:
         from envlock.runtime.launchers import explained
 

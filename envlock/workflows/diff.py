@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from envlock.lock.models import Lockfile
+from envlock.runtime.clear import show_in_clear
 from envlock.runtime.compare import both_untold, compare
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Finding, Report, ranked
@@ -42,6 +44,7 @@ def diff(
     left, right = one.to_document(), other.to_document()
     found = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules, called)
     findings = [finding for finding in found if not both_untold(finding)]  # two files that say the same do not differ
+    show_in_clear(findings, os.environ)  # whichever side is live
     bits, notes = _bits(one, other, rules)
     return Report(
         ranked(findings + bits),

@@ -52,6 +52,7 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
         "  x packages.other: locked absent, live 2.0\n"
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
         "      fix: Install the locked packages, and uninstall the others.\n"
+        "marks: x error\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
 

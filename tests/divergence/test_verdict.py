@@ -26,7 +26,8 @@ runs differ: 5 runs of train.py:step (TensorFlow 2.21.0, Keras 3.15.1)
       fix: call tf.config.experimental.enable_op_determinism() at the start
       fix: set TF_NUM_INTRAOP_THREADS=1
       known as: resource-scatter-add-cpu
-  ! also an independent cause: Sum at train.py:30, step 1: 2 results"""
+  ! also an independent cause: Sum at train.py:30, step 1: 2 results
+marks: x error, ! warning"""
 
 
 def test_the_text() -> None:
@@ -46,6 +47,7 @@ def test_printed_without_a_layout_it_has_its_place_and_remedy() -> None:
         "      why: the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it",
         "      fix: Call `tf.config.experimental.enable_op_determinism()` first: "
         "TensorFlow then raises an error for operations without a deterministic kernel.",
+        "marks: x error, ! warning",
     ]
 
 
@@ -120,11 +122,12 @@ def test_what_the_linter_says_of_the_pipeline_that_was_read() -> None:
     found = report(
         "data", pipelines=(Finding("ENV501", "error", place, "it has no seed", "Why.", "Seed it.", ""),), others=()
     )
-    assert render(found).splitlines()[-4:] == [
+    assert render(found).splitlines()[-5:] == [
         "      known as: resource-scatter-add-cpu",
         "  x it has no seed [ENV501] (read at train.py:8)",
         "      why: Why.",
         "      fix: Seed it.",
+        "marks: x error",
     ]
     (found_first, pipeline) = found.to_json()["findings"]
     assert (found_first["rule"], pipeline["where"]) == ("data", {"file": "train.py", "line": 8, "operation": "shuffle"})

@@ -71,13 +71,14 @@ def test_a_failed_run_leaves_the_answer_open_and_its_words_are_harmless() -> Non
     assert render(told) == (
         "the same bits in 2 runs, at 1 step\n"
         "  ? run 2 failed: ValueError: \\x1b[31mred\n"
-        "  ! 2 runs missing: the process had crashed"
+        "  ! 2 runs missing: the process had crashed\n"
+        "marks: ? unknown, ! warning"
     )
 
 
 def test_ctrl_c_leaves_what_is_finished() -> None:
     told = report([run("0", {"loss": 1})], wanted=7, interrupted=True)
-    assert render(told) == "nothing to compare: 1 run finished\n  ? 6 runs missing: interrupted"
+    assert render(told) == "nothing to compare: 1 run finished\n  ? 6 runs missing: interrupted\nmarks: ? unknown"
     assert (told.match, told.exit_code) == (False, 4)
     assert (told.attachments["not_made"], told.attachments["interrupted"]) == (6, True)
 
@@ -91,7 +92,7 @@ def test_one_run_that_was_to_be_kept() -> None:
 def test_where_too_few_runs_finish_no_run_decides() -> None:
     told = report([run("0", {"loss": 1})], failed=[Run("1", {}, "failed", "no memory")], wanted=2)
     assert (told.match, told.exit_code) == (False, 4)
-    assert render(told) == "nothing to compare: 1 run finished\n  ? run 1 failed: no memory"
+    assert render(told) == "nothing to compare: 1 run finished\n  ? run 1 failed: no memory\nmarks: ? unknown"
 
 
 def test_numbers_that_are_none() -> None:
@@ -116,6 +117,7 @@ def test_numbers_that_are_none() -> None:
         "           2      0*     inf       0",
         "    largest difference inf, inf epsilons of the largest magnitude",
         "    A note.",
+        "marks: x error",
     ]
     (shown,) = json.loads(render(told, "json"))["attachments"]["matrices"]
     assert shown["sum"] == [[0.0, None, 0.0], [None, 0.0, "Infinity"], [0.0, "Infinity", 0.0]]

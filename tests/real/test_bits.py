@@ -84,4 +84,4 @@ def test_without_a_canary_no_machine_can_be_proven(
     (tmp_path / "envlock.lock").write_bytes(encode({name: value for name, value in lock.items() if name != "numerics"}))
     done = envlock("verify", environ=environ)
     note = "no proof for this machine is possible: the lockfile has no canary (`envlock capture --canary`)"
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, note)
+    assert (done.returncode, done.stdout.splitlines()[-2]) == (1, note)

@@ -110,6 +110,7 @@ def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) 
         "softmax and trained weights on an AVX-512 host.\n"
         "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as locked, before the process starts "
         "(`envlock run` does).\n"
+        "marks: x error\n"
     )
 
 
@@ -237,7 +238,7 @@ def test_what_does_not_exist_ends_the_script(environ: dict[str, str], code: str,
 def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
     done = run("print(envlock.assert_locked().match)", ENVLOCK_MODE="warn", OMP_NUM_THREADS="3")
     lines = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 4)
+    assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 5)
     assert lines[:2] == [
         f"envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program: {tmp_path}/envlock.lock: "
         "does not match under policy strict: 1 fact differs",

@@ -164,7 +164,8 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
         "  ? numerics.xla: not comparable: 2 vs 8 threads\n"
         "      why: It may.\n"
         "      fix: Do it.\n"
-        "numerics: 3 results have the locked bits"
+        "numerics: 3 results have the locked bits\n"
+        "marks: x error, ? unknown"
     )
     assert report.to_json()["notes"] == ["numerics: 3 results have the locked bits"]
 
@@ -261,7 +262,8 @@ does not match under policy strict: 2 facts differ; 1 more fact could not be col
       fix: Do it.
 1 difference that policy strict allows
   i cpu.quota: locked absent, live 1.5
-      why: It may."""
+      why: It may.
+marks: x error, ? unknown, i information"""
     assert REPORT.to_text() == str(REPORT) == expected
     assert render(REPORT) == expected
 
@@ -285,7 +287,8 @@ def test_the_text_of_a_command_that_no_policy_judges() -> None:
         "  i cpu.quota: locked a, live b\n"
         "      why: It may.\n"
         "      fix: Do it.\n"
-        "n"
+        "n\n"
+        "marks: ! warning, i information"
     )
 
 

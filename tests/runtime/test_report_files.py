@@ -44,7 +44,8 @@ foreign: 1 file
       fix: Mend foreign.
 startup: 1 file (for information)
   i a.pth  a 1  runs `import a`
-      why: Why startup."""
+      why: Why startup.
+marks: x error, i information"""
 
 
 def test_the_table() -> None:

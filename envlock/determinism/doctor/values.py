@@ -6,15 +6,12 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from envlock.data.determinism import VariableRules
+from envlock.runtime.clear import WORDS
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.report import Finding
 from envlock.runtime.tables import table
 
 _TRUTH = {"true": "1", "false": "0"}
-_SHOWN = {
-    *("yes", "no", "on", "off", "none", "null", "y", "n", "t", "f", "enable", "enabled", "disable", "disabled"),
-    *("true", "false", "default", "auto", "random", "fast", "accurate", "any", "strict"),
-}
 
 
 def canonical(value: str, row: VariableRules) -> str:
@@ -39,7 +36,7 @@ def shown(value: str, row: VariableRules) -> str:
     if value == "":
         return "empty"
     locked = next((each for each in table("environ") if each["name"] == row.name), None)
-    known = {word for each in row.dangerous for word in each.values} | {*row.accepts} | _SHOWN
+    known = {word for each in row.dangerous for word in each.values} | {*row.accepts, *WORDS}
     plain = value in known or value.lower() in known or (value.isascii() and value.isdigit() and len(value) < 24)
     if plain or (locked is not None and record(value, locked) == value):
         return value
