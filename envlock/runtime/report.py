@@ -250,8 +250,7 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "
-".join([line for _, line in with_legend(self._all_lines())])
+        return "\n".join([line for _, line in with_legend(self._all_lines())])
 
     def _all_lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line), with the first files that are not as recorded, a line each."""
