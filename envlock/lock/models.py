@@ -45,21 +45,25 @@ class PackageIdentity(Strict):
 
     `content` is the digest of the list of its files and their hashes (envlock/runtime/files/record.py), null where it
     has no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
-    and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). Where there is no
-    wheel, `reason` says why.
+    and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). A wheel that was
+    built here from the package's sources lists others, such as those of an editable install (`built`): then `built` is
+    the digest of its own list. Where there is no wheel, `reason` says why.
     """
 
     version: Version | None
     content: Sha256 | None
     origin: Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
-    proof: Literal["file", "record"] | None
+    proof: Literal["file", "record", "built"] | None
     wheel: WheelFile | None
     reason: Text | None
+    built: Sha256 | None = None
 
     @model_validator(mode="after")
     def _proven_or_reasoned(self) -> "PackageIdentity":
         if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (self.reason is None):
             raise ValueError("it must have a wheel and a proof, or a reason")
+        if (self.proof == "built") != (self.built is not None):
+            raise ValueError("it must have the digest of a wheel that was built, and of no other")
         return self
 
 

@@ -76,7 +76,7 @@ def _with_identity(
         from envlock.packages.installation import installation
         from envlock.packages.prove import everything_installed, kept, with_identity
 
-        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python))))
+        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python), own=True)))
     if hashes:
         from envlock.workflows.hash import prove
 

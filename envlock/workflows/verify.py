@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from envlock.lock.live import live
+from envlock.lock.live import live_of
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
@@ -54,7 +54,7 @@ def verify(
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     document, subject = plain(lock)
-    found = live(python)
+    found = live_of(document, python)
     document, notes = with_newly_held(document, lock, found, python)
     report = told(judge_here(document, found, policy, subject, overrides=overrides), os.environ)
     if needs_proof(report):
@@ -121,7 +121,9 @@ def _files(lock: Lockfile, python: Path | None, progress: Progress) -> list[Find
     from envlock.packages.file_verification import survey, verify_files
     from envlock.packages.installation import installation
 
-    packages = {} if lock.identity is None else lock.identity.packages
+    packages = {} if lock.identity is None else dict(lock.identity.packages)
+    if lock.project is not None and lock.project.name is not None:
+        packages.pop(lock.project.name, None)  # it is the project's code, whatever it holds
     return verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
 
 
