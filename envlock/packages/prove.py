@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import Distribution
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.page import IndexFile, choose
-from envlock.packages.installation import Installation, by_name, record_of
+from envlock.packages.installed import NO_RECORD, Installed
 from envlock.packages.parallel import Advance, Done, run_all
 from envlock.packages.proven import misfit
-from envlock.packages.sources import Source, source_of
+from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 from envlock.runtime.files.record import content, difference, digest, rows
@@ -21,15 +20,11 @@ from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 
-NO_RECORD = "it has no RECORD, so it was not installed from a wheel (perhaps by a system package)"
-
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
 
 Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 """
-
-Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
 
 class Seen(Protocol):
@@ -82,58 +77,6 @@ class Here(Protocol):
     def wheel(self, name: str, source: Source | None) -> Path | None:
         """Return a wheel on this machine; may raise `OutsideError`, whose message is the reason for none."""
         ...
-
-
-class Installed(NamedTuple):
-    """What is known here of one distribution: its facts as the lock has them, and what its RECORD lists."""
-
-    name: str
-    version: str | None
-    tags: tuple[str, ...]
-    origin: Origin
-    url: str | None
-    common: dict[str, str] | None
-    reason: str | None
-    source: Source | None = None
-
-
-def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -> Installed:
-    """Return what is known of a distribution from its facts and its metadata folder."""
-    origin, reason = _origin(facts)
-    version, tags = facts.get("version"), tuple(facts.get("wheel_tags") or ())
-    common: dict[str, str] | None = None
-    try:
-        text = record_of(found) if found is not None else None
-        if text is None:
-            reason = reason or NO_RECORD
-        else:
-            common = content(rows(text))
-    except FactError as error:
-        reason = reason or error.message
-    if reason is None and (version is None or not tags):
-        reason = "its metadata has no version or no wheel tags"
-    url = (facts.get("origin") or {}).get("url")
-    return Installed(name, version, tags, origin, url, common, reason, None if found is None else source_of(found))
-
-
-def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
-    """Return where a distribution came from, and why it can have no index file, if that is so."""
-    origin = facts.get("origin")
-    if facts.get("installer") == "conda":
-        return "conda", "installed by conda, whose packages are not wheels"
-    if not origin:
-        return "index", None
-    if origin.get("editable"):
-        return "editable", "an editable install of a checkout"
-    if origin.get("vcs"):
-        at = f" at commit {origin['commit']}" if origin.get("commit") else ""
-        return "vcs", f"built from a {origin['vcs']} checkout{at}"
-    url = origin.get("url")
-    if url is None:
-        return "unknown", "installed from a direct URL that cannot be recorded"
-    if not url.startswith("http"):
-        return "local", "installed from a file or a folder on a disk"
-    return "url", None if url.endswith(".whl") else f"built from the archive {url}"
 
 
 def prove(
@@ -365,21 +308,6 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
         return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
     sentences = "".join(f"\n  {name}: {error.message}" for name, error in sorted(failed.items()))
     return OutsideError(f"{count(len(failed), 'package')} could not be looked up:{sentences}", hint=first.hint)
-
-
-def everything_installed(lock: Lockfile, place: Installation, *, own: bool = False) -> list[Installed]:
-    """Return what is known here of every package of a lock; with `own`, also of the project's own, which is no fact.
-
-    Raises:
-        FactError: the environment cannot be read.
-    """
-    found = by_name(place)
-    facts = lock.to_document()["facts"].get("packages") or {}
-    others = [installed(name, package, found.get(name)) for name, package in facts.items()]
-    name = lock.project and lock.project.name
-    if not own or name is None or name not in found or name in facts:
-        return others
-    return [*others, installed(name, {"version": found[name].version, "origin": {"editable": True}}, found[name])]
 
 
 def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:

@@ -74,7 +74,8 @@ def _with_identity(
     """Return the lock with what the earlier one has proven of its packages and still holds, or with new proofs."""
     if earlier is not None and earlier.identity is not None:
         from envlock.packages.installation import installation
-        from envlock.packages.prove import everything_installed, kept, with_identity
+        from envlock.packages.installed import everything_installed
+        from envlock.packages.prove import kept, with_identity
 
         new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python), own=True)))
     if hashes:

@@ -130,12 +130,13 @@ def prove(
     from envlock.packages import prove as packages
     from envlock.packages.indexes.online import online
     from envlock.packages.installation import installation
+    from envlock.packages.installed import everything_installed
     from envlock.packages.workshop import Workshop, given
 
     place, known = installation(python), lock.identity.packages if lock.identity is not None else {}
     named = given(wheels)
     own = lock.project and lock.project.name
-    installed = packages.everything_installed(lock, place, own=build or own in known or own in named)
+    installed = everything_installed(lock, place, own=build or own in known or own in named)
     with _cache(keep) as folder, progress.bar("packages", len(installed)) as advance:
         index = None if offline else online(list(indexes), place.prefix, folder)
         here = Workshop(python or Path(sys.executable), folder, named, build, progress.say)

@@ -13,7 +13,8 @@ import pytest
 from envlock.lock.models import PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.prove import Installed, installed, prove
+from envlock.packages.installed import Installed, installed
+from envlock.packages.prove import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record import content, digest, rows
 from tests.packages.wheels import make_wheel, record_in
