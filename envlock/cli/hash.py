@@ -50,14 +50,12 @@ def hash(  # noqa: A001 (the command's name)
     computed from all its bytes. A package without a proven wheel is recorded with the reason. A checkout or a folder
     has one with `--build`: its sources are copied and built, and the wheel is kept for `envlock vendor`.
 
-    Exit 1: the environment is not the locked one, or a package whose wheel was proven has none now; nothing was
-    written. Exit 5: an index failed, and nothing was written.
+    Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an index failed).
 
     \b
     Examples:
       envlock hash                        the nearest lockfile, and the indexes of pip's and uv's settings
-      envlock hash --trust-index          without downloading wheels
-      envlock hash -i https://my.org/pip  another index
+      envlock hash --trust-index          no downloads
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """

@@ -57,8 +57,6 @@ def hash_packages(
         OutsideError: an index failed, contradicts itself, or takes too long.
         UsageError: there is no such interpreter, index or wheel, or what is built is not to be kept.
     """
-    if build and not keep:
-        raise UsageError("a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`")
     old = lock_of(lock)
     refuse_another_environment(old, live_of(old.to_document(), python))
     new = prove(
@@ -127,6 +125,8 @@ def prove(
     progress: Progress,
 ) -> Lockfile:
     """Return the lock with what can be said of the origin of every package; see `hash_packages`."""
+    if build and not keep:
+        raise UsageError("a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`")
     from envlock.packages import prove as packages
     from envlock.packages.indexes.online import online
     from envlock.packages.installation import installation
