@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from envlock.lock.facts import (
+    CONTROLS,
     Count,
     FactPath,
     Facts,
@@ -115,7 +116,7 @@ class Image(Strict):
 
 
 ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
-Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Reason = Annotated[str, Field(max_length=4000, pattern=rf"^[^{CONTROLS}]+$")]
 
 
 class PinnedImage(Strict):
