@@ -225,6 +225,14 @@ def test_an_interrupt_is_exit_130(envlock: Command) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+def test_an_interrupt_while_the_program_is_loaded_leaves_no_traceback(envlock: Command, tmp_path: Path) -> None:
+    """A shell shows it as 130."""
+    text = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    (tmp_path / "typer.py").write_text(text, encoding="utf-8")
+    done = envlock("verify", environ={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -> None:
     """A copy with a broken table: what is never the user's doing, and never reads as "does not match"."""
     broken = tmp_path / "broken"
