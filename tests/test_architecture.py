@@ -108,6 +108,7 @@ STARTERS = {
     "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
     "envlock/packages/indexes/credentials.py",  # keyring's own program
+    "envlock/workflows/observe.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""

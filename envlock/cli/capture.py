@@ -154,7 +154,7 @@ def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: boo
     from envlock.packages.proven import lost
 
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
-    for text in held(lock):
+    for text in held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
     for text in [] if earlier is None or quiet else _changes(earlier, lock):
         talk(f"  {text}")

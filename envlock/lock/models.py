@@ -171,12 +171,14 @@ class LockedPolicy(Strict):
 class Project(Strict):
     """The project that the lock stands in: its own package `name` is not a fact, and no policy holds it.
 
-    Where `entry` names its programs, `held` are the packages that these can import: the others may differ.
+    Where `entry` names its programs, only the packages in `held` (these programs can import them; the value says how
+    that is known) and `observed` (runs under `envlock run --observe` have used them) are held; the others may differ.
     """
 
     name: PackageName | None = None
     entry: list[Text] = Field(default_factory=list, min_length=1, max_length=100)
-    held: list[PackageName] = Field(default_factory=list, max_length=10_000)
+    held: dict[PackageName, Text] = Field(default_factory=dict, max_length=10_000)
+    observed: dict[PackageName, Literal["imported", "mapped"]] = Field(default_factory=dict, max_length=10_000)
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> "Project":

@@ -147,7 +147,15 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bo
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
-        held = lock.get("project", {}).get("held") if overrides else None
+        held = _held(lock.get("project", {})) if overrides else None
         return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {}, held)
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None
+
+
+def _held(project: Mapping[str, Any]) -> Optional[Dict[str, str]]:
+    """Return how each package is known to matter to the project's entry points; None where it names none."""
+    if "held" not in project:
+        return None
+    seen: Dict[str, str] = project.get("observed", {})
+    return {**{name: f"{how} by a run" for name, how in seen.items()}, **project["held"]}

@@ -14,7 +14,7 @@ from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report, ranked
 from envlock.runtime.verify import judge_here, needs_proof, told
-from envlock.workflows.entry_points import with_newly_held
+from envlock.workflows.entry_points import held, with_newly_held
 from envlock.workflows.locks import lock_of, name_of, plain
 from envlock.workflows.progress import SILENT, Progress
 
@@ -61,7 +61,7 @@ def verify(
         report = _proven(lock, report, found, python, policy, progress) or told(
             judge_here(document, found, policy, subject, overrides=overrides), os.environ
         )
-    report.notes += notes
+    report.notes += [*held(document), *notes]
     if not (deep or numerics):
         return report
     model = lock_of(lock)
