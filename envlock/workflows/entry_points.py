@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from envlock.runtime import lockfile
-from envlock.runtime.assertion import locate
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import count
+from envlock.workflows.locks import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def section(
-    name: str | None, entry: Sequence[str] | None, earlier: Lockfile | None, python: Path | None
+    project: Mapping[str, Any], entry: Sequence[str] | None, earlier: Lockfile | None, python: Path | None
 ) -> dict[str, Any]:
-    """Return the section `project` of a lock: the entry points given, else those of the lock that is renewed.
+    """Return the section `project` of a lock: with the entry points given, else those of the lock that is renewed.
 
     What runs of all its entry points have used stays, where it is still installed.
 
@@ -32,16 +31,15 @@ def section(
         UsageError: an entry point does not exist or is not Python, or there is no such interpreter.
         FactError: the interpreter did not answer.
     """
-    own = {} if name is None else {"name": name}
     old = None if earlier is None else earlier.project
     wanted = list(dict.fromkeys((old.entry if old else []) if entry is None else entry))
     if not wanted:
-        return own
+        return dict(project)
     place = _place(python)
     found = _closure(wanted, Path.cwd(), place)
-    found.pop(name or "", None)
+    found.pop(project.get("name", ""), None)
     seen = old.observed if old and set(old.entry) <= set(wanted) else {}
-    return {**own, "entry": wanted, "held": found, **_seen(seen, place)}
+    return {**project, "entry": wanted, "held": found, **_seen(seen, place)}
 
 
 def in_project(entry: str, here: Path) -> str:
@@ -76,18 +74,6 @@ def split(
     return (entry if given is None else entries), functions
 
 
-def held(document: Mapping[str, Any]) -> list[str]:
-    """Return how many of a lock's packages are held, and how that is known, as a line; nothing without entry points."""
-    project = document.get("project", {})
-    if "held" not in project:
-        return []
-    every, seen = set(document["facts"].get("packages") or ()), set(project.get("observed", ()))
-    counted = len(every & ({*project["held"]} | seen))
-    known = f"{', '.join(project['entry'])} can import them"
-    known += f"; runs have used {len(every & seen)}" if seen else ""
-    return [f"held: {counted} of {count(len(every), 'package')} ({known})"]
-
-
 def with_newly_held(
     document: dict[str, Any], lock: Source | None, live: Snapshot, python: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
@@ -99,10 +85,8 @@ def with_newly_held(
     project = document.get("project", {})
     if "held" not in project or not _others_differ(document, live):
         return document, []
-    named = Path(locate(lock)) if lock is None or isinstance(lock, str | os.PathLike) else None
     try:
-        folder = Path.cwd() if named is None else named.absolute().parent
-        now = _closure(project["entry"], folder, _place(python))
+        now = _closure(project["entry"], file_of(lock).parent, _place(python))
     except UsageError as error:
         return document, [f"{error.message}: only packages count that it imported at the time of the capture"]
     return {**document, "project": {**project, "held": {**now, **project["held"]}}}, []
