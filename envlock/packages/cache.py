@@ -52,7 +52,7 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     if sha256 is None:
         return None
     try:
-        found = kept(target)
+        found = _read(target)
     except OSError:
         return None
     if found.sha256 == sha256 and size in (None, found.size):
@@ -61,12 +61,7 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     return None
 
 
-def kept(file: Path) -> Kept:
-    """Return the hash and the size of a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+def _read(file: Path) -> Kept:
     digest, size = hashlib.sha256(), 0
     with file.open("rb") as stream:
         while block := stream.read(CHUNK):

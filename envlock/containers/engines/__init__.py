@@ -1,4 +1,4 @@
-"""Container engines: the builders there are. Adding one is a module with a `build`, and a line here."""
+"""Container engines: the builders there are. Adding one is a module with `connect` and `build`, and a line here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ AUTO = "auto"
 ENGINES: Mapping[str, str] = {
     "buildx": "envlock.containers.engines.buildx",
     "docker": "envlock.containers.engines.classic",
+    "podman": "envlock.containers.engines.podman",
+    "buildah": "envlock.containers.engines.buildah",
 }
 """The modules of the builders by their names on the command line; the first is preferred."""
 NETWORKS = ("none", "host", "default")

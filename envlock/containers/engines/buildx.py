@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import tempfile
-from collections import deque
 from pathlib import Path
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
-from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, plain, words
+from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, words
+from envlock.containers.engines.process import follow
 
 OLDEST = (0, 10)
 """The first buildx that knows --provenance."""
 
 OLDEST_DAEMON = (23,)
 """The first Docker whose BuildKit heeds SOURCE_DATE_EPOCH."""
-
-STOP_SECONDS = 15
 
 
 def version() -> str | None:
@@ -46,11 +42,22 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
+def connect() -> Daemon:
+    """Return the daemon whose BuildKit it is; see `Daemon.connect`."""
+    require()
+    return Daemon.connect()
+
+
 def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
     """Build with BuildKit and return the image's ID."""
+
+    def on_line(line: str) -> None:
+        follow_buildx(line, trail)
+        say(line)
+
     with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
         iid = Path(folder) / "iid"
-        lines = _run(_command(order, iid), order.epoch, say, trail)
+        lines = follow(_command(order, iid), _environ(order.epoch), on_line)
         if lines is not None:
             raise explain(_last_words(lines), words(lines))
         image = iid.read_text(encoding="ascii").strip()
@@ -71,6 +78,10 @@ def _command(order: Order, iid: Path) -> list[str]:
     return [*command, "--", str(order.context)]
 
 
+def _environ(epoch: int) -> dict[str, str]:
+    return {"SOURCE_DATE_EPOCH": str(epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
+
+
 def _builder() -> str:
     """Return the name of the daemon's own builder: that of the context, and `default` where DOCKER_HOST counts."""
     if os.environ.get("DOCKER_HOST"):
@@ -78,47 +89,6 @@ def _builder() -> str:
     command = ["docker", "context", "show"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
     return done.stdout.strip() or "default"
-
-
-def _run(command: list[str], epoch: int, say: Say, trail: Trail) -> list[str] | None:
-    """Run the build; return None when it worked, else the last lines of what it said."""
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
-    last: deque[str] = deque(maxlen=1000)
-    process = subprocess.Popen(
-        command,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # the interrupt key reaches us alone, and we pass it on, once
-    )
-    try:
-        assert process.stdout is not None  # noqa: S101 (for the type checker)
-        for raw in process.stdout:
-            line = plain(raw)
-            follow_buildx(line, trail)
-            last.append(line)
-            say(line)
-        code = process.wait()
-    finally:
-        _stop(process)
-    return None if code == 0 else list(last)
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    """End the client and its plugin, if they still run: BuildKit then ends the step it is at, and drops it."""
-    for number in (signal.SIGINT, signal.SIGKILL):
-        if process.poll() is not None:
-            break
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=STOP_SECONDS)
-    if process.stdout is not None:
-        process.stdout.close()
 
 
 def _last_words(lines: list[str]) -> str:

@@ -10,6 +10,11 @@ from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import Trail, explain, follow_classic, words
 
 
+def connect() -> Daemon:
+    """Return the daemon that builds; see `Daemon.connect`."""
+    return Daemon.connect()
+
+
 def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
     """Build with the classic builder and return the image's ID."""
     last: deque[str] = deque(maxlen=1000)

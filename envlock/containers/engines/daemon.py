@@ -66,8 +66,14 @@ class Daemon:
         environ = dict(os.environ)
         if not environ.get("DOCKER_HOST") and (host := _context_host()):
             environ["DOCKER_HOST"] = host
-        with _told():
-            return cls(docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True))
+        host = environ.get("DOCKER_HOST", "")
+        try:
+            with _told():
+                return cls(docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True))
+        except EngineError as error:
+            if host.startswith("ssh://") and "ssh" not in error.message:
+                raise explain(f"{host} did not answer") from None  # `ssh` itself has said why on stderr
+            raise
 
     def images(self) -> set[str]:
         """Return the IDs of all images, those too that other images are made of."""

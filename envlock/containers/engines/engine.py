@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from envlock.containers.engines.daemon import Daemon, Finished
+from envlock.containers.engines.daemon import Finished
 from envlock.containers.engines.failures import EngineError, Trail, pulled
 from envlock.runtime.errors import UsageError
 
@@ -32,6 +32,40 @@ class Order:
     no_cache: bool = False
 
 
+class Host(Protocol):
+    """Where images are kept and containers run: a daemon, or a command. Each method is as in `Daemon`."""
+
+    version: str
+
+    def images(self) -> set[str]: ...
+
+    def inspect(self, image: str) -> dict[str, Any]: ...
+
+    def pull(self, reference: str) -> Iterator[dict[str, Any]]: ...
+
+    def push(self, name: str) -> Iterator[dict[str, Any]]: ...
+
+    def tag(self, image: str, name: str) -> None: ...
+
+    def remove_image(self, image: str) -> None: ...
+
+    def has_container(self, container: str) -> bool: ...
+
+    def remove_container(self, container: str) -> None: ...
+
+    def run(
+        self,
+        image: str,
+        argv: Sequence[str],
+        *,
+        gpus: bool = False,
+        env: Mapping[str, str] | None = None,
+        network: str = "none",
+        read_only: bool = False,
+        entrypoint: Sequence[str] | None = None,
+    ) -> Finished: ...
+
+
 class Builder(Protocol):
     """Builds an order and returns the image's ID.
 
@@ -41,7 +75,7 @@ class Builder(Protocol):
         EngineError: the build failed.
     """
 
-    def __call__(self, daemon: Daemon, order: Order, say: Say, trail: Trail) -> str: ...
+    def __call__(self, daemon: Any, order: Order, say: Say, trail: Trail) -> str: ...
 
 
 _WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -76,12 +110,12 @@ class Engine:
     """What builds and runs.
 
     Attributes:
-        name: "buildx" or "docker".
+        name: one of `ENGINES`.
         reason: why this one was chosen, for people.
     """
 
     name: str
-    daemon: Daemon
+    daemon: Host
     builder: Builder
     reason: str
 

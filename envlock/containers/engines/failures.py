@@ -39,6 +39,21 @@ _REF = r"(?P<what>[^\s\"']+?)"
 
 FAILURES = [
     Failure(
+        r"Invalid bind address protocol: (?P<what>\S+)",
+        "the address of the container engine has an unknown scheme: {what}",
+        "set DOCKER_HOST to unix:///path, tcp://host:port or ssh://user@host",
+    ),
+    Failure(
+        r"Install paramiko package to enable ssh",
+        "this envlock cannot reach a container engine by ssh",
+        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), or forward the socket with `ssh -nNL`',
+    ),
+    Failure(
+        r"^ssh://(?P<what>\S+) did not answer",
+        "no container engine answers on {what}",
+        "check that `ssh {what} docker version` works and asks for no password",
+    ),
+    Failure(
         r"(?i)no space left on device|disk quota exceeded",
         "the disk of the container engine is full",
         "free disk space (`docker system df` shows its use)",
@@ -147,17 +162,18 @@ FAILURES = [
 
 _STEP = re.compile(
     r"process \"(?P<program>.*)\" did not complete successfully: exit code: (?P<code>\d+)"
-    r"|The command '(?P<classic>.*)' returned a non-zero code: (?P<classic_code>\d+)",
+    r"|The command '(?P<classic>.*)' returned a non-zero code: (?P<classic_code>\d+)"
+    r"|building at STEP \"(?P<step>.*)\": while running runtime: exit status (?P<step_code>\d+)",
     flags=re.DOTALL,
 )
 _TAIL = 400
 """How many of the last lines a program's own words are looked for in: pip tells what is wrong, then how to mend it."""
 
 
-def explain(text: str, log: Sequence[str] = (), *, image: str | None = None) -> EngineError:
+def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON) -> EngineError:
     """Return the error for what an engine said last, given the lines of the build before it.
 
-    `image` is what was asked for, where the text does not name it.
+    `image` is what was asked for, where the text does not name it; `hint` is for a text that is not known.
     """
     said = "\n".join([*log[-_TAIL:], text])
     for failure in FAILURES:
@@ -167,12 +183,13 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None) -> 
             return EngineError(failure.message.format_map(names), hint=failure.hint.format_map(names))
     step = _STEP.search(text)
     if step:
-        code = step["code"] or step["classic_code"]
+        code = step["code"] or step["classic_code"] or step["step_code"]
         last = next((line.strip() for line in reversed(log) if line.strip()), "")
         words = f": {last[:200]}" if last else ""
         return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
     line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason")
-    return EngineError(f"the container engine failed: {line.removeprefix('ERROR: ')[:400]}", hint=_SEE_DAEMON)
+    said = re.sub("^error: ", "", line, flags=re.IGNORECASE)[:400]
+    return EngineError(f"the container engine failed: {said}", hint=hint)
 
 
 def _named(found: re.Match[str], image: str | None) -> dict[str, str]:
@@ -187,7 +204,7 @@ _WRITTEN = re.compile(r"#\d+ (?:writing image|exporting config|exporting manifes
 _SPOKEN = re.compile(r"#\d+ \d+\.\d+ (.*)")
 _BUILDER = re.compile(
     r"#\d+ |Step \d+/\d+ :| ---> |Removing intermediate|Removed intermediate|---+$| > \[|Dockerfile:|ERROR: |\d+\.\d+ "
-    r"|\s*\d+ \|"
+    r"|\s*\d+ \||(\[\d+/\d+\] )?STEP \d+/\d+: |--> |Error: |error building "
 )
 """Lines of the builder's own, old and new."""
 

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from shutil import which
 
 from envlock.containers.engines import AUTO, ENGINES, buildx
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Builder, Engine
+from envlock.containers.engines.failures import EngineError
 from envlock.runtime.errors import UsageError
+
+COMMANDS = ("podman", "buildah")
+"""The engines that need no daemon."""
 
 
 def find(name: str = AUTO) -> Engine:
     """Return the engine of this name on the daemon that the `docker` command would take.
 
     `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there, else the classic
-    builder; `reason` says which and why.
+    builder; podman or buildah where there is no Docker. `reason` says which and why.
 
     Raises:
         UsageError: there is no engine of this name.
-        EngineError: there is no daemon, it does not let us, or buildx was asked for and is not there.
+        EngineError: there is no daemon, it does not let us, or the command of this name is not there.
     """
     if name not in (AUTO, *ENGINES):
         raise UsageError(f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}")
-    daemon = Daemon.connect()
     if name == AUTO:
-        name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
-    else:
-        reason = f"{name}, as requested"
-    if name == "buildx":
-        buildx.require()
+        return _best()
+    module = import_module(ENGINES[name])
+    return Engine(name, module.connect(), module.build, f"{name}, as requested")
+
+
+def _best() -> Engine:
+    """Return the engine of the daemon; where no Docker is installed, podman or buildah by its command."""
+    try:
+        daemon = Daemon.connect()
+    except EngineError:
+        command = next((name for name in COMMANDS if which(name)), None)
+        if os.environ.get("DOCKER_HOST") or which("docker") or command is None:
+            raise
+        module = import_module(ENGINES[command])
+        return Engine(command, module.connect(), module.build, f"{command}, as Docker is not installed")
+    name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
     build: Builder = import_module(ENGINES[name]).build
     return Engine(name, daemon, build, reason)
 

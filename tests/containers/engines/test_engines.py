@@ -30,7 +30,8 @@ Logs = Callable[[], list[str]]
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Docker's SDK leaves sockets of connections that failed, or were broken off, to the garbage collector."""
 
-both = pytest.mark.parametrize("name", ENGINES)
+DAEMON = ("buildx", "docker")
+both = pytest.mark.parametrize("name", DAEMON)
 real = pytest.mark.engine
 
 
@@ -142,7 +143,7 @@ def test_a_second_build_is_the_same_image(docker: daemons.Engine, bed: Bed, tmp_
     """The same ID from BuildKit, the same layers from the classic builder, and the same layers from both."""
     dockerfile = ngc(bed, "ENV A=1", "USER 1000:1000")
     made = {}
-    for name in ENGINES:
+    for name in DAEMON:
         for number, mtime in enumerate((1_000_000_000, 1_600_000_000)):
             place = context(tmp_path / f"{name}-{number}/deep/er", dockerfile, mtime=mtime)
             made[name, number] = find(name).build(place, epoch=EPOCH, no_cache=True)
@@ -468,13 +469,45 @@ def test_a_host_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "nonsense://x")
     with pytest.raises(EngineError) as raised:
         find()
-    assert raised.value.message == "the container engine failed: Invalid bind address protocol: nonsense://x"
+    assert raised.value.message == "the address of the container engine has an unknown scheme: nonsense://x"
+    assert raised.value.hint == "set DOCKER_HOST to unix:///path, tcp://host:port or ssh://user@host"
+
+
+SSH = """\
+#!/bin/sh
+echo "$*" >{log}
+case "$*" in *user*machine*"docker system dial-stdio") ;; *) exit 255;; esac
+exec env DOCKER_HOST={host} docker system dial-stdio
+"""
+
+
+@real
+def test_an_engine_is_reached_by_ssh(docker: daemons.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ssh").write_text(SSH.format(host=docker.environ["DOCKER_HOST"], log=tmp_path / "log"))
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{docker.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", "ssh://user@machine")
+    assert find("docker").daemon.version == "26.1.5"
+    monkeypatch.setenv("DOCKER_HOST", "ssh://user@other")
+    with pytest.raises(EngineError) as raised:
+        find("docker")
+    assert raised.value.message == "no container engine answers on user@other"
+    assert raised.value.hint == "check that `ssh user@other docker version` works and asks for no password"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["podman", "buildah"])
+def test_a_command_that_is_not_there_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EngineError) as raised:
+        find(name)
+    assert str(raised.value) == f"cannot start {name}: No such file or directory\nhint: install {name}"
 
 
 def test_an_unknown_engine_is_told() -> None:
     with pytest.raises(UsageError) as raised:
-        find("podman")
-    assert str(raised.value) == f"unknown container engine `podman`\nhint: choose from: {', '.join((AUTO, *ENGINES))}"
+        find("kaniko")
+    assert str(raised.value) == f"unknown container engine `kaniko`\nhint: choose from: {', '.join((AUTO, *ENGINES))}"
 
 
 @real

@@ -1,0 +1,151 @@
+"""Podman, by its command: no daemon, and no root. `--timestamp` gives every file of a layer and the image the epoch.
+
+Its layers differ from Docker's (it writes other tars) and are the same each time on one version of podman.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.engine import Order, Say
+from envlock.containers.engines.failures import Trail, explain, words
+from envlock.containers.engines.process import ask, call, follow, pull, push
+
+PROGRAM = "podman"
+
+
+class Podman:
+    """Podman's images and containers, as `Daemon` has those of Docker.
+
+    Attributes:
+        version: of the command, such as "4.3.1".
+    """
+
+    def __init__(self) -> None:
+        self.version = str(json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}")))
+
+    def images(self) -> set[str]:
+        """Return the IDs of all images."""
+        return set(call(PROGRAM, "images", "--all", "--quiet", "--no-trunc").split())
+
+    def inspect(self, image: str) -> dict[str, Any]:
+        """Return what podman knows of an image; its ID is written as Docker does.
+
+        Raises:
+            EngineError: it has no such image.
+        """
+        found: dict[str, Any] = json.loads(call(PROGRAM, "image", "inspect", "--", image))[0]
+        return {**found, "Id": f"sha256:{str(found['Id']).removeprefix('sha256:')}"}
+
+    def pull(self, reference: str) -> Iterator[dict[str, Any]]:
+        """Pull an image.
+
+        Raises:
+            EngineError: the registry was not reached, refused, or does not have it.
+        """
+        return pull(PROGRAM, reference)
+
+    def push(self, name: str) -> Iterator[dict[str, Any]]:
+        """Push an image by its name and yield its digest.
+
+        Raises:
+            EngineError: the registry was not reached, or refused.
+        """
+        return push(PROGRAM, name)
+
+    def tag(self, image: str, name: str) -> None:
+        """Give an image a name; podman puts `localhost/` before one without a registry."""
+        call(PROGRAM, "tag", "--", image, name)
+
+    def remove_image(self, image: str) -> None:
+        """Remove an image that has no name and that nothing is made of; else leave it."""
+        code, told, _ = ask(PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image)
+        if code == 0 and not json.loads(told):
+            ask(PROGRAM, "rmi", "--", image)
+
+    def has_container(self, container: str) -> bool:
+        """Return whether there is such a container, running or not."""
+        return ask(PROGRAM, "container", "exists", "--", container)[0] == 0
+
+    def remove_container(self, container: str) -> None:
+        """Remove a container, running or not, if it is there."""
+        ask(PROGRAM, "rm", "--force", "--ignore", "--volumes", "--", container)
+
+    def run(
+        self,
+        image: str,
+        argv: Sequence[str],
+        *,
+        gpus: bool = False,
+        env: Mapping[str, str] | None = None,
+        network: str = "none",
+        read_only: bool = False,
+        entrypoint: Sequence[str] | None = None,
+    ) -> Finished:
+        """Run a container to its end and return what it printed; it is removed in every case.
+
+        Raises:
+            EngineError: it cannot be started.
+        """
+        name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
+        options = ["--rm", f"--name={name}", f"--network={network}", "--http-proxy=false", "--log-driver=none"]
+        options += [f"--env={key}={value}" for key, value in (env or {}).items()]
+        if read_only:
+            options.append("--read-only")
+        if gpus:
+            options.append("--device=nvidia.com/gpu=all")
+        if entrypoint is not None:
+            options.append(f"--entrypoint={json.dumps(list(entrypoint))}")
+        try:
+            code, stdout, stderr = ask(PROGRAM, "run", *options, "--", image, *argv)
+        finally:
+            self.remove_container(name)
+        if code in (125, 126, 127) and "Error: " in stderr:  # podman's own, and what the image lacks
+            raise explain(stderr, image=image)
+        return Finished(code, stdout, stderr)
+
+
+def connect() -> Podman:
+    """Return podman.
+
+    Raises:
+        EngineError: it is not installed, or does not work here.
+    """
+    return Podman()
+
+
+def build(host: Podman, order: Order, say: Say, trail: Trail) -> str:
+    """Build with podman and return the image's ID."""
+    return built([PROGRAM, "build"], order, say, trail)
+
+
+def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
+    """Build with podman or buildah, which take the same options, and return the image's ID."""
+    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
+        iid = Path(folder) / "iid"
+        options = [f"--timestamp={order.epoch}", f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}", f"--iidfile={iid}"]
+        options += ["--http-proxy=false"] if command[0] == PROGRAM else []
+        options += ["--format=oci", "--layers=true", f"--network={order.network}"]
+        options += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
+        if order.platform is not None:
+            options.append(f"--platform={order.platform}")
+        if order.no_cache:
+            options.append("--no-cache")
+        lines = follow([*command, *options, str(order.context)], {}, say)
+        if lines is not None:
+            raise explain(_last_words(lines), words(lines), hint=f"see `{command[0]} info`")
+        image = iid.read_text(encoding="ascii").strip()
+    image = f"sha256:{image.removeprefix('sha256:')}"
+    trail.images.append(image)
+    return image
+
+
+def _last_words(lines: Sequence[str]) -> str:
+    """Return the builder's own error."""
+    return next((line for line in reversed(lines) if line.startswith(("Error: ", "error "))), "\n".join(lines[-1:]))
