@@ -1,9 +1,8 @@
 """The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution."""
 
 import os
-import shutil
+import signal
 import sys
-from pathlib import Path
 
 FORWARDED = "ENVLOCK_FORWARDED"
 
@@ -12,6 +11,9 @@ def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
         _without("Python 3.10 or newer")
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
@@ -19,6 +21,8 @@ def main() -> None:
             raise
         _without(error.name)
     else:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         program()
 
 
@@ -37,6 +41,9 @@ def _without(what: str) -> None:
 
 def _tool() -> "str | None":
     """Return another `envlock` on the PATH, such as that of `uv tool install` after this environment's own."""
+    import shutil
+    from pathlib import Path
+
     if FORWARDED in os.environ:
         return None
     ours = {Path(sys.argv[0]).parent.resolve(), Path(sys.executable).parent.resolve()}

@@ -101,6 +101,7 @@ WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib",
 STARTERS = {
     LAUNCHER,
     "envlock/__main__.py",  # the envlock that is installed as a tool, in its own place
+    "envlock/lock/revision.py",  # git
     "envlock/runtime/gpu/probe.py",  # within milliseconds, at the start of a script
     "envlock/containers/engines/buildx.py",
     "envlock/containers/engines/daemon.py",
@@ -109,6 +110,7 @@ STARTERS = {
     "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
     "envlock/packages/indexes/credentials.py",  # keyring's own program
+    "envlock/workflows/observe.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""

@@ -6,11 +6,19 @@ import re
 from pathlib import Path
 
 from envlock import cli
-from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, OutsideError, UsageError
+from envlock.runtime.errors import (
+    EnvironmentMismatch,
+    EnvlockError,
+    FactError,
+    LockfileError,
+    OutsideError,
+    UsageError,
+    WriteError,
+)
 from envlock.runtime.report import Report
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/formats.md"
-CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4, OutsideError: 5}
+CODES = {EnvironmentMismatch: 1, UsageError: 2, LockfileError: 3, FactError: 4, OutsideError: 5, WriteError: 6}
 
 
 def test_every_error_has_its_own_code() -> None:

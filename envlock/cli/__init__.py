@@ -92,7 +92,7 @@ def _program(
 
 
 def main() -> None:
-    """Run the program and exit: 0 to 5 as docs/reference/formats.md says, 70 for a bug, 130 when interrupted."""
+    """Run the program and exit: 0 to 6 as docs/reference/formats.md says, 70 for a bug, 130 when interrupted."""
     if sys.stderr is None:  # closed: the parser would put its complaints on stdout, or fail
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:

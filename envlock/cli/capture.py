@@ -16,8 +16,8 @@ from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
-from envlock.workflows.entry_points import held, split
-from envlock.workflows.settings import Config, project_name, target
+from envlock.workflows.entry_points import split
+from envlock.workflows.settings import Config, about, target
 from envlock.workflows.settings import policy as policy_of
 
 TYPE_CHECKING = False
@@ -115,7 +115,7 @@ def capture(
         canary=canary,
         earlier=earlier,
         only=only,
-        project=project_name(Path.cwd()),
+        project=about(Path.cwd(), path),
         entry=entries,
         programs=programs,
         progress=Terminal(quiet),
@@ -152,9 +152,10 @@ def _earlier(path: Path) -> Lockfile | None:
 def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, canary: bool, quiet: bool) -> None:
     from envlock.lock.capture import warnings
     from envlock.packages.proven import lost
+    from envlock.reports.lock import held
 
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
-    for text in held(lock):
+    for text in held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
     for text in [] if earlier is None or quiet else _changes(earlier, lock):
         talk(f"  {text}")

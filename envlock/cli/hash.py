@@ -21,6 +21,13 @@ TrustOption = Annotated[
         "--trust-index", help="Trust the index for the SHA-256 of wheels whose RECORD matches; downloads less."
     ),
 ]
+BuildOption = Annotated[
+    bool, typer.Option("--build", help="Build the packages that no index has from their sources; runs their code.")
+]
+WheelOption = Annotated[
+    list[Path] | None,
+    typer.Option("--add-wheel", help="Wheel, or folder of wheels, for packages that no index has (repeatable)."),
+]
 CacheOption = Annotated[bool, typer.Option(help="Keep downloaded wheels, for `envlock vendor`.")]
 
 
@@ -31,6 +38,8 @@ def hash(  # noqa: A001 (the command's name)
     index_url: IndexOption = None,
     offline: OfflineOption = False,
     trust_index: TrustOption = False,
+    build: BuildOption = False,
+    add_wheel: WheelOption = None,
     cache: CacheOption = True,
     timeout: TimeoutOption = TIMEOUT,
     quiet: QuietOption = False,
@@ -38,17 +47,16 @@ def hash(  # noqa: A001 (the command's name)
     """Find the wheel of every installed package and record its SHA-256.
 
     A wheel is proven by its RECORD, which must list exactly the installed files with their hashes. Its SHA-256 is
-    computed from all its bytes. A package without a proven wheel (a checkout, a local build, a package that is not on
-    an index) is recorded with the reason.
+    computed from all its bytes. A package without a proven wheel is recorded with the reason. A checkout or a folder
+    has one with `--build`: its sources are copied and built, and the wheel is kept for `envlock vendor`.
 
-    Exit 1: the environment is not the locked one, or a package whose wheel was proven has none now; nothing was
-    written. Exit 5: an index failed, and nothing was written.
+    Nothing is written on exit 1 (another environment, or a package has lost its proof) and 5 (an index failed).
 
     \b
     Examples:
       envlock hash                        the nearest lockfile, and the indexes of pip's and uv's settings
-      envlock hash --trust-index          without downloading wheels
-      envlock hash -i https://my.org/pip  another index
+      envlock hash --trust-index          no downloads
+      envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
     from envlock.lock.document import dump
@@ -64,6 +72,8 @@ def hash(  # noqa: A001 (the command's name)
         trust_index=trust_index,
         keep=cache,
         seconds=timeout,
+        build=build,
+        wheels=add_wheel or (),
         progress=Terminal(quiet),
     )
     if isinstance(meant, bytes):

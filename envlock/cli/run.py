@@ -13,10 +13,11 @@ from envlock.cli.output import talk
 from envlock.cli.parser import Command, new_app
 from envlock.runtime.activation import MAX_SEED
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.workflows.locks import Source
     from envlock.workflows.run import Prepared
 
 app = new_app()
@@ -104,6 +105,9 @@ UnverifiedOption = Annotated[
 ]
 
 
+ObserveOption = Annotated[
+    bool, typer.Option("--observe", help="Write into the lockfile which packages the run uses, to hold them, too.")
+]
 LockOption = Annotated[
     str | None, typer.Option("--lock", metavar="LOCK", help="Lockfile, as before `--`.", show_default=False)
 ]
@@ -119,6 +123,7 @@ def run(
     deterministic: DeterministicOption = False,
     seed: RunSeedOption = None,
     unverified: UnverifiedOption = False,
+    observe: ObserveOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a command in the locked environment, or refuse.
@@ -128,7 +133,7 @@ def run(
     precede it. A command with a `--` of its own needs another one in front.
 
     The determinism variables are set and unset as locked, the thread counts and Python's hash seed are fixed, and the
-    rest is verified. The command then replaces this process. A bare `python` is the
+    rest is verified. The command then replaces this process; with `--observe`, it is a child. A bare `python` is the
     environment's.
 
     \b
@@ -138,6 +143,7 @@ def run(
       envlock run --seed 7 python train.py          a program that calls envlock.activate()
       envlock run --lock gpu.lock python train.py   another lockfile
       envlock run gpu.lock -- python train.py       the same
+      envlock run --observe train.py                also hold packages that are imported only at run time
     """
     from envlock.workflows.run import prepare
 
@@ -146,6 +152,7 @@ def run(
         hint = "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
         raise UsageError("no command to run", hint=hint)
     wanted = source(named or lock)
+    target = _target(wanted) if observe else None
     prepared = prepare(command, wanted, policy=policy, python=python, deterministic=deterministic, seed=seed)
     if not prepared.report.match:
         talk(prepared.report.to_text())
@@ -153,7 +160,25 @@ def run(
             raise typer.Exit(prepared.report.exit_code)
         talk("warning: running anyway, although this is not the locked environment", quiet=quiet)
     _explain(prepared, quiet=quiet)
+    if target is not None:
+        _observe(prepared, target, python, quiet=quiet)
     prepared.execute()
+
+
+def _target(wanted: Source | None) -> Path:
+    from envlock.workflows.observe import lock_with_entry_points
+
+    return lock_with_entry_points(wanted)
+
+
+def _observe(prepared: Prepared, target: Path, python: Path | None, *, quiet: bool) -> None:
+    """Run the command as a child, say what its lockfile now holds, and exit as the command did."""
+    from envlock.workflows.observe import observe
+
+    found = observe(prepared, target, python)
+    more = f", {len(found.new)} of them not held before: {', '.join(found.new)}" if found.new else ", all held before"
+    talk(f"observed {count(len(found.used), 'package')}{more}", quiet=quiet)
+    raise typer.Exit(found.code)
 
 
 def _explain(prepared: Prepared, *, quiet: bool) -> None:

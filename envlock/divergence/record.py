@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -12,8 +11,9 @@ from typing import Any, Literal
 
 from envlock.divergence.comparison import CALL
 from envlock.divergence.observe import Observed, Request, Say, need_finished, observe
-from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, TraceError, Value, read
+from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, Value, read
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
+from envlock.lock.writer import replacing
 from envlock.numerics.target import Target
 from envlock.runtime.facts import leaves
 
@@ -67,7 +67,8 @@ def record(
         if in_graph and check:
             say("running it untraced, to check whether tracing changed the result")
             effect = _effect(seen, plain, folder)
-        _keep(seen.traces[0], output)
+        with seen.traces[0].open("rb") as source, replacing(output, "trace") as file:
+            shutil.copyfileobj(source, file)
         trace = read(output)
         entries = sum(1 for _ in trace)
         return Recorded(trace.header, trace.end or {}, output.stat().st_size, entries, seen.comparison.steps, effect)
@@ -110,31 +111,3 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Scalar]:
         text = " ".join(map(str, value)) if isinstance(value, list) else value
         found[path[:TEXT_LIMIT]] = text[:TEXT_LIMIT] if isinstance(text, str) else text
     return found
-
-
-def _keep(trace: Path, output: Path) -> None:
-    """Put a trace where it belongs, whole or not at all.
-
-    Raises:
-        TraceError: it cannot be written there.
-    """
-    name = None
-    try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=".envlock.", suffix=".tmp")
-        with os.fdopen(handle, "wb") as file, trace.open("rb") as source:
-            shutil.copyfileobj(source, file)
-            file.flush()
-            os.fchmod(handle, 0o666 & ~_umask())
-            os.fsync(handle)
-        Path(name).replace(output)
-    except OSError as error:
-        raise TraceError(f"cannot write trace {output}: {error.strerror}", hint="name another file with `-o`") from None
-    finally:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

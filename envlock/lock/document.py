@@ -67,6 +67,6 @@ def save(lock: Lockfile, path: str | Path) -> None:
     """Write a lockfile, whole or not at all.
 
     Raises:
-        LockfileError: it cannot be written.
+        WriteError: it cannot be written.
     """
     write_atomically(Path(path), dump(lock))

@@ -7,7 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+CONTROLS = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Characters that a terminal obeys, and those that change the order of what is read (UAX #9)."""
+
+Text = Annotated[str, Field(max_length=1000, pattern=rf"^[^{CONTROLS}]*$")]
 Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 Version = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9.!+_-]*$")]
 PackageName = Annotated[str, Field(max_length=128, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]

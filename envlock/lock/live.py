@@ -11,6 +11,7 @@ from envlock.guest import launch
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
+from envlock.runtime.locked_wheels import with_locked_origins
 
 TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
@@ -26,6 +27,20 @@ def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -
         return snapshot() if environ is None else snapshot(Host(environ=environ, started_with=environ))
     answer = ask(python, "facts", environ)
     return Snapshot(answer["facts"], answer["unavailable"])
+
+
+def live_of(document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
+    """Return what `live` does; a package that has the files of its wheel in the lock has its locked origin.
+
+    Raises:
+        UsageError: there is no such interpreter, or it cannot be run.
+        FactError: it did not answer, or not with facts.
+    """
+
+    def host() -> Host:
+        return Host() if python is None else Host(path=ask(python, "paths")["folders"])
+
+    return with_locked_origins(document, live(python, environ), host)
 
 
 def ask(

@@ -20,6 +20,9 @@ GONE = object()
 MADE_OF_FACTS = ("numerics", "image")
 """Sections that hold for one set of facts only."""
 
+OF_COMMIT = ("commit", "dirty")
+"""Of the section `project`: at which commit the lock was captured."""
+
 
 @dataclass(frozen=True)
 class Merged:
@@ -60,6 +63,11 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
         LockfileError: the facts do not fit together.
     """
     old, left, right = (each.to_document() for each in (base, ours, theirs))
+    if _commit(left) != _commit(right) and _commit(old) not in (_commit(left), _commit(right)):
+        # what is merged was captured at neither
+        for each in (old, left, right):
+            for key in OF_COMMIT:
+                each.get("project", {}).pop(key, None)
     conflicts: list[str] = []
 
     def merged(before: Flat) -> Callable[[str, Any, Any], Any]:
@@ -73,7 +81,8 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
 
     facts = _combined(flat(left), flat(right), merged(flat(old)))
     sections = _combined(_sections(left), _sections(right), merged(_sections(old)))
-    document = {**{key: left[key] for key in left if key not in _sections(left)}, **_grown(sections)}
+    own = {"project", *(path.partition(".")[0] for path in _sections(left))}
+    document = {**{key: left[key] for key in left if key not in own}, **_grown(sections)}
     lock = _whole(document, facts, [left, right])
     dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
     return Merged(lock, tuple(path for path in dict.fromkeys(conflicts) if path not in dropped))
@@ -86,10 +95,15 @@ def flat(document: Mapping[str, Any]) -> Flat:
 
 
 def _sections(document: Mapping[str, Any]) -> Flat:
-    """Return the sections beside the facts: each whole, the identity by package."""
-    whole = {name: document[name] for name in ("policy", "project", "base_image", *MADE_OF_FACTS) if name in document}
+    """Return the sections beside the facts: each whole, but identity and project by what is in them, and by package."""
+    whole = {name: document[name] for name in ("policy", "base_image", *MADE_OF_FACTS) if name in document}
     packages = document.get("identity", {}).get("packages", {})
-    return {**whole, **{f"identity.packages.{name}": entry for name, entry in packages.items()}}
+    project = dict(leaves({"project": document["project"]})) if document.get("project") else {}
+    return {**whole, **{f"identity.packages.{name}": entry for name, entry in packages.items()}, **project}
+
+
+def _commit(document: Mapping[str, Any]) -> list[Any]:
+    return [document.get("project", {}).get(key) for key in OF_COMMIT]
 
 
 def _combined(left: Flat, right: Flat, choose: Callable[[str, Any, Any], Any]) -> Flat:

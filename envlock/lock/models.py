@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from envlock.lock.facts import (
+    CONTROLS,
     Count,
     FactPath,
     Facts,
@@ -45,21 +46,25 @@ class PackageIdentity(Strict):
 
     `content` is the digest of the list of its files and their hashes (envlock/runtime/files/record.py), null where it
     has no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
-    and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). Where there is no
-    wheel, `reason` says why.
+    and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). A wheel that was
+    built here from the package's sources lists others, such as those of an editable install (`built`): then `built` is
+    the digest of its own list. Where there is no wheel, `reason` says why.
     """
 
     version: Version | None
     content: Sha256 | None
     origin: Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
-    proof: Literal["file", "record"] | None
+    proof: Literal["file", "record", "built"] | None
     wheel: WheelFile | None
     reason: Text | None
+    built: Sha256 | None = None
 
     @model_validator(mode="after")
     def _proven_or_reasoned(self) -> "PackageIdentity":
         if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (self.reason is None):
             raise ValueError("it must have a wheel and a proof, or a reason")
+        if (self.proof == "built") != (self.built is not None):
+            raise ValueError("it must have the digest of a wheel that was built, and of no other")
         return self
 
 
@@ -111,7 +116,7 @@ class Image(Strict):
 
 
 ImageTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
-Reason = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Reason = Annotated[str, Field(max_length=4000, pattern=rf"^[^{CONTROLS}]+$")]
 
 
 class PinnedImage(Strict):
@@ -166,12 +171,18 @@ class LockedPolicy(Strict):
 class Project(Strict):
     """The project that the lock stands in: its own package `name` is not a fact, and no policy holds it.
 
-    Where `entry` names its programs, `held` are the packages that these can import: the others may differ.
+    Where `entry` names its programs, only the packages in `held` (these programs can import them; the value says how
+    that is known) and `observed` (runs under `envlock run --observe` have used them) are held; the others may differ.
+    `commit` is that of the project when these facts were first captured, and `dirty` whether files differed from it:
+    information, which nothing compares.
     """
 
     name: PackageName | None = None
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = None
+    dirty: bool | None = None
     entry: list[Text] = Field(default_factory=list, min_length=1, max_length=100)
-    held: list[PackageName] = Field(default_factory=list, max_length=10_000)
+    held: dict[PackageName, Text] = Field(default_factory=dict, max_length=10_000)
+    observed: dict[PackageName, Literal["imported", "mapped"]] = Field(default_factory=dict, max_length=10_000)
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> "Project":

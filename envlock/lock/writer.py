@@ -6,43 +6,48 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from envlock.runtime.errors import LockfileError
+from envlock.lock.drafts import draft_file
+from envlock.runtime.errors import WriteError
 
 
 def write_atomically(path: Path, data: bytes, what: str = "lockfile") -> None:
-    """Replace `path` by `data`: whoever reads it sees the old bytes or the new ones, also after a crash.
-
-    A temporary file in the same folder is written, flushed to the disk and renamed. A symbolic link is followed, and
-    the mode of an existing file is kept. `what` is what messages call it.
+    """Replace `path` by `data`, as `replacing` does.
 
     Raises:
-        LockfileError: it cannot be written; what was there is untouched.
+        WriteError: it cannot be written; what was there is untouched.
     """
+    with replacing(path, what) as stream:
+        stream.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, what: str) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes replace `path` in the end: whoever reads it sees the old ones or the new ones.
+
+    That holds after a crash too: a draft in the same folder is written, flushed to the disk and renamed. A symbolic
+    link is followed, and the mode of an existing file is kept. `what` is what messages call it. Where the block raises,
+    nothing is replaced.
+
+    Raises:
+        WriteError: it cannot be written; what was there is untouched.
+    """
+    if "\0" in str(path):
+        raise WriteError(f"cannot write {what} {str(path)!r}: not a path", hint="check the path")
     try:
         mode = _mode(path, what)
         target = Path(os.path.realpath(path))
-        # its name is short and not made from `path`: the longest name plus a suffix would be too long
-        handle, name = tempfile.mkstemp(prefix=".envlock.", suffix=".tmp", dir=target.parent)
-        temporary = Path(name)
-    except OSError as error:
-        raise _failure(path, what, error) from None
-    except ValueError:  # a NUL byte in the name
-        raise LockfileError(f"cannot write {what} {str(path)!r}: not a path", hint="check the path") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+        with draft_file(target.parent) as (stream, draft):
+            yield stream
             stream.flush()
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
-        temporary.replace(target)
+            draft.replace(target)
     except OSError as error:
         raise _failure(path, what, error) from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
     _sync_folder(target.parent)
 
 
@@ -53,15 +58,15 @@ def _mode(path: Path, what: str) -> int:
     except FileNotFoundError:
         return 0o666 & ~_umask()
     if not stat.S_ISREG(mode):
-        raise LockfileError(f"cannot write {what} {path}: it is not a regular file", hint="name a file")
+        raise WriteError(f"cannot write {what} {path}: it is not a regular file", hint="name a file")
     return mode & 0o777
 
 
-def _failure(path: Path, what: str, error: OSError) -> LockfileError:
+def _failure(path: Path, what: str, error: OSError) -> WriteError:
     hint = "the old file, if there was one, is untouched"
     if error.errno == errno.ELOOP:
         hint = "remove one of the symbolic links: they form a loop"
-    return LockfileError(f"cannot write {what} {path}: {error.strerror}", hint=hint)
+    return WriteError(f"cannot write {what} {path}: {error.strerror}", hint=hint)
 
 
 def _umask() -> int:

@@ -100,7 +100,7 @@ def read(folder: Path, prefix: str = "") -> Results:
     except OSError as error:
         hint = "name a folder written by `envlock repeat --save`"
         raise UsageError(f"cannot read the results in {folder}: {error.strerror}", hint=hint) from None
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError):
         raise _damaged(folder) from None
     return results
 
@@ -148,8 +148,10 @@ def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
         return
     if line["end"] not in (FINISHED, FAILED):
         raise ValueError(line["end"])
-    run.end, run.message = line["end"], line.get("message")
-    run.seconds = line.get("seconds")
+    message, seconds = line.get("message"), line.get("seconds")
+    if not isinstance(message, str | None) or not isinstance(seconds, int | float | None):
+        raise TypeError
+    run.end, run.message, run.seconds = line["end"], message, seconds
     run.traceback = str(line.get("traceback") or "")
 
 

@@ -52,7 +52,7 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     if sha256 is None:
         return None
     try:
-        found = _read(target)
+        found = kept(target)
     except OSError:
         return None
     if found.sha256 == sha256 and size in (None, found.size):
@@ -61,7 +61,12 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     return None
 
 
-def _read(file: Path) -> Kept:
+def kept(file: Path) -> Kept:
+    """Return the hash and the size of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     digest, size = hashlib.sha256(), 0
     with file.open("rb") as stream:
         while block := stream.read(CHUNK):

@@ -65,7 +65,7 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
         if reason is None:
             kept.append(package)
         else:
-            missing.append(LeftOut(package.name, package.version, reason))
+            unproven.append(LeftOut(package.name, package.version, reason))
     for each in unproven:
         commit = checkout(lock, each.name) if house is None else None
         if commit is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from envlock.runtime.errors import UsageError
@@ -24,38 +24,40 @@ _TEXT = re.compile(rb"[\"']([A-Za-z_][\w.]*)[\"']")
 _NAME = re.compile(rb"[A-Za-z_][\w.]*")
 
 
-def of_library(source: bytes) -> Iterator[str]:
+def of_library(source: bytes, own: Container[bytes] = ()) -> Iterator[str]:
     """Yield the dotted names that a library's file imports anywhere, `a.b` for `from a import b`.
 
     Guarded and late imports count, and so do modules that are named as text, as for `importlib.import_module`: a
     library that can use a package does so where it is installed. Text that only looks like an import counts, too.
+    Left out is what begins with a name of `own`, the library's top modules.
     """
     for module, names, plain in _STATEMENT.findall(b"\n" + source):
-        listed = [_NAME.match(part.strip()) for part in (names if module else plain).split(b",")]
-        words = [found[0].decode("ascii", "replace") for found in listed if found is not None]
+        if module.partition(b".")[0] in own:
+            continue
+        words = [found[0] for part in (names or plain).split(b",") if (found := _NAME.match(part.strip()))]
         if module:
-            start = module.decode("ascii", "replace")
-            yield from [f"{start}.{word}" for word in words] or [start]
-        else:
-            yield from words
+            words = [module + b"." + word for word in words] or [module]
+        yield from (word.decode("ascii", "replace") for word in words)
     if any(sign in source for sign in _CALL_SIGNS):
         for arguments in _CALL.findall(source):
             yield from (text.decode("ascii", "replace") for text in _TEXT.findall(arguments))
 
 
-def of_project(entry: Sequence[str], folder: Path) -> set[str]:
-    """Return the dotted names that entry points import from outside their project, directly or by its own modules.
+def of_project(entry: Sequence[str], folder: Path) -> dict[str, str]:
+    """Return the dotted names that entry points import from outside their project, each with a file that does so.
 
-    An entry point is a file relative to the project's folder, or a module of it (`pkg.train`).
+    The project's own modules are followed. An entry point is a file relative to the project's folder, or a module of it
+    (`pkg.train`).
 
     Raises:
         UsageError: an entry point does not exist, or a file cannot be read or is not Python.
     """
-    outside: set[str] = set()
+    outside: dict[str, str] = {}
     for each in entry:
         file = entry_file(each, folder)
         beside = [file.parent] if file == folder / each else []  # where Python looks for a script's modules
-        outside |= _followed(file, [*beside, folder, folder / "src"])
+        for name, importer in _followed(file, [*beside, folder, folder / "src"]).items():
+            outside.setdefault(name, Path(os.path.relpath(importer, folder)).as_posix())
     return outside
 
 
@@ -82,8 +84,8 @@ def _dotted(file: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _followed(script: Path, roots: Sequence[Path]) -> set[str]:
-    outside: set[str] = set()
+def _followed(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
+    outside: dict[str, Path] = {}
     seen, pending = {script}, [script, *_parents(script, roots)]
     while pending:
         file = pending.pop()
@@ -94,7 +96,7 @@ def _followed(script: Path, roots: Sequence[Path]) -> set[str]:
             own = list(_modules(name, roots if start is None else (start,)))
             pending += [each for each in own if each not in seen]
             if not own and start is None:
-                outside.add(name)
+                outside.setdefault(name, file)
     return outside
 
 

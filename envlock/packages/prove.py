@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import Distribution
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.page import IndexFile, choose
-from envlock.packages.installation import Installation, by_name, record_of
+from envlock.packages.installed import NO_RECORD, Installed
 from envlock.packages.parallel import Advance, Done, run_all
+from envlock.packages.proven import misfit
+from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
 from envlock.runtime.files.record import content, difference, digest, rows
@@ -19,15 +20,11 @@ from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 
-NO_RECORD = "it has no RECORD, so it was not installed from a wheel (perhaps by a system package)"
-
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
 
 Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 """
-
-Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
 
 class Seen(Protocol):
@@ -69,55 +66,17 @@ class Index(Protocol):
         ...
 
 
-class Installed(NamedTuple):
-    """What is known here of one distribution: its facts as the lock has them, and what its RECORD lists."""
+class Here(Protocol):
+    """Where wheels come from that no index has."""
 
-    name: str
-    version: str | None
-    tags: tuple[str, ...]
-    origin: Origin
-    url: str | None
-    common: dict[str, str] | None
-    reason: str | None
+    @property
+    def build(self) -> bool:
+        """Whether it builds them."""
+        ...
 
-
-def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -> Installed:
-    """Return what is known of a distribution from its facts and its metadata folder."""
-    origin, reason = _origin(facts)
-    version, tags = facts.get("version"), tuple(facts.get("wheel_tags") or ())
-    common: dict[str, str] | None = None
-    try:
-        text = record_of(found) if found is not None else None
-        if text is None:
-            reason = reason or NO_RECORD
-        else:
-            common = content(rows(text))
-    except FactError as error:
-        reason = reason or error.message
-    if reason is None and (version is None or not tags):
-        reason = "its metadata has no version or no wheel tags"
-    url = (facts.get("origin") or {}).get("url")
-    return Installed(name, version, tags, origin, url, common, reason)
-
-
-def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
-    """Return where a distribution came from, and why it can have no index file, if that is so."""
-    origin = facts.get("origin")
-    if facts.get("installer") == "conda":
-        return "conda", "installed by conda, whose packages are not wheels"
-    if not origin:
-        return "index", None
-    if origin.get("editable"):
-        return "editable", "an editable install of a checkout"
-    if origin.get("vcs"):
-        at = f" at commit {origin['commit']}" if origin.get("commit") else ""
-        return "vcs", f"built from a {origin['vcs']} checkout{at}"
-    url = origin.get("url")
-    if url is None:
-        return "unknown", "installed from a direct URL that cannot be recorded"
-    if not url.startswith("http"):
-        return "local", "installed from a file or a folder on a disk"
-    return "url", None if url.endswith(".whl") else f"built from the archive {url}"
+    def wheel(self, name: str, source: Source | None) -> Path | None:
+        """Return a wheel on this machine; may raise `OutsideError`, whose message is the reason for none."""
+        ...
 
 
 def prove(
@@ -126,6 +85,7 @@ def prove(
     *,
     known: Mapping[str, PackageIdentity],
     trust_index: bool = False,
+    here: Here | None = None,
     on_done: Callable[[Installed], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
@@ -136,6 +96,7 @@ def prove(
         index: where to look.
         known: earlier answers; one whose files are still the same is kept.
         trust_index: take the index's word for the sha256 of a file whose RECORD fits.
+        here: where to look for what no index has.
         on_done: told of every package that is finished, for a progress bar.
         seconds: how long all of it may take.
 
@@ -147,7 +108,7 @@ def prove(
 
     def work(each: Installed, advance: Advance) -> PackageIdentity:
         advance(0)
-        return _one(each, index, known.get(each.name), trust_index)
+        return _one(each, index, known.get(each.name), trust_index, here)
 
     try:
         for event in run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds):
@@ -178,13 +139,57 @@ def still_holds(each: Installed, earlier: PackageIdentity | None, *, whole: bool
         and each.common is not None
         and earlier.version == each.version
         and earlier.content == digest(each.common)
-        and (earlier.proof == "file" or not whole)
+        and (earlier.proof != "record" or not whole)
     )
 
 
-def _one(each: Installed, index: Index | None, earlier: PackageIdentity | None, trust_index: bool) -> PackageIdentity:
+def _one(
+    each: Installed, index: Index | None, earlier: PackageIdentity | None, trust_index: bool, here: Here | None
+) -> PackageIdentity:
     if earlier is not None and still_holds(each, earlier, whole=index is not None and not trust_index):
-        return earlier
+        is_stale = earlier.proof == "built" and here is not None and here.build  # its sources may have changed
+        if not is_stale:
+            return earlier
+    found = _indexed(each, index, trust_index)
+    if found.wheel is not None or here is None:
+        return found
+    return _local(each, found.reason or "", here)
+
+
+def _local(each: Installed, reason: str, here: Here) -> PackageIdentity:
+    """Return what a wheel on this machine proves, or why there is none: `reason`, and what went wrong here.
+
+    A wheel that was built need not be equal in its own metadata, which name the program that made them; and an editable
+    install has none of the files.
+    """
+    try:
+        place = here.wheel(each.name, each.source)
+        if place is None:
+            return _unproven(each, reason)
+        inside = content(rows(_record_in(place)))
+    except EnvlockError as error:
+        return _unproven(each, f"{reason}; {error.message}")
+    unfit = misfit(each.name, each.version, place.name)
+    if unfit is not None:
+        return _unproven(each, f"{reason}; {unfit}")
+    file = IndexFile(place.name, place.as_uri())
+    size, sha256 = place.stat().st_size, place.parent.name  # the cache keeps it by its hash
+    why = None if each.common is None else difference(each.common, inside)
+    if why is None and each.common is not None:
+        return _proven(each, file, "file", sha256, size)
+    is_built = each.source is None or each.source.kind != "wheel"
+    code = None if each.common is None else difference(_code(each.common), _code(inside))
+    if each.origin != "editable" and (code is not None or not is_built):
+        return _unproven(each, f"{reason}; the files of {place.name} are others: {code or why}")
+    return _proven(each, file, "built", sha256, size, digest(inside))
+
+
+def _code(common: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of a distribution without its metadata."""
+    return {path: value for path, value in common.items() if not path.partition("/")[0].endswith(".dist-info")}
+
+
+def _indexed(each: Installed, index: Index | None, trust_index: bool) -> PackageIdentity:
     if each.reason is not None or each.version is None or each.common is None:
         return _unproven(each, each.reason or NO_RECORD)
     if index is None:
@@ -210,15 +215,19 @@ def _one(each: Installed, index: Index | None, earlier: PackageIdentity | None, 
 
 def _bundled(name: str, version: str, common: Mapping[str, str]) -> Path | None:
     """Return the wheel of the operating system that holds the very files that are installed, if there is one."""
-    from envlock.packages.indexes.ranges import record_of as record_in  # it brings a client for the web
-
     start = f"{name.replace('-', '_')}-{version}-"
     wheel = next((each for each in sorted(BUNDLED.glob("*.whl")) if each.name.startswith(start)), None)
     try:
-        same = wheel is not None and content(rows(record_in(wheel).decode("utf-8", "surrogateescape"))) == common
+        same = wheel is not None and content(rows(_record_in(wheel))) == common
     except EnvlockError:  # it is damaged
         return None
     return wheel if same else None
+
+
+def _record_in(wheel: Path) -> str:
+    from envlock.packages.indexes.ranges import record_of as record_in  # it brings a client for the web
+
+    return record_in(wheel).decode("utf-8", "surrogateescape")
 
 
 def _at(url: str) -> IndexFile:
@@ -259,10 +268,15 @@ def _difference(each: Installed, wheel: IndexFile, record: str) -> str | None:
 
 
 def _proven(
-    each: Installed, wheel: IndexFile, proof: Literal["file", "record"], sha256: str, size: int
+    each: Installed,
+    wheel: IndexFile,
+    proof: Literal["file", "record", "built"],
+    sha256: str,
+    size: int,
+    built: str | None = None,
 ) -> PackageIdentity:
     file = WheelFile(name=wheel.name, sha256=sha256, size=size, url=_web(wheel.url), index=_web(wheel.index_url))
-    return _identity(each, proof=proof, wheel=file)
+    return _identity(each, proof=proof, wheel=file, built=built)
 
 
 def _unproven(each: Installed, reason: str) -> PackageIdentity:
@@ -272,14 +286,15 @@ def _unproven(each: Installed, reason: str) -> PackageIdentity:
 def _identity(
     each: Installed,
     *,
-    proof: Literal["file", "record"] | None = None,
+    proof: Literal["file", "record", "built"] | None = None,
     wheel: WheelFile | None = None,
     reason: str | None = None,
+    built: str | None = None,
 ) -> PackageIdentity:
     content = None if each.common is None else digest(each.common)
-    return PackageIdentity(
-        version=each.version, content=content, origin=each.origin, proof=proof, wheel=wheel, reason=reason
-    )
+    known = {"version": each.version, "content": content, "origin": each.origin, "proof": proof, "reason": reason}
+    more = {} if built is None else {"built": built}
+    return PackageIdentity.model_validate({**known, "wheel": wheel, **more})
 
 
 def _web(url: str) -> str | None:
@@ -293,17 +308,6 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
         return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
     sentences = "".join(f"\n  {name}: {error.message}" for name, error in sorted(failed.items()))
     return OutsideError(f"{count(len(failed), 'package')} could not be looked up:{sentences}", hint=first.hint)
-
-
-def everything_installed(lock: Lockfile, place: Installation) -> list[Installed]:
-    """Return what is known here of every package of a lock.
-
-    Raises:
-        FactError: the environment cannot be read.
-    """
-    found = by_name(place)
-    facts = lock.to_document()["facts"].get("packages") or {}
-    return [installed(name, package, found.get(name)) for name, package in facts.items()]
 
 
 def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:

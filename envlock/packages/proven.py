@@ -52,14 +52,20 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     facts, identities = lock.facts.packages or {}, lock.identity.packages
     known: list[Proven] = []
     others: list[LeftOut] = []
+    own = lock.project and lock.project.name  # no fact, and yet it may have a wheel
     for name in sorted(facts.keys() | identities.keys()):
+        if name == own and name not in facts:
+            each = identities[name]
+            if each.wheel is not None and each.version is not None:
+                known.append(Proven(name, each.version, each.wheel, None))
+            continue
         if name not in facts or name not in identities or facts[name].version != identities[name].version:
             raise UsageError(
                 f"lockfile {shown}: the recorded wheel of {name} is for another version",
                 hint="run `envlock hash` again",
             )
         version, wheel, origin = facts[name].version, identities[name].wheel, facts[name].origin
-        reason = identities[name].reason if wheel is None else _misfit(name, version, wheel.name)
+        reason = identities[name].reason if wheel is None else misfit(name, version, wheel.name)
         if reason is not None or wheel is None or version is None:
             others.append(LeftOut(name, version, reason or "its wheel is unknown"))
         else:
@@ -78,8 +84,8 @@ class Checkout(NamedTuple):
 
 def checkout(lock: Lockfile, name: str) -> Checkout | None:
     """Return the commit that a package was built from, where its URL says whence anybody can get it; else None."""
-    package = (lock.facts.packages or {})[name]
-    origin = package.origin
+    package = (lock.facts.packages or {}).get(name)
+    origin = None if package is None else package.origin
     if origin is None or origin.vcs != "git" or origin.commit is None or origin.url is None:
         return None
     if f"packages.{name}.origin.subdirectory" in lock.unavailable:
@@ -108,17 +114,17 @@ def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[L
 def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
     """Return the packages that had a proven wheel and have none in the same version now, by name, and why."""
     had, has = (lock.identity.packages if lock.identity is not None else {} for lock in (earlier, now))
-    facts = now.facts.packages or {}
+    counted = {*(now.facts.packages or {}), now.project and now.project.name}
     found = []
     for name, old in sorted(had.items()):
         new = has.get(name)
         is_gone = old.wheel is not None and (new is None or new.wheel is None)
-        if is_gone and name in facts and facts[name].version == old.version:
+        if is_gone and name in counted and (new is None or new.version == old.version):
             found.append(LeftOut(name, old.version, (new and new.reason) or OTHER_FILES))
     return found
 
 
-def _misfit(name: str, version: str | None, file: str) -> str | None:
+def misfit(name: str, version: str | None, file: str) -> str | None:
     """Return why no installer would take a wheel of this name for that package, or None."""
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename  # here: most commands need none of it
     from packaging.version import InvalidVersion, Version

@@ -7,7 +7,7 @@ from typing import Any
 
 from envlock.reports.canary import coverage
 from envlock.runtime.facts import leaves
-from envlock.runtime.report import clean, show
+from envlock.runtime.report import clean, count, show
 
 
 def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -16,6 +16,11 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     exceptions = "".join(f", {clean(path)}: {clean(rule)}" for path, rule in policy["overrides"].items())
     writer = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
     yield "plain", f"{writer}, policy {policy['name']}{exceptions}"
+    project = document.get("project", {})
+    about = [clean(project["name"])] if project.get("name") else []
+    about += [described(project)] if "commit" in project else []
+    yield from [("plain", f"project: {', '.join(about)}")] if about else []
+    yield from (("plain", clean(line)) for line in held(document))
     for name in facts:
         if name == "cuda":
             yield from _cuda(facts[name])
@@ -31,6 +36,23 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "title", "could not be collected"
     for path, entry in document["unavailable"].items():
         yield "unknown", f"  {clean(path)}: {clean(entry['reason'])}"
+
+
+def held(document: Mapping[str, Any]) -> list[str]:
+    """Return how many of a lock's packages are held, and how that is known, as a line; nothing without entry points."""
+    project = document.get("project", {})
+    if "held" not in project:
+        return []
+    every, seen = set(document["facts"].get("packages") or ()), set(project.get("observed", ()))
+    counted = len(every & ({*project["held"]} | seen))
+    known = f"{', '.join(project['entry'])} can import them"
+    known += f"; runs have used {len(every & seen)}" if seen else ""
+    return [f"held: {counted} of {count(len(every), 'package')} ({known})"]
+
+
+def described(project: Mapping[str, Any]) -> str:
+    """Return the commit of a project as people read it."""
+    return f"commit {project['commit'][:12]}{' with changes' if project.get('dirty') else ''}"
 
 
 def _section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:

@@ -6,7 +6,7 @@ import os
 
 from envlock.runtime import calls, own_variables, variables
 from envlock.runtime.assertion import ENFORCING, locate, mode_of_process, say
-from envlock.runtime.collectors import snapshot, tensorflow
+from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
@@ -14,7 +14,7 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import judge_here, overrides_count, told, with_files
+from envlock.runtime.verify import found_here, judge_here, overrides_count, told, with_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _verified(
     """Judge the environment as it is to be; see `assert_locked()`."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    report = told(judge_here(document, snapshot(host), chosen, overrides=overrides_count()), host.environ)
+    report = told(judge_here(document, found_here(document, host), chosen, overrides=overrides_count()), host.environ)
     if mode == "deep":
         report = with_files(report, document)
     if not report.match:

@@ -98,11 +98,12 @@ def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, st
     elif row["rule"] == PROVEN:
         fix = PROVE
     sides = [f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))]
+    known = policy.known(path)
     return Finding(
         row["rule"],
         severity,
         path,
-        f"{path}: {', '.join(sides)}",
+        f"{path}: {', '.join(sides)}{f' ({known})' if known and severity != INFO else ''}",
         row["why"],
         fix,
         row["source"],

@@ -6,6 +6,7 @@
     +-- LockfileError        3    the lockfile cannot be read, is invalid, or newer than this envlock
     +-- FactError            4    a fact that the policy needs could not be collected
     +-- OutsideError         5    container engine, registry or package index: not there, refused, or the build failed
+    +-- WriteError           6    a file cannot be written
     +-- EnvironmentMismatch  1    the live environment is not the locked one (also a RuntimeError)
 
 The codes are listed in the README; `tests/test_exit_codes.py` compares.
@@ -59,6 +60,12 @@ class OutsideError(EnvlockError):
     """A container engine, a registry or a package index is not there, refused, or failed."""
 
     exit_code = 5
+
+
+class WriteError(EnvlockError):
+    """A file cannot be written; what was there before is untouched."""
+
+    exit_code = 6
 
 
 class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)

@@ -7,7 +7,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 DEFAULT = "strict"
 UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
@@ -24,7 +24,7 @@ class Policy:
     Args:
         name: a tier of the table.
         overrides: path pattern -> rule, looked at before the tier's own rows.
-        held: the packages that entry points import; others may differ. None where all packages are held.
+        held: how each package is known to matter; others may differ. None where all packages are held.
 
     Raises:
         ValueError: there is no such tier or rule, or a pattern is malformed; the message says which there are.
@@ -34,10 +34,10 @@ class Policy:
         self,
         name: str = DEFAULT,
         overrides: Optional[Mapping[str, str]] = None,
-        held: Optional[Iterable[str]] = None,
+        held: Optional[Mapping[str, str]] = None,
     ) -> None:
         self.name = name
-        self._held = None if held is None else frozenset(held)
+        self._held = None if held is None else dict(held)
         self.overrides: Dict[str, str] = dict(overrides or {})
         known = names()
         if name not in known:
@@ -55,9 +55,13 @@ class Policy:
         fitting = [pattern for pattern in self.overrides if matches(pattern, path)]
         return self.overrides[max(fitting, key=_specificity)] if fitting else None
 
-    def _is_unused(self, path: str) -> bool:
+    def known(self, path: str) -> Optional[str]:
+        """Return how the package of a path is known to matter to entry points; None where that was not asked."""
         steps = path.split(".")
-        return self._held is not None and steps[0] == "packages" and len(steps) > 1 and steps[1] not in self._held
+        return None if self._held is None or steps[0] != "packages" else self._held.get(".".join(steps[1:2]))
+
+    def _is_unused(self, path: str) -> bool:
+        return self._held is not None and path.startswith("packages.") and self.known(path) is None
 
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits.

@@ -7,6 +7,7 @@ import os
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import NAMES, PROVEN, compare
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.host import Host
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import INFO, SUBJECT, Report, ranked
 
@@ -14,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-    from envlock.runtime.host import Host
     from envlock.runtime.report import Finding
 
 
@@ -47,7 +47,7 @@ def verify(
     lock: Dict[str, Any], policy: Optional[str] = None, *, deep: bool = False, host: Optional[Host] = None
 ) -> Report:
     """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts. `deep` reads its files."""
-    report = told(judge_here(lock, snapshot(host), policy, overrides=overrides_count()), os.environ)
+    report = told(judge_here(lock, found_here(lock, host), policy, overrides=overrides_count()), os.environ)
     return with_files(report, lock) if deep else report
 
 
@@ -65,6 +65,17 @@ def with_findings(report: Report, findings: List[Finding]) -> Report:
     )
     found.notes += report.notes
     return found
+
+
+def found_here(lock: Dict[str, Any], host: Optional[Host] = None) -> Snapshot:
+    """Return what the collectors find; a package that has the files of its locked wheel has its locked origin."""
+    machine = Host() if host is None else host
+    live = snapshot(machine)
+    if not lock.get("identity"):
+        return live
+    from envlock.runtime.locked_wheels import with_locked_origins
+
+    return with_locked_origins(lock, live, lambda: machine)
 
 
 def judge_here(
@@ -136,7 +147,15 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bo
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
-        held = lock.get("project", {}).get("held") if overrides else None
+        held = _held(lock.get("project", {})) if overrides else None
         return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {}, held)
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None
+
+
+def _held(project: Mapping[str, Any]) -> Optional[Dict[str, str]]:
+    """Return how each package is known to matter to the project's entry points; None where it names none."""
+    if "held" not in project:
+        return None
+    seen: Dict[str, str] = project.get("observed", {})
+    return {**{name: f"{how} by a run" for name, how in seen.items()}, **project["held"]}

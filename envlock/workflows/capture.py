@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from envlock.lock import capture as lock
 from envlock.lock.document import dump, parse
 from envlock.lock.live import live
+from envlock.lock.merge import OF_COMMIT
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import LockfileError, UsageError
@@ -31,7 +33,7 @@ def capture(
     canary: bool = False,
     earlier: Lockfile | None = None,
     only: Sequence[str] | None = None,
-    project: str | None = None,
+    project: Mapping[str, Any] | None = None,
     entry: Sequence[str] | None = None,
     programs: Mapping[str, Target] | None = None,
     progress: Progress = SILENT,
@@ -46,7 +48,8 @@ def capture(
         canary: also compute the canary in TensorFlow.
         earlier: a lock that this one renews; what it has proven and still holds is kept.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
-        project: the normalised name of the project's own package, which is left out: its code is not the environment.
+        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out:
+            its code is not the environment.
         entry: programs and modules of the project in the current folder; only packages that they import are held. Those
             of `earlier` when not given.
         programs: what the canary also covers, by name: run for two steps, and each operation that they run is computed
@@ -61,11 +64,12 @@ def capture(
         OutsideError: a package index failed.
     """
     found = live(python)
-    new = lock.capture(policy, overrides, found, section(project, entry, earlier, python))
+    new = lock.capture(policy, overrides, found, section(project or {}, entry, earlier, python))
     if only:
         new = _accepted(earlier, new, only)
     new = _with_identity(new, earlier, python, progress, hashes=hashes)
-    return _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs)
+    new = _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs)
+    return _settled(new, earlier)
 
 
 def _with_identity(
@@ -74,14 +78,26 @@ def _with_identity(
     """Return the lock with what the earlier one has proven of its packages and still holds, or with new proofs."""
     if earlier is not None and earlier.identity is not None:
         from envlock.packages.installation import installation
-        from envlock.packages.prove import everything_installed, kept, with_identity
+        from envlock.packages.installed import everything_installed
+        from envlock.packages.prove import kept, with_identity
 
-        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python))))
+        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python), own=True)))
     if hashes:
         from envlock.workflows.hash import prove
 
         new = prove(new, python, progress=progress)
     return new
+
+
+def _settled(new: Lockfile, earlier: Lockfile | None) -> Lockfile:
+    """Return the earlier lock where only the project's commit differs: no commit makes a lock outdated."""
+    return earlier if earlier is not None and _without_commit(earlier) == _without_commit(new) else new
+
+
+def _without_commit(lock: Lockfile) -> dict[str, Any]:
+    document = lock.to_document()
+    project = {key: value for key, value in document.pop("project", {}).items() if key not in OF_COMMIT}
+    return {**document, **({"project": project} if project else {})}
 
 
 def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) -> Lockfile:

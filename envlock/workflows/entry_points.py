@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from envlock.runtime import lockfile
-from envlock.runtime.assertion import locate
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import count
+from envlock.workflows.locks import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
     from envlock.numerics.target import Target
+    from envlock.packages.installation import Installation
     from envlock.workflows.locks import Source
 
 
 def section(
-    name: str | None, entry: Sequence[str] | None, earlier: Lockfile | None, python: Path | None
+    project: Mapping[str, Any], entry: Sequence[str] | None, earlier: Lockfile | None, python: Path | None
 ) -> dict[str, Any]:
-    """Return the section `project` of a lock: the entry points given, else those of the lock that is renewed.
+    """Return the section `project` of a lock: with the entry points given, else those of the lock that is renewed.
+
+    What runs of all its entry points have used stays, where it is still installed.
 
     Raises:
         UsageError: an entry point does not exist or is not Python, or there is no such interpreter.
         FactError: the interpreter did not answer.
     """
-    own = {} if name is None else {"name": name}
-    kept = [] if earlier is None or earlier.project is None else earlier.project.entry
-    wanted = list(dict.fromkeys(kept if entry is None else entry))
+    old = None if earlier is None else earlier.project
+    wanted = list(dict.fromkeys((old.entry if old else []) if entry is None else entry))
     if not wanted:
-        return own
-    found = _closure(wanted, Path.cwd(), python)
-    return {**own, "entry": wanted, "held": [each for each in found if each != name]}
+        return dict(project)
+    place = _place(python)
+    found = _closure(wanted, Path.cwd(), place)
+    found.pop(project.get("name", ""), None)
+    seen = old.observed if old and set(old.entry) <= set(wanted) else {}
+    return {**project, "entry": wanted, "held": found, **_seen(seen, place)}
 
 
 def in_project(entry: str, here: Path) -> str:
@@ -70,15 +74,6 @@ def split(
     return (entry if given is None else entries), functions
 
 
-def held(lock: Lockfile) -> list[str]:
-    """Return how many of a lock's packages its entry points can import, as a line to show; nothing without any."""
-    if lock.project is None or not lock.project.entry:
-        return []
-    every = set(lock.facts.packages or {})
-    counted = len(every & {*lock.project.held})
-    return [f"held: {counted} of {count(len(every), 'package')} (imported from {', '.join(lock.project.entry)})"]
-
-
 def with_newly_held(
     document: dict[str, Any], lock: Source | None, live: Snapshot, python: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
@@ -90,19 +85,55 @@ def with_newly_held(
     project = document.get("project", {})
     if "held" not in project or not _others_differ(document, live):
         return document, []
-    named = Path(locate(lock)) if lock is None or isinstance(lock, str | os.PathLike) else None
     try:
-        now = _closure(project["entry"], Path.cwd() if named is None else named.absolute().parent, python)
+        now = _closure(project["entry"], file_of(lock).parent, _place(python))
     except UsageError as error:
         return document, [f"{error.message}: only packages count that it imported at the time of the capture"]
-    return {**document, "project": {**project, "held": sorted({*project["held"], *now})}}, []
+    return {**document, "project": {**project, "held": {**now, **project["held"]}}}, []
 
 
-def _closure(entry: Sequence[str], folder: Path, python: Path | None) -> list[str]:
+def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[list[str], list[str]]:
+    """Write into a lock what a run has used; return those packages, and those of them that were not held before.
+
+    Raises:
+        LockfileError: the lock is gone, invalid, without entry points, or cannot be written.
+    """
+    from envlock.lock.document import dump, load, validate
+    from envlock.lock.writer import write_atomically
+    from envlock.packages.observation import IMPORTED, MAPPED, used
+
+    document = load(path).to_document()
+    project = document["project"]
+    found = used(lines, _place(python))
+    found.pop(project.get("name", ""), None)
+    before = project.get("observed", {})
+    new = sorted({*found} - {*project["held"], *before})
+    if found:
+        sides = {name: (found.get(name), before.get(name)) for name in sorted({*found, *before})}
+        project["observed"] = {name: IMPORTED if IMPORTED in each else MAPPED for name, each in sides.items()}
+        write_atomically(path, dump(validate(document, str(path))))
+    return list(found), new
+
+
+def _closure(entry: Sequence[str], folder: Path, place: Installation) -> dict[str, str]:
     from envlock.packages.closure import closure
+
+    return closure(entry, Path(lockfile.project(str(folder))), place)
+
+
+def _place(python: Path | None) -> Installation:
     from envlock.packages.installation import installation
 
-    return closure(entry, Path(lockfile.project(str(folder))), installation(python))
+    return installation(python)
+
+
+def _seen(observed: Mapping[str, str], place: Installation) -> dict[str, Any]:
+    if not observed:
+        return {}
+    from envlock.packages.installation import by_name
+
+    installed = by_name(place)
+    return {"observed": {name: how for name, how in observed.items() if name in installed}}
 
 
 def _others_differ(document: dict[str, Any], live: Snapshot) -> bool:
@@ -110,5 +141,6 @@ def _others_differ(document: dict[str, Any], live: Snapshot) -> bool:
     locked, here = document["facts"].get("packages"), live.facts.get("packages")
     if not isinstance(locked, dict) or not isinstance(here, dict):
         return False
-    others = {*locked, *here} - {*document["project"]["held"]}
+    project = document["project"]
+    others = {*locked, *here} - {*project["held"], *project.get("observed", {})}
     return any(locked.get(name) != here.get(name) for name in others)

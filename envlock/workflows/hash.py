@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from envlock.lock.live import live
+from envlock.lock.live import live_of
 from envlock.lock.models import Lockfile
 from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.errors import EnvironmentMismatch
+from envlock.runtime.errors import EnvironmentMismatch, UsageError
 from envlock.runtime.report import ERROR, Finding, Report, count
 from envlock.runtime.verify import judge
 from envlock.workflows.locks import lock_of
@@ -32,6 +33,8 @@ def hash_packages(
     trust_index: bool = False,
     keep: bool = True,
     seconds: float = TIMEOUT,
+    build: bool = False,
+    wheels: Sequence[Path] = (),
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known.
@@ -44,16 +47,18 @@ def hash_packages(
         trust_index: take the index's word for the SHA-256 of a wheel whose RECORD fits.
         keep: keep the wheels that were read, for `vendor`.
         seconds: how long the indexes may take for all packages.
+        build: build the packages that no index has from their sources, which runs their build backends.
+        wheels: wheels, and folders of wheels, for packages that no index has.
         progress: shows what is going on.
 
     Raises:
         EnvironmentMismatch: the packages are not those of the lock, or one lost the proof that the lock has.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: an index failed, contradicts itself, or takes too long.
-        UsageError: there is no such interpreter or index.
+        UsageError: there is no such interpreter, index or wheel, or what is built is not to be kept.
     """
     old = lock_of(lock)
-    refuse_another_environment(old, live(python))
+    refuse_another_environment(old, live_of(old.to_document(), python))
     new = prove(
         old,
         python,
@@ -62,6 +67,8 @@ def hash_packages(
         trust_index=trust_index,
         keep=keep,
         seconds=seconds,
+        build=build,
+        wheels=wheels,
         progress=progress,
     )
     _refuse_lost_proofs(old, new)
@@ -113,23 +120,32 @@ def prove(
     trust_index: bool = False,
     keep: bool = True,
     seconds: float = TIMEOUT,
+    build: bool = False,
+    wheels: Sequence[Path] = (),
     progress: Progress,
 ) -> Lockfile:
     """Return the lock with what can be said of the origin of every package; see `hash_packages`."""
+    if build and not keep:
+        raise UsageError("a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`")
     from envlock.packages import prove as packages
     from envlock.packages.indexes.online import online
     from envlock.packages.installation import installation
+    from envlock.packages.installed import everything_installed
+    from envlock.packages.workshop import Workshop, given
 
-    place = installation(python)
-    installed = packages.everything_installed(lock, place)
-    known = lock.identity.packages if lock.identity is not None else {}
+    place, known = installation(python), lock.identity.packages if lock.identity is not None else {}
+    named = given(wheels)
+    own = lock.project and lock.project.name
+    installed = everything_installed(lock, place, own=build or own in known or own in named)
     with _cache(keep) as folder, progress.bar("packages", len(installed)) as advance:
         index = None if offline else online(list(indexes), place.prefix, folder)
+        here = Workshop(python or Path(sys.executable), folder, named, build, progress.say)
         identity = packages.prove(
             installed,
             index,
             known=known,
             trust_index=trust_index,
+            here=here,
             on_done=lambda _: advance(1),
             seconds=seconds,
         )
@@ -141,11 +157,16 @@ def summary(lock: Lockfile) -> Iterator[str]:
     packages = lock.identity.packages if lock.identity is not None else {}
     proven = [each for each in packages.values() if each.wheel is not None]
     trusted = sum(each.proof == "record" for each in proven)
-    by_word = f" ({trusted} with the hash that the index gives)" if trusted else ""
+    built = sum(each.proof == "built" for each in proven)
+    notes = [f"{trusted} with the hash that the index gives"] if trusted else []
+    notes += [f"{built} built from its sources" if built == 1 else f"{built} built from their sources"] if built else []
+    by_word = f" ({', '.join(notes)})" if notes else ""
     yield f"{len(proven)} of {len(packages)} packages have a proven wheel{by_word}"
     for name, each in packages.items():
         if each.reason is not None:
             yield f"  {name} {each.version or '(version unknown)'}: {each.reason}"
+    if any(each.wheel is None and each.origin in ("editable", "vcs", "local") for each in packages.values()):
+        yield "hint: `envlock hash --build` builds the wheels of checkouts and folders"
 
 
 @contextmanager

@@ -69,6 +69,16 @@ def subject_of(source: Source | None) -> str:
     return lockfile.NAME
 
 
+def file_of(source: Source | None) -> Path:
+    """Return the absolute path of a lockfile; that of one in the current folder where it is no file.
+
+    Raises:
+        LockfileError: there is no lockfile that `assert_locked()` would use.
+    """
+    named = locate(source) if source is None or isinstance(source, str | os.PathLike) else lockfile.NAME
+    return Path(named).absolute()
+
+
 def name_of(source: Source | None) -> str:
     """Return what a message calls the lockfile."""
     if isinstance(source, bytes):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from envlock.lock.drafts import draft_folder
 from envlock.numerics import results
 from envlock.numerics.matrices import matrices, size
 from envlock.numerics.outcome import Outcome, report
@@ -65,14 +63,11 @@ def repeat(
         raise UsageError("a single run cannot be compared", hint="use `--runs 2`, or `--save DIR` to compare later")
     _need_free(save)
     wanted = target(script, tuple(args), module=module)
-    plan, folder = Plan(wanted, runs, fresh, seed, python, limit, output), _beside(save)
-    try:
+    plan = Plan(wanted, runs, fresh, seed, python, limit, output)
+    with draft_folder(None if save is None else save.absolute().parent) as folder:  # beside: it is renamed
         found, interrupted = _made(plan, folder, save, progress)
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
         return report(_helped(kept, plan.target), str(plan.target.script))
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(folder)
 
 
 def _helped(outcome: Outcome, wanted: Target) -> Outcome:
@@ -122,17 +117,6 @@ def _need_free(save: Path | None) -> None:
     if save is not None and (save.exists() or save.is_symlink()):
         raise UsageError(f"{save} exists already", hint="name a new folder")
     need_folder_of(save)
-
-
-def _beside(save: Path | None) -> Path:
-    """Make a folder for results beside where they go, so that it can be renamed; in a temporary place otherwise."""
-    parent = None if save is None else save.absolute().parent
-    try:
-        return Path(tempfile.mkdtemp(prefix=".envlock.", dir=parent))
-    except OSError as error:
-        raise UsageError(
-            f"cannot create a folder in {parent}: {error.strerror}", hint="check its permissions"
-        ) from None
 
 
 def _about(name: str, found: Results) -> str:

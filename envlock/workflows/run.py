@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envlock.lock.live import live
+from envlock.lock.live import live, live_of
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
@@ -87,7 +87,7 @@ def prepare(
     folder = Path(sys.prefix) / "bin" if python is None else python.absolute().parent
     wanted = _variables(document["facts"], _tensorflow(python), folder, deterministic=deterministic, seed=seed)
     program = _program(command[0], wanted.environ["PATH"], folder)
-    found = live(python, wanted.environ)
+    found = live_of(document, python, wanted.environ)
     report = told(judge_here(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))

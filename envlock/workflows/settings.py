@@ -132,6 +132,18 @@ def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment:
     return file
 
 
+def about(folder: Path, lock: Path | None) -> dict[str, Any]:
+    """Return what a lock records of its project: the `name` of its package, and the state of its files in git.
+
+    Raises:
+        UsageError: its pyproject.toml is not TOML.
+    """
+    from envlock.lock.revision import revision
+
+    name = project_name(folder)
+    return {**({} if name is None else {"name": name}), **revision(Path(lockfile.project(str(folder))), lock)}
+
+
 def project_name(folder: Path) -> str | None:
     """Return the normalised name of the project's own distribution; None where its files name none.
 

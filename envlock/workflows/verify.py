@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from envlock.lock.live import live
+from envlock.lock.live import live_of
+from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
@@ -15,7 +17,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.report import Finding, Report, ranked
 from envlock.runtime.verify import judge_here, needs_proof, told
 from envlock.workflows.entry_points import with_newly_held
-from envlock.workflows.locks import lock_of, name_of, plain
+from envlock.workflows.locks import file_of, lock_of, name_of, plain
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
@@ -54,14 +56,14 @@ def verify(
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
     document, subject = plain(lock)
-    found = live(python)
+    found = live_of(document, python)
     document, notes = with_newly_held(document, lock, found, python)
     report = told(judge_here(document, found, policy, subject, overrides=overrides), os.environ)
     if needs_proof(report):
         report = _proven(lock, report, found, python, policy, progress) or told(
             judge_here(document, found, policy, subject, overrides=overrides), os.environ
         )
-    report.notes += notes
+    report.notes += [*_about(document, file_of(lock)), *notes]
     if not (deep or numerics):
         return report
     model = lock_of(lock)
@@ -73,6 +75,20 @@ def verify(
         bits = against(model, name_of(lock), found, python, policy, progress)
         report = _with(report, bits.findings, bits.notes)
     return report
+
+
+def _about(document: dict[str, Any], lock: Path) -> list[str]:
+    """Return what is worth knowing of the project: which packages are held, and at which commits it was and is."""
+    from envlock.reports.lock import described, held
+
+    project, here = document.get("project", {}), {}
+    if "commit" in project:
+        from envlock.lock.revision import revision
+
+        here = revision(Path(lockfile.project(str(lock.parent))), lock)
+    same = here == {key: value for key, value in project.items() if key in here}
+    commits = [f"project: {described(here)} ({'as' if same else described(project) + ' when'} locked)"] if here else []
+    return [*held(document), *commits]
 
 
 def _proven(
@@ -121,7 +137,9 @@ def _files(lock: Lockfile, python: Path | None, progress: Progress) -> list[Find
     from envlock.packages.file_verification import survey, verify_files
     from envlock.packages.installation import installation
 
-    packages = {} if lock.identity is None else lock.identity.packages
+    packages = {} if lock.identity is None else dict(lock.identity.packages)
+    if lock.project is not None and lock.project.name is not None:
+        packages.pop(lock.project.name, None)  # it is the project's code, whatever it holds
     return verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
 
 

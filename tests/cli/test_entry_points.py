@@ -57,12 +57,15 @@ def project(envlock: Command, tmp_path: Path) -> Project:
 
 def test_capture_records_and_counts_what_programs_import(project: Project) -> None:
     done = project.run("capture", "--for", "train.py", "--for", "model")
-    assert project.recorded == {"entry": ["train.py", "model"], "held": ["keras"]}
+    assert project.recorded == {"entry": ["train.py", "model"], "held": {"keras": "imported by train.py"}}
     every = len(json.loads((project.folder / "envlock.lock").read_bytes())["facts"]["packages"])
-    assert f"  held: 1 of {every} packages (imported from train.py, model)\n" in done.stderr
+    assert f"  held: 1 of {every} packages (train.py, model can import them)\n" in done.stderr
     project.install("h5py", "3")
     assert project.run("capture").stderr.startswith("renewed")
-    assert project.recorded == {"entry": ["train.py", "model"], "held": ["h5py", "keras"]}
+    assert project.recorded == {
+        "entry": ["train.py", "model"],
+        "held": {"h5py": "imported by model.py", "keras": "imported by train.py"},
+    }
 
 
 def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
@@ -73,7 +76,10 @@ def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
     assert project.run("verify").returncode == 0
     project.install("keras", "4")
     assert project.differing()["packages.keras.version"] == "error"
-    assert project.run("verify").returncode == 1
+    done = project.run("verify")
+    assert done.returncode == 1
+    assert "packages.keras.version: locked 3, live 4 (imported by train.py)\n" in done.stdout
+    assert "held: 1 of " in done.stdout
     assert "No entry point of this project imports this package" in project.run("explain", "packages.flask").stdout
 
 
@@ -111,12 +117,12 @@ def test_settings_name_entry_points_and_take_them_back(project: Project) -> None
     settings = project.folder / "pyproject.toml"
     settings.write_text('[project]\nname = "mine"\n[tool.envlock]\nentry = ["train.py"]\n', encoding="utf-8")
     project.run("capture")
-    assert project.recorded == {"name": "mine", "entry": ["train.py"], "held": ["keras"]}
+    assert project.recorded == {"name": "mine", "entry": ["train.py"], "held": {"keras": "imported by train.py"}}
     below = project.folder / "below"
     below.mkdir()
     (below / "other.py").write_text("import flask\n", encoding="utf-8")
     project.run("capture", "--for", "below/other.py")
-    assert project.recorded["held"] == ["flask"]
+    assert project.recorded["held"] == {"flask": "imported by below/other.py"}
     settings.write_text("[tool.envlock]\nentry = []\n", encoding="utf-8")
     project.run("capture")
     assert "project" not in json.loads((project.folder / "envlock.lock").read_bytes())

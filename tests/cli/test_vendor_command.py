@@ -155,7 +155,10 @@ def test_what_no_index_has_is_told(envlock: Command, tmp_path: Path, environ: di
     with files({}) as server:
         _lock(tmp_path, server, {"url": None, "index": None})
         done = envlock("vendor", environ=environ)
-    reason = "no index has a file of its name and hash"
+    reason = (
+        "no index has a file of its name and hash; `envlock hash --build` builds it, or copy it into the folder from "
+        "where it was built"
+    )
     assert done.returncode == 5
     assert done.stderr == (
         f"wheelhouse: 0 wheels\n  aa 1.0: {reason}\n  bb 1.0: {reason}\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from envlock.divergence.comparison import CALL
-from envlock.divergence.record import _keep, conditions, differ, results
-from envlock.divergence.trace import Record, TraceError, Value, read
+from envlock.divergence.record import conditions, differ, results
+from envlock.divergence.trace import Record, Value, read
 from tests.divergence.traces import op, value, write
 
 
@@ -46,18 +46,3 @@ def test_conditions_are_facts_by_path_without_packages() -> None:
         "environ": {"X": "y" * 500},
     }
     assert conditions(facts) == {"cpu.vendor": "GenuineIntel", "cpu.flags": "avx avx2", "environ.X": "y" * 400}
-
-
-def test_a_trace_is_put_in_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(b"trace")
-    output = tmp_path / "out" / "a.trace"
-    with pytest.raises(TraceError) as caught:
-        _keep(source, output)
-    assert caught.value.message == f"cannot write trace {output}: No such file or directory"
-    output.parent.mkdir()
-    _keep(source, output)
-    assert output.read_bytes() == b"trace"
-    assert [each.name for each in output.parent.iterdir()] == ["a.trace"]
-    with pytest.raises(TraceError, match="Is a directory"):
-        _keep(source, output.parent)

@@ -101,6 +101,20 @@ def test_what_both_changed_is_a_conflict_and_ours_stays() -> None:
     assert (merged.lock, merged.conflicts) == (lock(numpy("2.0.0")), ("packages.numpy.version",))
 
 
+def test_commits_of_two_sides_are_no_conflict_and_packages_of_both_are_held() -> None:
+    def at(commit: str, **held: str) -> Lockfile:
+        return lock(project={"commit": commit * 40, "dirty": False, "entry": ["train.py"], "held": held})
+
+    base, ours, theirs = at("a"), at("b", keras="imported by train.py"), at("c", six="imported by train.py")
+    merged = merge(base, ours, theirs)
+    assert merged.conflicts == ()
+    assert merged.lock.to_document()["project"] == {
+        "entry": ["train.py"],
+        "held": {"keras": "imported by train.py", "six": "imported by train.py"},
+    }
+    assert merge(base, ours, base).lock == ours
+
+
 small = st.dictionaries(st.sampled_from(["six", "numpy", "keras", "absl-py"]), st.sampled_from(["1", "2", "3"]))
 
 

@@ -146,7 +146,9 @@ def test_a_hostile_name_or_version_is_refused(place: str) -> None:
             assert (message.isprintable(), len(message) < 400) == (True, True), message
 
 
-@pytest.mark.parametrize("value", ["a\nb", "\x1b[2J", "\x00", "\x7f", "x" * 1001])
+@pytest.mark.parametrize(
+    "value", ["a\nb", "\x1b[2J", "\x00", "\x7f", "\x9b31m", "\u202eb", "\u2066", "\u2028", "x" * 1001]
+)
 def test_a_text_has_no_control_characters_and_an_end(value: str) -> None:
     for changes in (
         {"created_by": value},

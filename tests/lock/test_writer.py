@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import envlock
+from envlock.lock.drafts import draft_file, draft_folder
 from envlock.lock.writer import write_atomically
-from envlock.runtime.errors import LockfileError
+from envlock.runtime.errors import WriteError
 
 ROOT = str(Path(envlock.__file__).parents[1])
 UNTOUCHED = "the old file, if there was one, is untouched"
@@ -68,7 +69,7 @@ def test_a_circle_of_links_is_refused_and_stays(tmp_path: Path) -> None:
     first, second = tmp_path / "l1", tmp_path / "l2"
     first.symlink_to("l2")
     second.symlink_to("l1")
-    with pytest.raises(LockfileError) as caught:
+    with pytest.raises(WriteError) as caught:
         write_atomically(first, b"new")
     reason = f"cannot write lockfile {first}: Too many levels of symbolic links"
     assert str(caught.value) == f"{reason}\nhint: remove one of the symbolic links: they form a loop"
@@ -96,15 +97,15 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(name: str, message: s
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "fifo")
     path = tmp_path / name
-    with pytest.raises(LockfileError) as caught:
+    with pytest.raises(WriteError) as caught:
         write_atomically(path, b"new")
     expected = (f"cannot write lockfile {path}: {message}", hint)
-    assert ((caught.value.message, caught.value.hint), caught.value.exit_code) == (expected, 3)
+    assert ((caught.value.message, caught.value.hint), caught.value.exit_code) == (expected, 6)
     assert names(tmp_path) == ["fifo", "file", "folder"]
 
 
 def test_a_name_that_is_no_path_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LockfileError) as caught:
+    with pytest.raises(WriteError) as caught:
         write_atomically(Path("a\0b"), b"new")
     assert caught.value.message == "cannot write lockfile 'a\\x00b': not a path"
 
@@ -115,7 +116,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     if user == 0:
         os.seteuid(65534)  # to root, no mode forbids anything
     try:
-        with pytest.raises(LockfileError) as caught:
+        with pytest.raises(WriteError) as caught:
             write_atomically(tmp_path / "x.lock", b"new")
     finally:
         os.seteuid(user)
@@ -131,7 +132,7 @@ def test_a_write_that_is_cut_off_leaves_the_old_file(limit: int, tmp_path: Path)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
-        with pytest.raises(LockfileError) as caught:
+        with pytest.raises(WriteError) as caught:
             write_atomically(path, b"n" * 100_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -156,7 +157,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_leaves_the_old_file(small_disk: Path) -> None:
     path = small_disk / "x.lock"
     path.write_bytes(b"old")
-    with pytest.raises(LockfileError) as caught:
+    with pytest.raises(WriteError) as caught:
         write_atomically(path, b"n" * 100_000)
     assert str(caught.value) == f"cannot write lockfile {path}: No space left on device\nhint: {UNTOUCHED}"
     assert (path.read_bytes(), names(small_disk)) == (b"old", ["x.lock"])
@@ -194,3 +195,38 @@ def test_killed_at_any_moment_the_file_is_whole(tmp_path: Path) -> None:
         assert data == data[:2] * 50_000
         seen.add(data[:1])
     assert len(seen) > 1, "no writer ever came to write"
+
+
+def aged(path: Path) -> Path:
+    os.utime(path, (time.time() - 120,) * 2)
+    return path
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(tmp_path: Path) -> None:
+    left, folder = tmp_path / ".envlock.abcdefgh.tmp", tmp_path / ".envlock.ijklmnop.tmp"
+    left.write_bytes(b"half")
+    folder.mkdir()
+    (folder / "wheel").write_bytes(b"big")
+    kept = [tmp_path / ".envlock.toml", tmp_path / ".envlock.young123.tmp", tmp_path / "x.tmp", tmp_path / "aim"]
+    for each in kept:
+        each.write_bytes(b"mine")
+    link = tmp_path / ".envlock.linklink.tmp"
+    link.symlink_to("aim")
+    for each in (left, folder, kept[0], kept[2]):
+        aged(each)
+    with draft_folder(tmp_path) as going, draft_file(tmp_path) as (_, written):
+        aged(going), aged(written)
+        write_atomically(tmp_path / "x.lock", b"new")
+        expected = [*(each.name for each in kept), "x.lock", going.name, written.name, link.name]
+        assert names(tmp_path) == sorted(expected)
+    assert names(tmp_path) == sorted([*(each.name for each in kept), "x.lock", link.name])
+
+
+def test_a_draft_of_another_user_stays(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file of another user")
+    left = tmp_path / ".envlock.abcdefgh.tmp"
+    left.write_bytes(b"half")
+    os.chown(aged(left), 65534, -1)
+    write_atomically(tmp_path / "x.lock", b"new")
+    assert names(tmp_path) == [left.name, "x.lock"]

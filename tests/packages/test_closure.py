@@ -25,11 +25,12 @@ class Environment(Prefix):
     def held(self, program: str) -> list[str]:
         """Return what a program can import."""
         write(self.root / "project", {"train.py": program})
-        return closure(["train.py"], self.root / "project", self.place)
+        return list(closure(["train.py"], self.root / "project", self.place))
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Environment:
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return Environment(tmp_path)
 
 
@@ -127,3 +128,41 @@ def test_a_broken_record_stops_nothing(environment: Environment) -> None:
     record = environment.install("numpy", "2", {"numpy/__init__.py": ""})
     record.write_bytes(record.read_bytes() + b'"odd,name.py",,\n/gone.py,,\nnumpy/gone.py,,\n"\n')
     assert environment.held("import numpy\n") == ["numpy"]
+
+
+def test_each_package_is_told_with_the_shortest_way_to_it(environment: Environment) -> None:
+    environment.package("keras", "import numpy\nimport pandas\n", "Requires-Dist: h5py\n")
+    environment.package("h5py", "import numpy\n")
+    environment.package("pandas", "import numpy\nimport keras\n")
+    environment.package("numpy")
+    environment.install("hook", "1", {"hook.pth": "import hook\n"})
+    write(environment.root / "project", {"train.py": "import keras\n"})
+    assert closure(["train.py"], environment.root / "project", environment.place) == {
+        "h5py": "required by keras",
+        "hook": "loaded at start",
+        "keras": "imported by train.py",
+        "numpy": "imported by keras",
+        "pandas": "imported by keras",
+    }
+
+
+def test_what_a_library_imports_is_kept_by_its_record(environment: Environment, tmp_path: Path) -> None:
+    environment.package("keras", "import numpy\n")
+    environment.package("numpy")
+    environment.package("scipy")
+    assert environment.held("import keras\n") == ["keras", "numpy"]
+    source = environment.site / "keras/__init__.py"
+    source.write_text("import scipy\n", encoding="utf-8")
+    assert environment.held("import keras\n") == [
+        "keras",
+        "numpy",
+    ]  # its RECORD is as before: `verify --deep` is for that
+    for cached in (tmp_path / "cache/envlock/imports").iterdir():
+        cached.write_text(cached.read_text(encoding="ascii").rpartition("\n")[0], encoding="ascii")
+    assert environment.held("import keras\n") == ["keras", "scipy"]
+    environment.package("keras", "import h5py\n")
+    environment.package("h5py")
+    assert environment.held("import keras\n") == ["h5py", "keras"]
+    (tmp_path / "cache").rename(tmp_path / "other")
+    (tmp_path / "cache").write_text("", encoding="ascii")
+    assert environment.held("import keras\n") == ["h5py", "keras"]

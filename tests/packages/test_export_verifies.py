@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.packages.projects import make_project
 from tests.packages.server import index_server
 from tests.packages.wheels import make_wheel
 
@@ -19,23 +20,6 @@ pytestmark = pytest.mark.slow
 Installer = Callable[..., list[str]]
 UV = str(Path(sys.executable).with_name("uv"))
 REPOSITORY = "https://git.example.org/built.git"
-BACKEND = """
-import shutil, pathlib
-def build_wheel(folder, settings=None, metadata=None):
-    (wheel,) = pathlib.Path(__file__).parent.glob("dist/*.whl")
-    shutil.copy(wheel, folder)
-    return wheel.name
-"""
-PROJECT = """
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-
-[project]
-name = "built"
-version = "1.0"
-"""
 
 
 @pytest.fixture
@@ -65,9 +49,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 def commit(environ: dict[str, str], tmp_path: Path) -> str:
     """Make a repository with a package in a folder that needs nothing to be built; return its commit."""
     folder = tmp_path / "built"
-    make_wheel(folder / "python" / "dist", "built")
-    (folder / "python" / "backend.py").write_text(BACKEND)
-    (folder / "python" / "pyproject.toml").write_text(PROJECT)
+    make_project(folder / "python", "built")
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=x"]):
         _run(["git", *words], folder, environ)
     return _run(["git", "rev-parse", "HEAD"], folder, environ).strip()
@@ -98,7 +80,7 @@ def _lock(envlock: Command, python: str, environ: dict[str, str]) -> list[str]:
     assert done.returncode == 0, done.stderr
     done = envlock("hash", "--python", python, environ=environ)
     assert done.returncode == 0, done.stderr
-    return [line.split(":")[0].split()[0] for line in done.stderr.splitlines()[1:]]
+    return [line.split(":")[0].split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]
 
 
 def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str) -> None:
@@ -153,3 +135,61 @@ def test_a_wheel_of_a_folder(
     verified = envlock("verify", "--python", again, environ=environ)
     assert verified.returncode == 0, verified.stdout
     assert verified.stdout.startswith("matches under policy strict")
+
+
+HOUSE = ("--wheelhouse", "wheelhouse", "--require-all")
+INSTALLED = {
+    "pylock.toml": ("pylock", _uv, ["-r"]),
+    "requirements.txt": ("requirements", _pip, ["--no-deps", "--require-hashes", "-r"]),
+    "req.uv.txt": ("requirements", _uv, ["--no-deps", "--require-hashes", "-r"]),
+}
+"""What is written -> its format, and how it is installed."""
+
+
+@pytest.mark.parametrize("installer", [_pip, _uv], ids=["pip", "uv"])
+def test_what_was_built_here(
+    installer: Installer, envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str
+) -> None:
+    """An editable package, the project itself, a folder, a wheel on the disk and a commit, as wheels by hash."""
+    own, edited, folder = (make_project(tmp_path / name, name) for name in ("own", "edited", "folder"))
+    wheel = make_wheel(tmp_path / "disk", "lying")
+    python = _empty(tmp_path / "origin")
+    checkout = f"built @ git+{REPOSITORY}@{commit}#subdirectory=python"
+    _run(installer(python, "-e", str(own), "-e", str(edited), str(folder), str(wheel), checkout), tmp_path, environ)
+    for file in tmp_path.glob("*/left-behind"):  # installers build in the folder itself
+        file.unlink()
+    envlock.folder = own
+    assert envlock("capture", "--python", python, environ=environ).returncode == 0
+    hashed = envlock("hash", "--build", "--python", python, environ=environ)
+    assert hashed.returncode == 0, hashed.stderr
+    last = hashed.stderr.splitlines()[-1]
+    assert last == "5 of 5 packages have a proven wheel (2 built from their sources)"
+    first = (own / "envlock.lock").read_bytes()
+    assert not [*tmp_path.glob("*/left-behind")]
+    assert envlock("hash", "--quiet", "--build", "--python", python, environ=environ).returncode == 0
+    assert (own / "envlock.lock").read_bytes() == first, "a wheel that was built again is another one"
+
+    vendored = envlock("vendor", "--require-all", environ=environ)
+    assert (vendored.returncode, vendored.stderr) == (0, "wheelhouse: 5 wheels (5 from the cache)\n")
+    for number, (name, (to, install, options)) in enumerate(INSTALLED.items()):
+        assert envlock("export", "--to", to, "-o", name, *HOUSE, environ=environ).returncode == 0
+        again = _empty(tmp_path / f"again-{number}")
+        _run(install(again, *options, name), own, environ)
+        deep = envlock("verify", "--deep", "--python", again, environ=environ)
+        assert deep.returncode == 0, deep.stdout
+        assert _run([again, "-c", "import built, edited, folder, lying, own"], tmp_path, environ) == ""
+
+
+def test_another_wheel_of_the_same_version_is_another_package(
+    envlock: Command, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    edited = make_project(tmp_path / "edited", "edited")
+    python = _empty(tmp_path / "origin")
+    _run(_pip(python, "-e", str(edited)), tmp_path, environ)
+    assert envlock("capture", "--python", python, environ=environ).returncode == 0
+    assert envlock("hash", "--build", "--quiet", "--python", python, environ=environ).returncode == 0
+    again = _empty(tmp_path / "again")
+    _run(_pip(again, str(make_wheel(tmp_path / "other", "edited"))), tmp_path, environ)
+    verified = envlock("verify", "--python", again, environ=environ)
+    assert verified.returncode == 1
+    assert "packages.edited.origin.editable: locked true, live false" in verified.stdout

@@ -60,16 +60,16 @@ PROJECT = {
 def test_a_project_is_followed_through_its_own_modules(tmp_path: Path) -> None:
     write(tmp_path, PROJECT)
     by_train = {"absl.flags", "h5py", "importlib", "keras", "numpy", "six", "tensorflow.data", "tensorflow.keras"}
-    assert of_project(["train.py"], tmp_path) == {*by_train, "torch.nn", "yaml"}
-    assert of_project(["pkg.helpers"], tmp_path) == {"absl.flags", "yaml"}
-    assert of_project(["lib", "pkg/helpers.py"], tmp_path) == {"absl.flags", "attrs", "rich", "yaml"}
+    assert set(of_project(["train.py"], tmp_path)) == {*by_train, "torch.nn", "yaml"}
+    assert set(of_project(["pkg.helpers"], tmp_path)) == {"absl.flags", "yaml"}
+    assert set(of_project(["lib", "pkg/helpers.py"], tmp_path)) == {"absl.flags", "attrs", "rich", "yaml"}
 
 
 def test_modules_lie_beside_a_script_but_not_beside_a_module(tmp_path: Path) -> None:
     files = {"tools/run.py": "import near\n", "tools/near.py": "import numpy\n", "tools/__init__.py": ""}
     write(tmp_path, files)
-    assert of_project(["tools/run.py"], tmp_path) == {"numpy"}
-    assert of_project(["tools.run"], tmp_path) == {"near"}
+    assert set(of_project(["tools/run.py"], tmp_path)) == {"numpy"}
+    assert set(of_project(["tools.run"], tmp_path)) == {"near"}
 
 
 def test_an_entry_point_is_a_file_or_a_module(tmp_path: Path) -> None:

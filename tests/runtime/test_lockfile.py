@@ -350,9 +350,9 @@ def test_conflict_markers_are_recognised(data: bytes) -> None:
     [
         ({"name": 1}, "`project.name` must be a string, but is a number"),
         ({"name": ["x"]}, "`project.name` must be a string, but is a list"),
-        ({"held": "numpy"}, "`project.held` must be a list of strings"),
-        ({"held": [1]}, "`project.held` must be a list of strings"),
-        ({"held": {}}, "`project.held` must be a list of strings"),
+        ({"entry": [1], "held": {}}, "`project.entry` must be a list of strings"),
+        ({"entry": [], "held": ["numpy"]}, "`project.held` must be an object of strings"),
+        ({"entry": [], "held": {}, "observed": {"numpy": 1}}, "`project.observed` must be an object of strings"),
         (None, "`project` must be an object, but is null"),
     ],
 )

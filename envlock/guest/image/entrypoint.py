@@ -119,13 +119,13 @@ def facts(deep: bool) -> int:
     """Print what the collectors find, and what they could not; and what is wrong with files, where that is asked."""
     import json
 
-    from envlock.runtime.collectors import snapshot
+    from envlock.runtime.lockfile import read_file
+    from envlock.runtime.verify import found_here
 
-    found = snapshot(machine())
+    found = found_here(read_file(LOCK) if os.path.isfile(LOCK) else {}, machine())
     answer = [found.facts, found.unavailable]  # type: List[object]
     if deep:
         from envlock.runtime.files.deep import verify_files
-        from envlock.runtime.lockfile import read_file
 
         answer.append([finding.to_json() for finding in verify_files(read_file(LOCK))])
     json.dump(answer, sys.stdout)

@@ -216,7 +216,10 @@ def _index(text: str, folder: Path, *, kind: Literal["simple", "links"] = "simpl
             url, kind, name, None if user is None else unquote(user), None if password is None else unquote(password)
         )
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Index(Path(unquote(parts.path)).as_uri(), kind, name)
+        path = Path(unquote(parts.path))
+        if not path.is_absolute() or "\0" in str(path):
+            raise _no_index()
+        return Index(path.as_uri(), kind, name)
     if "://" in text or "\0" in text:
         raise _no_index()
     try:

@@ -21,6 +21,9 @@ from envlock.packages.wheelhouse import Fetch
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
 
+NO_INDEX = "no index has a file of its name and hash"
+NOWHERE = f"{NO_INDEX}; `envlock hash --build` builds it, or copy it into the folder from where it was built"
+
 
 class Whole(NamedTuple):
     """A file that was read to its end: hash, size in bytes, and the RECORD in these very bytes."""
@@ -108,7 +111,7 @@ def fetcher(online: Online, *, by_address: bool) -> Fetch:
             if fault is None:
                 return
             first = first or fault
-        raise first or OutsideError("no index has a file of its name and hash")
+        raise first or OutsideError(NOWHERE if wheel.url is None else NO_INDEX)
 
     return fetch
 

@@ -101,29 +101,29 @@ def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
         yield Fault("no-hash", info[title], what, (title,), severity=INFO)
 
 
-def not_locked(survey: Survey, locked: Mapping[str, str | None]) -> Iterator[Fault]:
-    """Yield the packages whose RECORD is not the one that a lock knows."""
+def not_locked(survey: Survey, locked: Mapping[str, tuple[str | None, ...]]) -> Iterator[Fault]:
+    """Yield the packages whose RECORD is none of those that a lock knows; where it knows none, nothing is said."""
     first: dict[str, Package] = {}
     for package in survey.packages:
         first.setdefault(package.name, package)
     for name, package in sorted(first.items()):
-        wanted = locked.get(name)
-        if wanted is None or package.text is None or package.problem is not None:
+        known = [each for each in locked.get(name, ()) if each is not None]
+        if not known or package.text is None or package.problem is not None:
             continue
         actual = digest(content(package.rows))
-        if actual != wanted:
+        if actual not in known:
             what = "its RECORD differs from the locked one"
-            yield Fault("not-locked", package.info, what, (package.title,), {"content": wanted}, {"content": actual})
+            yield Fault("not-locked", package.info, what, (package.title,), {"content": known[0]}, {"content": actual})
 
 
 def check(
-    survey: Survey, locked: Mapping[str, str | None], watch: Watch = unwatched
+    survey: Survey, locked: Mapping[str, tuple[str | None, ...]], watch: Watch = unwatched
 ) -> tuple[list[Fault], list[Compiled]]:
     """Return everything about the files that is not as recorded, and the bytecode whose code was not looked at.
 
     Args:
         survey: what there is to look at.
-        locked: the content that a lock knows of each package, by name.
+        locked: the contents that a lock knows of each package, by name: as installed, and of a wheel that was built.
         watch: shows how far it is.
     """
     with watch("reading files", survey.size, in_bytes=True) as advance:

@@ -54,8 +54,8 @@ def tree(answer: Mapping[str, Any], *, wsl2: bool) -> Tree:
         count = len(answer["devices"])
         devices = {str(index): _device(device, meanings, wsl2=wsl2) for index, device in enumerate(answer["devices"])}
     return {
-        "driver_version": reader.fact("driver_version"),
-        "nvml": {"version": reader.fact("nvml_version"), "file_version": answer["library_version"]},
+        "driver_version": reader.version("driver_version"),
+        "nvml": {"version": reader.version("nvml_version"), "file_version": answer["library_version"]},
         "cuda_driver_version": (
             failures.of_cuda_version(cuda["unavailable"], wsl2=wsl2) if failed(cuda) else cuda_version(cuda)
         ),
@@ -81,6 +81,13 @@ class _Reader:
                 return None
             return failures.of_question(code, LABELS[field], wsl2=self.wsl2)
         return value if convert is None or value is None else convert(value)
+
+    def version(self, field: str) -> Any:
+        """Return the field's value, or that it has not the form of a version, which a lock could not hold."""
+        value = self.fact(field)
+        if isinstance(value, str) and not is_version(value):
+            return failures.of_question("undecodable", LABELS[field], wsl2=self.wsl2)
+        return value
 
 
 def _device(raw: Mapping[str, Any], meanings: Mapping[str, Any], *, wsl2: bool) -> Union[Tree, Unavailable]:
@@ -142,6 +149,12 @@ def _sm_count(facts: Mapping[str, Any], cores_per_sm: Mapping[str, int]) -> Any:
         if isinstance(fact, Unavailable):
             return fact
     return None if cores is None else failures.of_question("sm-unknown", "the number of SMs")
+
+
+def is_version(text: str) -> bool:
+    """Return whether a text has the form of a version, as "595.80"."""
+    plain = all(char.isalnum() or char in ".!+_-" for char in text)
+    return text.isascii() and text[:1].isalnum() and plain and len(text) <= 128
 
 
 def model_name(name: str) -> str:

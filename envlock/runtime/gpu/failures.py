@@ -136,7 +136,7 @@ WORDS: Dict[Any, Tuple[str, str]] = {
     ),
     "undecodable": (
         "undecodable",
-        "NVML's answer for {what} is not text; update the NVIDIA driver, or report the firmware of the card to its "
+        "NVML's answer for {what} is malformed; update the NVIDIA driver, or report the firmware of the card to its "
         "manufacturer.",
     ),
     "sm-unknown": (

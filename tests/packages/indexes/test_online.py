@@ -14,7 +14,8 @@ from envlock.lock.models import PackageIdentity
 from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online
-from envlock.packages.prove import Installed, prove
+from envlock.packages.installed import Installed
+from envlock.packages.prove import prove
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.record import content, rows
 from envlock.web.client import Client

@@ -142,7 +142,16 @@ def test_files_that_are_none(pip: list[ConfigFile], uv: list[ConfigFile], messag
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    "url", ["ftp://u:s3cret@h/", "http://u:s3cret@[/", "https://u:s3cret@h:port/", "s3://b", "https://"]
+    "url",
+    [
+        "ftp://u:s3cret@h/",
+        "http://u:s3cret@[/",
+        "https://u:s3cret@h:port/",
+        "s3://b",
+        "https://",
+        "file:wheels",
+        "file:///a%00b",
+    ],
 )
 def test_what_is_no_index_is_not_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:

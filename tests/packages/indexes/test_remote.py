@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import shutil
+import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -236,9 +238,17 @@ def test_damage_in_the_record_is_noticed(tmp_path: Path) -> None:
     assert "is not a valid wheel: it is not a valid zip file (" in _refused(_edited(make_wheel(tmp_path), flip))
 
 
-def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ENTRIES", 3)
-    assert _refused(make_wheel(tmp_path)).endswith(": it has more than 3 entries")
+def test_a_table_of_contents_of_a_million_entries_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    wheel = tmp_path / "thing-1-py3-none-any.whl"
+    entry = b"PK\1\2".ljust(28, b"\0") + b"\1\0".ljust(18, b"\0") + b"a"
+    count, size = 0xFFFF, 1_000_000 * len(entry)
+    wheel.write_bytes(entry * 1_000_000 + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, size, 0, 0))
+    tracemalloc.start()
+    message = _refused(wheel)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert message.endswith(": it is not a valid zip file (its table of contents is larger than 8388608 bytes)")
+    assert peak < 8_000_000
 
 
 def test_a_table_of_contents_that_is_too_large(

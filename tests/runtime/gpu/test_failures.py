@@ -313,6 +313,13 @@ def test_a_gpu_is_lost_in_the_middle(tmp_path: Path) -> None:
     assert facts["devices"]["0"].code == "gpu-lost"
 
 
+@pytest.mark.parametrize("said", ["", "535.1 (beta)", "535.1\n", "-1"])
+def test_a_driver_version_that_no_lock_could_hold(said: str, tmp_path: Path) -> None:
+    machine = profile(T4)
+    machine["system"] = {**machine["system"], "driver_version": said}
+    assert facts_of(machine, tmp_path)["driver_version"].code == "undecodable"
+
+
 def test_a_container_without_libcuda(tmp_path: Path) -> None:
     facts = facts_of(profile("t4__515__utility-only"), tmp_path)
     assert facts["driver_version"] == "515.105.01"
