@@ -70,6 +70,45 @@ def test_the_sides_have_the_names_they_were_given() -> None:
     assert found.message == "cpu.flags: a.lock a, b\\x1b.lock b"
 
 
+GONE = Unavailable("no way", "denied")
+PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
+ASK = "Remove the cause and capture again, or let the policy ignore the path."
+JUDGED: list[tuple[str, bool, Any, Any, str, str | None]] = [
+    ("ignore", False, 1, 2, INFO, None),
+    ("ignore", False, GONE, 2, INFO, None),
+    ("exact", False, 1, 2, ERROR, None),
+    ("exact", True, 1, 2, ERROR, None),
+    ("exact", False, 1, GONE, UNKNOWN, ASK),
+    ("same_minor", False, "2.1.0", "2.1.9", INFO, None),
+    ("same_minor", False, "2.1.0", "2.2.0", ERROR, None),
+    ("at_least", False, "2.1", "2.2", INFO, None),
+    ("at_least", False, "2.2", "2.1", ERROR, None),
+    ("superset", False, ["avx"], ["avx", "fma"], INFO, None),
+    ("superset", False, ["avx", "fma"], ["avx"], ERROR, None),
+    ("within_3_percent", False, 100, 102, INFO, None),
+    ("within_3_percent", False, 100, 104, ERROR, None),
+    ("proven", False, 1, 2, ERROR, PROVE),
+    ("proven", True, 1, 2, INFO, None),
+    ("proven", False, GONE, 2, UNKNOWN, ASK),
+    ("proven", True, GONE, 2, INFO, None),
+]
+
+
+@pytest.mark.parametrize(("rule", "is_proven", "old", "new", "severity", "fix"), JUDGED)
+def test_how_a_difference_is_judged(
+    rule: str, is_proven: bool, old: Any, new: Any, severity: str, fix: str | None
+) -> None:
+    policy = Policy("strict", {"cpu.model": rule})
+
+    def side_with(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return ({"cpu": {}}, {"cpu.model": REASON}) if value is GONE else ({"cpu": {"model": value}}, {})
+
+    locked, live = side_with(old), side_with(new)
+    (found,) = compare(locked, live, policy, is_proven=True) if is_proven else compare(locked, live, policy)
+    said = (found.rule, found.severity, found.expected, found.actual)
+    assert (said, found.fix) == ((rule, severity, old, new), fix or policy.row("cpu.model")["fix"])
+
+
 @given(TREES, TREES)
 def test_findings_are_sorted_by_path(left: dict[str, Any], right: dict[str, Any]) -> None:
     paths = [found.where.fact for found in compare((left, {}), (right, {}), STRICT)]
