@@ -1,0 +1,29 @@
+"""The page about trust: every limit that it promises is held by a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs/concepts/trust.md").read_text(encoding="utf-8")
+LIMITS, _, OPEN = PAGE.partition("## What envlock does not protect from")
+CLAIMS = [
+    " ".join(claim.split())
+    for claim in re.split(r"^- ", re.sub(r"^#.*$", "\n", LIMITS, flags=re.MULTILINE), flags=re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS[1:])
+def test_a_promise_names_the_test_that_holds_it(claim: str) -> None:
+    named = re.findall(r"`(tests/[a-z_/]+\.py)::(test_\w+)`", claim)
+    assert named
+    for file, test in named:
+        assert f"\ndef {test}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_there_are_promises_for_whoever_can_write_what_is_read() -> None:
+    assert len(CLAIMS) > 30
+    assert "::test_" not in OPEN
