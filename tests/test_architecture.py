@@ -88,6 +88,7 @@ OWNERS = {
     "tomlkit": ("envlock/workflows/settings.py",),
     "urllib3": ("envlock/web/", "envlock/containers/engines/daemon.py"),
     "jinja2": ("envlock/containers/render.py",),
+    "yaml": ("envlock/forms/deployment.py",),
     "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [

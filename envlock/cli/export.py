@@ -44,7 +44,8 @@ def export(
     the reason, in the file and on stderr.
 
     `cyclonedx` is a software bill of materials; with `--wheelhouse` it has the licences that the wheels declare. `slsa`
-    says how the recorded image was built. The same lockfile gives the same bytes.
+    says how the recorded image was built. `compose`, `devcontainer` and `kubernetes` start the pushed image by its
+    digest, with the locked GPUs and CPUs. The same lockfile gives the same bytes.
 
     \b
     Examples:
@@ -52,6 +53,7 @@ def export(
       envlock export --to requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
       envlock export --to pylock --wheelhouse wheelhouse     for machines without a network
       envlock export --to cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
+      envlock export --to kubernetes -o job.yaml             a job for the image of `envlock build --push`
       envlock export --to slsa -o provenance.json            in-toto provenance of the image
     """
     from envlock.lock.writer import write_atomically

@@ -218,11 +218,20 @@ class RouteDefaults(Row):
     source: Text
 
 
+class SharedMemory(Row):
+    """How large /dev/shm of a deployment is; bytes."""
+
+    bytes: Annotated[int, Field(ge=64 * 1024 * 1024)]
+    why: Text
+    source: Text
+
+
 class ImageTable(Row):
     """image.toml."""
 
     evidence: dict[str, Text]
     host: list[HostFact]
+    shared_memory: SharedMemory
     ngc: RouteDefaults
     cuda: RouteDefaults
     wheels: RouteDefaults

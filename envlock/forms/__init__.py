@@ -7,5 +7,8 @@ from collections.abc import Mapping
 FORMS: Mapping[str, str] = {
     "cyclonedx": "envlock.forms.cyclonedx",
     "slsa": "envlock.forms.slsa",
+    "compose": "envlock.forms.compose",
+    "devcontainer": "envlock.forms.devcontainer",
+    "kubernetes": "envlock.forms.kubernetes",
 }
 """The modules of the forms by their names on the command line; what each writes is in docs/reference/forms.md."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from envlock.forms import FORMS
+from envlock.packages.export import FORMATS
 from tests.conftest import Command
 from tests.containers.stocked import demo_wheel
 from tests.locks import document, encode
@@ -90,7 +92,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
         (
             ["--to", "conda"],
             2,
-            "error: unknown format `conda`\nhint: choose from: pylock, requirements, cyclonedx, slsa\n",
+            f"error: unknown format `conda`\nhint: choose from: {', '.join((*FORMATS, *FORMS))}\n",
         ),
         (
             ["--to", "pylock", "-o", "lock.toml"],
