@@ -25,7 +25,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,10 @@ ROOT = Path(__file__).resolve().parents[1]
 STRICT = "matches under policy strict"
 
 
-def shell(*words: str | Path, folder: Path, code: int = 0, **environ: str) -> str:
+def shell(*words: str | Path, folder: Path, code: int = 0, environ: Mapping[str, str] | None = None) -> str:
     """Run a program in a folder, with the variables that pip, Git and mpirun need; return what it prints."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
-    plain = {**kept, "PATH": os.environ["PATH"], "HOME": str(folder), **environ}
+    plain = {**kept, "PATH": os.environ["PATH"], "HOME": str(folder), **(environ or {})}
     argv = [str(word) for word in words]
     done = subprocess.run(argv, cwd=folder, env=plain, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -82,17 +82,14 @@ def verdict(envlock: Command, *words: str) -> tuple[int, str]:
 
 BROUGHT_BY_TENSORFLOW = ("numpy", "packaging", "requests", "rich", "six", "termcolor", "typing-extensions", "wrapt")
 
+DEVELOPMENT_TOOLS = ("ruff", "ipykernel", "jupyterlab", "pytest", "black", "mypy", "pre-commit", "build")
+
 
 def test_pip_upgraded_and_development_tools_added(envlock: Command, tmp_path: Path) -> None:
     environment(tmp_path, *BROUGHT_BY_TENSORFLOW, "pip<24")
     assert envlock("capture", "-q").returncode == 0
     pip(tmp_path, "install", "-q", "-U", "pip")
-    pip(
-        tmp_path,
-        "install",
-        "-q",
-        *("ruff", "ipykernel", "jupyterlab", "pytest", "black", "mypy", "pre-commit", "build"),
-    )
+    pip(tmp_path, "install", "-q", *DEVELOPMENT_TOOLS)
     for policy in ("strict", "same-arch", "bits"):
         assert verdict(envlock, "-p", policy) == (0, f"matches under policy {policy}")
     assert "packages.pip" in envlock("verify").stdout  # and it is said
@@ -189,11 +186,11 @@ def test_a_colleague_with_another_cpu_and_equal_bits(author: Author, tensorflow_
     (tmp_path / "envlock.lock").write_bytes(encode(author(AVX2)))
     envlock, environ = Command([str(tensorflow_python), "-m", "envlock"], tmp_path), {**alone(tmp_path), **AVX2}
     assert "Run `envlock verify -p bits` here once" in shell(
-        tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, **environ
+        tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, environ=environ
     )
     done = envlock("verify", environ=environ, timeout=300)
     assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "matches under policy bits")
-    assert shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, **environ) == "True\n"
+    assert shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, environ=environ) == "True\n"
 
 
 @pytest.mark.tensorflow
@@ -207,7 +204,7 @@ def test_a_colleague_with_another_cpu_and_other_bits(author: Author, tensorflow_
     done = envlock("verify", environ=environ, timeout=300)
     assert (done.returncode, "canary results differ" in done.stdout.partition("\n")[0]) == (1, True)
     assert "instruction" in done.stdout  # the cause
-    assert "True" not in shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, **environ)
+    assert "True" not in shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, environ=environ)
 
 
 @pytest.mark.tensorflow
@@ -226,12 +223,12 @@ def test_a_colleague_with_ubuntu(author: Author, tensorflow_python: Path, tmp_pa
 def test_a_ci_runner_with_fewer_cores(tensorflow_python: Path, tmp_path: Path) -> None:
     """One processor instead of all: other thread counts, hence other bits, until `envlock run` sets the locked ones."""
     envlock = [str(tensorflow_python), "-m", "envlock"]
-    shell(*envlock, "capture", "-q", "--canary", "-p", "bits", folder=tmp_path, **alone(tmp_path))
+    shell(*envlock, "capture", "-q", "--canary", "-p", "bits", folder=tmp_path, environ=alone(tmp_path))
     runner = ["taskset", "-c", "0", *envlock]
-    said = shell(*runner, "verify", folder=tmp_path, code=1, **alone(tmp_path))
+    said = shell(*runner, "verify", folder=tmp_path, code=1, environ=alone(tmp_path))
     assert "x cpu.intra_op_threads: locked " in said
     assert "x cpu.affinity_count" not in said
-    done = shell(*runner, "run", "-q", "python", "-c", ASSERT, folder=tmp_path, **alone(tmp_path))
+    done = shell(*runner, "run", "-q", "python", "-c", ASSERT, folder=tmp_path, environ=alone(tmp_path))
     assert done == "True\n"
 
 
@@ -251,11 +248,11 @@ def test_mpirun_with_8_ranks(envlock: Command, tmp_path: Path) -> None:
     environ = {**path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     binding = ["--oversubscribe", "--bind-to", "core:overload-allowed"]
     job = ["mpirun", "-n", "8", *binding, "python", "-c", "from check import check; print(check(0))"]
-    said = shell(*job, folder=tmp_path, **environ)
+    said = shell(*job, folder=tmp_path, environ=environ)
     assert said.count("i Open MPI started this process (OMPI_COMM_WORLD_SIZE is set) and explains environ.LD_LIB") == 8
-    recipe = ["mpirun", "-n", "1", *binding, sys.executable, "-m", "envlock", "capture", "--python", python]
-    shell(*recipe, folder=tmp_path, **environ)
-    assert shell(*job, folder=tmp_path, **environ) == f"{STRICT}\n" * 8
+    recipe = ["mpirun", "-n", "1", *binding, sys.executable, "-m", "envlock", "capture", "--python", str(python)]
+    shell(*recipe, folder=tmp_path, environ=environ)
+    assert shell(*job, folder=tmp_path, environ=environ) == f"{STRICT}\n" * 8
 
 
 def test_joblib(envlock: Command, tmp_path: Path) -> None:
@@ -264,15 +261,15 @@ def test_joblib(envlock: Command, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert envlock("capture", "-q").returncode == 0
     path = {"PYTHONPATH": str(ROOT)}
-    said = shell(python, "pool.py", folder=tmp_path, **path).splitlines()
+    said = shell(python, "pool.py", folder=tmp_path, environ=path).splitlines()
     assert said[0] == STRICT
     named = "environ.MKL_NUM_THREADS, environ.OMP_NUM_THREADS, environ.OPENBLAS_NUM_THREADS"
     assert said.count(f"  i this process is a worker of joblib (ENABLE_IPC is set), which explains {named}") == 2
     assert said.count("does not match under policy strict: 3 facts differ") == 2
     recipe = {f"{name}_NUM_THREADS": "3" for name in ("OMP", "MKL", "OPENBLAS")}
-    assert "worker of joblib" not in shell(python, "pool.py", folder=tmp_path, **path, **recipe)
+    assert "worker of joblib" not in shell(python, "pool.py", folder=tmp_path, environ={**path, **recipe})
     assert envlock("capture", "-q", environ=recipe).returncode == 0
-    assert shell(python, "pool.py", folder=tmp_path, **path, **recipe) == f"{STRICT}\n" * 3
+    assert shell(python, "pool.py", folder=tmp_path, environ={**path, **recipe}) == f"{STRICT}\n" * 3
 
 
 # --- several locks
