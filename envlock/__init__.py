@@ -21,6 +21,7 @@ _EXPORTS = {
     "Report": "envlock.runtime.report",
     "TooLateError": "envlock.runtime.errors",
     "UsageError": "envlock.runtime.errors",
+    "add_machine": "envlock.workflows.capture",
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
     "assert_locked": "envlock.runtime.assertion",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from envlock.workflows.build import rebuild as rebuild
     from envlock.workflows.canary import canary as canary
     from envlock.workflows.canary import update_canary as update_canary
+    from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
     from envlock.workflows.diff import diff as diff
     from envlock.workflows.diverge import compare_traces as compare_traces

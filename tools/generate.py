@@ -226,6 +226,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
+        f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/replay.json": compact(replay_table().model_dump(exclude={"source"})),

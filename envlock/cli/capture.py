@@ -73,6 +73,13 @@ ForOption = Annotated[
         show_default=False,
     ),
 ]
+MachineOption = Annotated[
+    bool,
+    typer.Option(
+        "--add-machine",
+        help="Add this machine to those that the lockfile accepts; its software must be the locked one.",
+    ),
+]
 SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
 
 
@@ -85,6 +92,7 @@ def capture(
     canary: CanaryOption = False,
     only: OnlyOption = None,
     entry: ForOption = None,
+    add_machine: MachineOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -99,12 +107,14 @@ def capture(
       envlock capture --hashes                   with the SHA-256 of every package's wheel
       envlock capture --canary                   with exact results of TensorFlow operations
       envlock capture --canary --for train.py:step   also of those that `step` runs
-      envlock capture --only packages.numpy      accept one change, keep the other facts
+      envlock capture --add-machine              accept this machine, too
       envlock capture --check                    in CI: exit 1 if the lockfile is out of date
     """
-    from envlock.lock.document import dump
     from envlock.workflows.capture import capture as take
 
+    if add_machine:
+        _add_machine(output, python, alone=not (hashes or canary or only or entry or policy or check), quiet=quiet)
+        return
     project = config()
     path, earlier = _path(output, project, check=check)
     entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
@@ -120,13 +130,30 @@ def capture(
         programs=programs,
         progress=Terminal(quiet),
     )
-    if path is None:
-        emit(dump(lock))
-    elif check:
+    if check and path is not None:
         _check(path, lock, quiet)
     else:
-        write_atomically(path, dump(lock))
-        _report(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
+        _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
+
+
+def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
+    """Add this machine to a lockfile that exists, or say that it is there already."""
+    from envlock.lock.document import dump
+    from envlock.workflows.capture import add_machine
+
+    if not alone:
+        hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
+        raise UsageError("`--add-machine` changes nothing else, so it takes only `--output` and `--python`", hint=hint)
+    path = _path(output, config(), check=False)[0]
+    if path is None:
+        raise UsageError("`--add-machine` needs a lockfile, and `-` is stdout", hint="name the file with `--output`")
+    new, which = add_machine(path, python=python)
+    before = path.read_bytes()
+    if before == dump(new):
+        talk(f"{path} has this machine already: {which}", quiet=quiet)
+        return
+    write_atomically(path, dump(new))
+    talk(f"added to {path}: {which}", quiet=quiet)
 
 
 def _path(output: Path | None, project: Config, *, check: bool) -> tuple[Path | None, Lockfile | None]:
@@ -149,11 +176,19 @@ def _earlier(path: Path) -> Lockfile | None:
         return None
 
 
-def _report(path: Path, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, canary: bool, quiet: bool) -> None:
+def _write(
+    path: Path | None, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, canary: bool, quiet: bool
+) -> None:
+    """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
     from envlock.lock.capture import warnings
+    from envlock.lock.document import dump
     from envlock.packages.proven import lost
     from envlock.reports.lock import held
 
+    if path is None:
+        emit(dump(lock))
+        return
+    write_atomically(path, dump(lock))
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
     for text in held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
@@ -209,6 +244,8 @@ def _summary(lock: Lockfile) -> str:
     if lock.identity is not None:
         proven = sum(each.wheel is not None for each in lock.identity.packages.values())
         parts[-1] += f" ({proven} with a proven wheel)"
+    if lock.machines:
+        parts.append(count(1 + len(lock.machines), "machine"))
     if lock.unavailable:
         parts.append(f"{count(len(lock.unavailable), 'fact')} could not be collected (`envlock show` lists them)")
     return ", ".join([*parts, f"policy {lock.policy.name}"])

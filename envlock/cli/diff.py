@@ -48,7 +48,8 @@ def diff(
     if a == b == STDIN:
         raise UsageError("both sides are stdin", hint="name a file or `live` for one of them")
     called = ["stdin" if name == STDIN else name for name in (a, b)]
-    show(compare(_side(a, python), _side(b, python), policy, names=(called[0], called[1])), format)
+    sides = _side(a, python), _side(b, python)
+    show(compare(*sides, policy, names=(called[0], called[1]), one_machine=LIVE in (a, b)), format)
 
 
 def _side(name: str, python: Path | None) -> Lockfile | str | bytes:

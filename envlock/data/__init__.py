@@ -84,6 +84,7 @@ class PolicyTable(Row):
     """policy.toml."""
 
     evidence: dict[str, Text]
+    machine: Annotated[list[Text], Field(min_length=1)]
     policies: dict[str, Text]
     fact: list[Fact]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlock.lock.document import validate
+from envlock.lock.machines import united
 from envlock.lock.models import Lockfile
 from envlock.runtime.facts import Unavailable, leaves, same, split
 from envlock.runtime.policy import matches
@@ -83,6 +84,9 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
     sections = _combined(_sections(left), _sections(right), merged(_sections(old)))
     own = {"project", *(path.partition(".")[0] for path in _sections(left))}
     document = {**{key: left[key] for key in left if key not in own}, **_grown(sections)}
+    document["machines"] = united(old, left, right)
+    if not document["machines"]:
+        del document["machines"]
     lock = _whole(document, facts, [left, right])
     dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
     return Merged(lock, tuple(path for path in dict.fromkeys(conflicts) if path not in dropped))

@@ -21,6 +21,7 @@ from envlock.lock.facts import (
 )
 from envlock.lock.numerics import Numerics
 from envlock.lock.route import Route
+from envlock.runtime.lockfile import MACHINE_LIMIT
 
 WheelName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$")]
 WebUrl = Annotated[
@@ -191,8 +192,15 @@ class Project(Strict):
         return self
 
 
+class Machine(Strict):
+    """Another machine that the lock accepts: the facts of the machine alone (policy.toml lists them), whole."""
+
+    facts: Facts
+    unavailable: dict[FactPath, UnavailableFact]
+
+
 class Lockfile(Strict):
-    """The whole file."""
+    """The whole file; `facts` are those of the software, and of the first machine."""
 
     model_config = ConfigDict(title="envlock lockfile", populate_by_name=True, serialize_by_alias=True)
 
@@ -202,6 +210,7 @@ class Lockfile(Strict):
     facts: Facts
     unavailable: dict[FactPath, UnavailableFact]
     policy: LockedPolicy
+    machines: Annotated[list[Machine], Field(min_length=1, max_length=MACHINE_LIMIT)] = Field(default_factory=list)
     project: Project | None = None
     identity: Identity | None = None
     base_image: BaseImage | None = None

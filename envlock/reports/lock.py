@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from envlock.reports.canary import coverage
-from envlock.runtime.facts import leaves
+from envlock.runtime.facts import Unavailable, leaves, same
+from envlock.runtime.machines import profiles, title
 from envlock.runtime.report import clean, count, show
 
 
@@ -26,6 +27,7 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             yield from _cuda(facts[name])
         elif name not in ("packages", "environ"):
             yield from _section(name, facts[name])
+    yield from _machines(document)
     if "environ" in facts:
         yield from _variables(facts["environ"] or {})
     if "packages" in facts:
@@ -53,6 +55,23 @@ def held(document: Mapping[str, Any]) -> list[str]:
 def described(project: Mapping[str, Any]) -> str:
     """Return the commit of a project as people read it."""
     return f"commit {project['commit'][:12]}{' with changes' if project.get('dirty') else ''}"
+
+
+def _machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The machines beside the first, whose facts stand above: what each has otherwise, or more, or not."""
+    first, *others = profiles(document)
+    for number, machine in enumerate(others, 2):
+        yield "title", f"machine {number} of {1 + len(others)}: {title(machine)}"
+        left, right = ({**dict(leaves(each["facts"])), **_untold(each)} for each in (first, machine))
+        for path in sorted({**left, **right}):
+            if path not in right:
+                yield "plain", f"  {clean(path):<26} absent"
+            elif path not in left or not same(left[path], right[path]):
+                yield "plain", f"  {clean(path):<26} {show(right[path])}"
+
+
+def _untold(machine: Mapping[str, Any]) -> dict[str, Unavailable]:
+    return {path: Unavailable(entry["reason"], entry["code"]) for path, entry in machine["unavailable"].items()}
 
 
 def _section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:

@@ -14,7 +14,7 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import found_here, judge_here, overrides_count, told, with_files
+from envlock.runtime.verify import for_machine, found_here, judge_here, overrides_count, told, with_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def activate(
     number, mode, host = _seed(seed), mode_of_process(), Host()
     lockfile, document = _lock(path, mode, locked=locked)
     version, recipe = _recipe(host)
-    wanted = variables.plan(os.environ, document["facts"], recipe.set, recipe.unset, _leave(host))
+    mine = for_machine(document, found_here(document, host)) if document.get("machines") else document
+    wanted = variables.plan(os.environ, mine["facts"], recipe.set, recipe.unset, _leave(host))
     late = _lateness(host, wanted)
     if late:
         _refuse(late, mode)

@@ -24,6 +24,7 @@ NAME = "envlock.lock"
 LOCK_VERSION = 1
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a lock of 500 packages is 0.2 MB
 ENTRY_LIMIT = 1000  # entries of `unavailable`, and of the overrides
+MACHINE_LIMIT = 100
 DEPTH_LIMIT = 12  # facts.gpu.devices.0.mig.0.x is 7
 
 CONFLICT = b"<<<<<<< "
@@ -34,7 +35,7 @@ UPGRADES: Dict[int, Upgrade] = {}
 
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OBJECTS = ("project", "identity", "base_image", "image", "numerics")
-OPTIONAL = ("$schema", *OBJECTS)
+OPTIONAL = ("$schema", "machines", *OBJECTS)
 SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
 
 
@@ -205,6 +206,8 @@ def _problems(document: Document) -> Iterator[str]:
     yield from _fact_problems(document["facts"])
     yield from _unavailable_problems(document["unavailable"], document["facts"])
     yield from _policy_problems(document["policy"])
+    if "machines" in document:
+        yield from _machine_problems(document["machines"])
 
 
 def _project_problems(project: Any) -> Iterator[str]:
@@ -260,6 +263,21 @@ def _unavailable_problems(unavailable: Any, facts: Dict[str, Any]) -> Iterator[s
             yield f"`unavailable.{_short(path)}` must hold strings"
         elif _holds(facts, path):  # or the entry would silence every difference there
             yield f"`{_short(path)}` is in `facts` and in `unavailable`"
+
+
+def _machine_problems(machines: Any) -> Iterator[str]:
+    if not isinstance(machines, list) or not 1 <= len(machines) <= MACHINE_LIMIT:
+        yield f"`machines` must be a list of 1 to {MACHINE_LIMIT} machines"
+        return
+    for machine in machines:
+        if not isinstance(machine, dict) or set(machine) != {"facts", "unavailable"}:
+            yield "`machines` must hold objects of `facts` and `unavailable`"
+            return
+        yield from _fact_problems(machine["facts"])
+        yield from _unavailable_problems(machine["unavailable"], machine["facts"])
+    from envlock.runtime.machines import problems
+
+    yield from problems(machines)
 
 
 def _holds(facts: Dict[str, Any], path: str) -> bool:

@@ -38,9 +38,27 @@ def judge(
     """
     rules = policy_of(lock, policy, overrides=overrides)
     here = without_package(live, lock.get("project", {}).get("name"))
+    notes = []
+    if lock.get("machines"):
+        lock, which = _machine(lock, here, rules, proven)
+        notes.append(which)
     locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
     findings = compare(locked, found, rules, sides, is_proven=proven)
-    return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject)
+    return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject, notes=notes)
+
+
+def _machine(lock: Dict[str, Any], live: Snapshot, rules: Policy, proven: bool) -> Tuple[Dict[str, Any], str]:
+    """Return the lock with the facts of the machine that this one fits best, and a sentence that says which it is."""
+    from envlock.runtime import machines
+
+    here = {"facts": live.facts, "unavailable": live.unavailable}
+    place, fits = machines.nearest(lock, here, rules, is_proven=proven)
+    return machines.with_machine(lock, machines.profiles(lock)[place]), machines.sentence(lock, place, fits)
+
+
+def for_machine(lock: Dict[str, Any], live: Snapshot) -> Dict[str, Any]:
+    """Return the lock with the facts of the machine that this one fits best, of those that it accepts."""
+    return _machine(lock, live, policy_of(lock), False)[0] if lock.get("machines") else lock
 
 
 def verify(

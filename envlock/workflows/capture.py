@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from envlock.lock import capture as lock
+from envlock.lock import machines
 from envlock.lock.document import dump, parse
-from envlock.lock.live import live
+from envlock.lock.live import live, live_of
 from envlock.lock.merge import OF_COMMIT
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import read_file
+from envlock.runtime.machines import sentence
 from envlock.runtime.policy import DEFAULT
 from envlock.runtime.report import Report
 from envlock.workflows.entry_points import section
+from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.numerics.target import Target
+    from envlock.workflows.locks import Source
 
 
 def capture(
@@ -46,7 +50,8 @@ def capture(
         python: the interpreter of the environment; this one when not given.
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
-        earlier: a lock that this one renews; what it has proven and still holds is kept.
+        earlier: a lock that this one renews; what it has proven and still holds is kept. Of several machines, this
+            one's facts are renewed, and the others stay.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
         project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out:
             its code is not the environment.
@@ -58,18 +63,47 @@ def capture(
 
     Raises:
         LockfileError: the policy or a rule does not exist.
-        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, or nothing
-            fits a pattern.
+        UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, nothing
+            fits a pattern, or this is none of the machines of `earlier`, which has several.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     found = live(python)
+    whole, place = earlier, _place(earlier, found)
+    earlier = machines.seen_from(whole, place) if whole is not None and place is not None else earlier
     new = lock.capture(policy, overrides, found, section(project or {}, entry, earlier, python))
     if only:
         new = _accepted(earlier, new, only)
     new = _with_identity(new, earlier, python, progress, hashes=hashes)
     new = _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs)
-    return _settled(new, earlier)
+    new = _settled(new, earlier)
+    return new if whole is None or place is None else machines.folded(whole, new, place)
+
+
+def _place(lock: Lockfile | None, found: Snapshot) -> int | None:
+    """Return which of the machines of a lock is renewed; None where it has only one."""
+    if lock is None or not lock.machines:
+        return None
+    place = machines.place_of(lock, found)
+    if place is None:
+        raise machines.unknown(lock)
+    return place
+
+
+def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tuple[Lockfile, str]:
+    """Return the lock with the facts of this machine as another one that it accepts, and a sentence that says which.
+
+    The lock is the same where it has this machine already.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        EnvironmentMismatch: the software differs from the lock's under its policy.
+        UsageError: there is no such interpreter, or the lock has as many machines as it can.
+        FactError: the interpreter did not answer.
+    """
+    model = lock_of(lock)
+    new, place = machines.with_another(model, live_of(model.to_document(), python))
+    return new, sentence(new.to_document(), place, fits=True)
 
 
 def _with_identity(

@@ -10,7 +10,7 @@ from envlock.lock.explanation import Allowed, Explained, allowances, explained
 from envlock.lock.live import live
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.policy import DEFAULT
-from envlock.runtime.verify import policy_of
+from envlock.runtime.verify import for_machine, policy_of
 from envlock.workflows.locks import lock_of, plain
 from envlock.workflows.settings import add_override, check_pattern
 
@@ -31,7 +31,8 @@ def explain(path: str, lock: Source | None = None, *, python: Path | None = None
     check_pattern(path)
     document = _document(lock)
     found = live(python)
-    return explained(path, document, {"facts": found.facts, "unavailable": found.unavailable}, policy_of(document))
+    here = {"facts": found.facts, "unavailable": found.unavailable}
+    return explained(path, for_machine(document, found), here, policy_of(document))
 
 
 def _document(lock: Source | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from envlock.runtime.report import Report
 from envlock.runtime.tables import table
 from envlock.runtime.variables import NAME as HASH_SEED
 from envlock.runtime.variables import Variables, is_number, plan
-from envlock.runtime.verify import judge_here, overrides_count, told
+from envlock.runtime.verify import for_machine, judge_here, overrides_count, told
 from envlock.workflows.locks import plain
 
 TYPE_CHECKING = False
@@ -85,12 +85,18 @@ def prepare(
     """
     document, subject = plain(lock)
     folder = Path(sys.prefix) / "bin" if python is None else python.absolute().parent
-    wanted = _variables(document["facts"], _tensorflow(python), folder, deterministic=deterministic, seed=seed)
+    wanted = _variables(_facts(document, python), _tensorflow(python), folder, deterministic=deterministic, seed=seed)
     program = _program(command[0], wanted.environ["PATH"], folder)
     found = live_of(document, python, wanted.environ)
     report = told(judge_here(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
+
+
+def _facts(document: dict[str, Any], python: Path | None) -> dict[str, Any]:
+    """Return the facts of a lock; of several machines those of the one that this is."""
+    facts: dict[str, Any] = document["facts"]
+    return for_machine(document, live(python))["facts"] if "machines" in document else facts
 
 
 def _tensorflow(python: Path | None) -> str | None:

@@ -1,0 +1,175 @@
+"""Several machines in one lockfile: each whole, none pieced together, and only facts of machines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.lock.document import validate
+from envlock.lock.machines import folded, place_of, seen_from, united, with_another
+from envlock.lock.merge import merge
+from envlock.lock.models import Lockfile
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.errors import EnvironmentMismatch, LockfileError
+from envlock.runtime.lockfile import parse
+from envlock.runtime.verify import judge
+from envlock.workflows.diff import diff
+from tests.locks import FACTS, document, encode
+
+LAPTOP = {"cpu": {"model_name": "Laptop", "flags": ["avx2"], "affinity_count": 8}, "system": {"libc_version": "2.39"}}
+RUNNER = {
+    "cpu": {"model_name": "Runner", "flags": ["avx512f"], "affinity_count": 2},
+    "system": {"libc_version": "2.36"},
+}
+NODE = {
+    "cpu": {"model_name": "Node", "flags": ["avx512f"], "affinity_count": 64},
+    "system": {"libc_version": "2.36"},
+    "gpu": {"driver_version": "550.54.15", "devices": {"0": {"name": "NVIDIA H200"}, "1": {"name": "NVIDIA H200"}}},
+}
+SOFTWARE = {name: FACTS[name] for name in ("python", "packages", "tensorflow")}
+
+
+def live(machine: dict[str, Any], **software: Any) -> Snapshot:
+    return Snapshot({**SOFTWARE, **machine, **software}, {})
+
+
+def lock(*machines: dict[str, Any]) -> Lockfile:
+    """Return a lock of machines: the first's facts are its own."""
+    first, *others = machines
+    more = {"machines": [{"facts": each, "unavailable": {}} for each in others]} if others else {}
+    return validate(document(facts={**SOFTWARE, **first}, unavailable={}, **more), "x.lock")
+
+
+def judged(found: Lockfile, machine: dict[str, Any], policy: str = "strict", **software: Any) -> tuple[bool, list[str]]:
+    report = judge(found.to_document(), live(machine, **software), policy)
+    return report.match, report.notes
+
+
+@pytest.mark.parametrize(
+    ("machine", "which"),
+    [
+        (LAPTOP, "machine 1 of 3: Laptop (8 visible)"),
+        (RUNNER, "machine 2 of 3: Runner (2 visible)"),
+        (NODE, "machine 3 of 3: Node (64 visible), 2 x NVIDIA H200"),
+    ],
+)
+def test_each_machine_of_a_lockfile_is_accepted_and_the_report_says_which_it_is(
+    machine: dict[str, Any], which: str
+) -> None:
+    assert judged(lock(LAPTOP, RUNNER, NODE), machine) == (True, [which])
+
+
+@pytest.mark.parametrize("section", ["cpu", "system"])
+def test_no_machine_is_pieced_together_from_several(section: str) -> None:
+    mixed = {**LAPTOP, section: NODE[section]}
+    match, notes = judged(lock(LAPTOP, NODE), mixed)
+    assert (match, notes[0].partition(",")[0]) == (False, "no machine of the lockfile fits; compared with the nearest")
+
+
+def test_where_no_machine_fits_the_report_is_against_the_nearest() -> None:
+    other = {**RUNNER, "system": {"libc_version": "2.37"}}
+    report = judge(lock(LAPTOP, RUNNER, NODE).to_document(), live(other), "strict")
+    assert [str(each.where) for each in report.findings] == ["system.libc_version"]
+    nearest = "no machine of the lockfile fits; compared with the nearest, machine 2 of 3: Runner (2 visible)"
+    assert report.notes == [nearest]
+
+
+def test_other_software_differs_on_every_machine() -> None:
+    assert not judged(lock(LAPTOP, NODE), NODE, python={"implementation": "cpython", "version": "3.12.0"})[0]
+
+
+def test_a_lockfile_of_one_machine_says_nothing_of_machines() -> None:
+    assert judged(lock(LAPTOP), LAPTOP) == (True, [])
+
+
+def test_a_machine_is_added_once_and_the_software_must_be_the_locked_one() -> None:
+    found, place = with_another(lock(LAPTOP), live(NODE))
+    assert (found, place) == (lock(LAPTOP, NODE), 1)
+    assert with_another(found, live(NODE)) == (found, 1)
+    assert with_another(found, live(LAPTOP)) == (found, 0)
+    with pytest.raises(EnvironmentMismatch) as caught:
+        with_another(found, live(RUNNER, tensorflow={"version": "2.18.1"}))
+    assert caught.value.report.to_text().splitlines()[:2] == [
+        "does not match under policy strict: 1 fact differs",
+        "  x tensorflow: locked none, live 2.18.1",
+    ]
+
+
+def test_a_renewal_renews_the_software_and_this_machine_only() -> None:
+    before = lock(LAPTOP, NODE, RUNNER)
+    upgraded = {**NODE, "system": {"libc_version": "2.39"}}
+    place = place_of(before, live(upgraded))
+    assert place == 1
+    new = seen_from(before, place).to_document()
+    new["facts"].update(python={"implementation": "cpython", "version": "3.12.0"}, **upgraded)
+    after = folded(before, validate(new, "x.lock"), place)
+    assert after.to_document() == {
+        **lock(LAPTOP, upgraded, RUNNER).to_document(),
+        "facts": {**SOFTWARE, **LAPTOP, "python": {"implementation": "cpython", "version": "3.12.0"}},
+    }
+    assert place_of(before, live({"cpu": {"model_name": "Another"}, "system": {}})) is None
+
+
+@given(st.permutations([LAPTOP, RUNNER, NODE]), st.integers(0, 2))
+def test_what_is_seen_from_a_machine_and_folded_again_is_the_same(machines: list[dict[str, Any]], place: int) -> None:
+    found = lock(*machines)
+    assert folded(found, seen_from(found, place), place) == found
+    assert seen_from(found, place) == lock(machines[place])
+
+
+def test_a_merge_has_the_machines_of_both_sides_without_those_that_one_has_removed() -> None:
+    merged = merge(lock(LAPTOP), lock(LAPTOP, RUNNER), lock(LAPTOP, NODE))
+    assert (merged.lock, merged.conflicts) == (lock(LAPTOP, RUNNER, NODE), ())
+    assert merge(lock(LAPTOP, RUNNER), lock(LAPTOP), lock(LAPTOP, RUNNER, NODE)).lock == lock(LAPTOP, NODE)
+
+
+@given(*[st.lists(st.sampled_from("abcd"), unique=True)] * 3)
+def test_a_union_has_what_a_side_added_and_not_what_a_side_removed(old: Any, left: Any, right: Any) -> None:
+    found = united(*({"machines": side} for side in (old, left, right)))
+    assert set(found) == ({*left} | {*right}) - ({*old} - ({*left} & {*right}))
+    assert len(found) == len(set(found))
+
+
+def test_a_diff_names_the_machines_that_one_side_has() -> None:
+    report = diff(lock(LAPTOP, NODE), lock(LAPTOP, RUNNER), names=("a", "b"))
+    assert [each.message for each in report.findings] == [
+        "machines: only a has Node (64 visible), 2 x NVIDIA H200",
+        "machines: only b has Runner (2 visible)",
+    ]
+    assert diff(lock(LAPTOP, NODE), lock(NODE), names=("a", "live"), one_machine=True).match
+
+
+@pytest.mark.parametrize(
+    ("machines", "problem"),
+    [
+        ([], "`machines` must be a list of 1 to 100 machines"),
+        ({}, "`machines` must be a list of 1 to 100 machines"),
+        ([{"facts": {}}], "`machines` must hold objects of `facts` and `unavailable`"),
+        (
+            [{"facts": {"packages": {}}, "unavailable": {}}],
+            "machine 2 has `packages`, which is not a fact of a machine",
+        ),
+        (
+            [{"facts": {"cuda": {"cudnn": {"version": "9"}}}, "unavailable": {}}],
+            "machine 2 has `cuda.cudnn.version`, which is not a fact of a machine",
+        ),
+        (
+            [{"facts": {}, "unavailable": {"environ": {"reason": "x", "code": "x"}}}],
+            "machine 2 has `environ`, which is not a fact of a machine",
+        ),
+        ([{"facts": {"nonsense": 1}, "unavailable": {}}], "`facts` has an unknown section `nonsense`"),
+    ],
+)
+def test_a_profile_holds_facts_of_a_machine_and_nothing_else(machines: Any, problem: str) -> None:
+    """Or a lockfile could let other software pass on a machine of its choice."""
+    with pytest.raises(LockfileError) as caught:
+        parse(encode(document(machines=machines)), "x.lock")
+    assert caught.value.message == f"lockfile x.lock is not valid: {problem}"
+
+
+def test_machines_stand_in_the_file_as_they_were_captured() -> None:
+    assert json.loads(json.dumps(lock(LAPTOP, NODE).to_document()))["machines"] == [{"facts": NODE, "unavailable": {}}]
