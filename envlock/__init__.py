@@ -125,7 +125,7 @@ else:  # in the else, or mypy accepts envlock.any_typo
                 reason = f"envlock.{name} needs the complete envlock, and only its runtime is installed"
             else:
                 reason = f"envlock.{name} needs {error.name}"
-            raise ImportError(f"{reason}: pip install 'tf-envlock[cli]'") from error
+            raise ImportError(f"{reason}; install tf-envlock[cli], best as a tool of its own") from error
         value = getattr(module, name)
         globals()[name] = value
         return value

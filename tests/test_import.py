@@ -95,7 +95,7 @@ try:
 except ImportError as error:
     gained = [str(error)]
 """
-    assert python(code) == ["envlock.capture needs pydantic: pip install 'tf-envlock[cli]'"]
+    assert python(code) == ["envlock.capture needs pydantic; install tf-envlock[cli], best as a tool of its own"]
 
 
 def test_an_editable_install_costs_no_import_of_urllib(tmp_path: Path) -> None:

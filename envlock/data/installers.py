@@ -19,6 +19,7 @@ class Installer(Row):
     recorded: Text
     install: Words
     alone: Text
+    fresh: Text
     uninstall: Words
     source: Text
 

@@ -209,7 +209,7 @@ def _indexed(each: Installed, index: Index | None, trust_index: bool) -> Package
     bundled = _bundled(each.name, each.version, each.common)
     if bundled is not None:
         what = f"it is the distribution's own build ({bundled}), which no index has"
-        return _unproven(each, f"{what}; `pip install --force-reinstall {each.name}=={each.version}` replaces it")
+        return _unproven(each, f"{what}; reinstall {each.name}=={each.version} from an index to have its wheel")
     return _unproven(each, f"the installed files are not those of {wheels[0].name}: {contradiction}")
 
 

@@ -103,7 +103,7 @@ def need_png() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        hint = "run `pip install 'tf-envlock[plots]'`, or use `--html`"
+        hint = "install envlock again with its extra `plots`, or use `--html`"
         raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint) from None
 
 

@@ -68,7 +68,7 @@ def verify(
         return report
     model = lock_of(lock)
     if deep:
-        report = _with(report, _files(model, python, progress) + _contradictions(found, python, progress))
+        report = _with(report, _files(model, found, python, progress) + _contradictions(found, python, progress))
     if numerics:
         from envlock.workflows.canary import against
 
@@ -132,15 +132,18 @@ def _with(report: Report, more: list[Finding], notes: list[str] | None = None) -
     )
 
 
-def _files(lock: Lockfile, python: Path | None, progress: Progress) -> list[Finding]:
+def _files(lock: Lockfile, found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:
     """Return which installed files are not as recorded, or not as locked."""
+    from envlock.determinism.doctor.examine import with_installer
+    from envlock.determinism.doctor.remedies import with_commands
     from envlock.packages.file_verification import survey, verify_files
     from envlock.packages.installation import installation
 
     packages = {} if lock.identity is None else dict(lock.identity.packages)
     if lock.project is not None and lock.project.name is not None:
         packages.pop(lock.project.name, None)  # it is the project's code, whatever it holds
-    return verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
+    faults = verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
+    return list(with_commands(faults, with_installer(found, python)))
 
 
 def _contradictions(found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:

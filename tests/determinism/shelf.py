@@ -33,6 +33,8 @@ ALONE: Mapping[str, Iterable[str]] = {
     "pygments": ("2.13.0", "2.20.0"),
     "framework-reproducibility": ("0.6.0",),
 }
+CUDNN_NEEDS = ("nvidia-cublas-cu12",)
+"""As the real wheels have it: any version, where TensorFlow names one."""
 MODULE = {"pynvml.py": b"", "example.py": b""}
 
 
@@ -68,10 +70,10 @@ def _cuda(folder: Path) -> None:
         needs.append(f"{name}<13.0,>={oldest}; extra == 'and-cuda'")
         content = _below(tree.site, f"nvidia/{part}")
         for version in (oldest, newest):
-            _make(folder, name, version, files=content)
+            _make(folder, name, version, CUDNN_NEEDS if part == "cudnn" else (), content)
     older = Installation(folder / "older")
     older.cudnn(older.site / "nvidia/cudnn", "9.1.0")
-    _make(folder, "nvidia-cudnn-cu12", "9.1.0.70", files=_below(older.site, "nvidia/cudnn"))
+    _make(folder, "nvidia-cudnn-cu12", "9.1.0.70", CUDNN_NEEDS, _below(older.site, "nvidia/cudnn"))
     _make(folder, "nvidia-cudnn-cu13", "9.20.0.48", files=_below(tree.site, "nvidia/cudnn"))
     content = {**_below(tree.site, "tensorflow"), f"tensorflow/{CUDNN_HEADER_PATH}": CUDNN_HEADER.encode()}
     _make(folder, "tensorflow", "2.21.0", needs, content, ["Provides-Extra: and-cuda"])

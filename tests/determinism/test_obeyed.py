@@ -5,6 +5,7 @@ The environments are made by pip and by uv; the wheels are small and stand in fo
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,11 @@ CASES = {
         ((*CPU_2_16, "tensorflow-cpu==2.21.0"), ("tensorflow==2.16.2", "tf-keras==2.16.0")),
         {"tensorflow-cpu": ("2.21.0", None)},
     ),
+    "TensorFlow over TensorFlow, beside another fault": Case(
+        "tensorflow-twice",
+        (("numpy==2.3.0", "keras==3.3.0", "six==1.16.0", "tensorflow-cpu==2.16.2"), ("tensorflow==2.16.2",)),
+        {"tensorflow-cpu": ("2.16.2", None)},
+    ),
     "requirements": Case(
         "requirements",
         ((*CPU_2_16, "tensorflow-cpu==2.16.2", "asker==1.0", "helper==1.0", "typing-extensions==4.16.0"),),
@@ -84,6 +91,11 @@ CASES = {
         "cudnn-version",
         ((*CUDA_2_21, *wheels(cudnn="9.1.0.70")),),
         {"nvidia-cudnn-cu12": ("9.1.0.70", "9.3.0.75")},
+    ),
+    "an old cuDNN without cuBLAS": Case(
+        "cudnn-version",
+        ((*CUDA_2_21, *wheels(cudnn="9.1.0.70", cublas=None)),),
+        {"nvidia-cudnn-cu12": ("9.1.0.70", "9.3.0.75"), "nvidia-cublas-cu12": (None, NVIDIA["cublas"][1])},
     ),
     "a CUDA library that is missing": Case(
         "library-missing",
@@ -181,6 +193,22 @@ class Environment:
                 rules = [line.rpartition("[")[2][:-1]]
         return found
 
+    def verify(self, lock: Path) -> list[dict[str, Any]]:
+        """Return what `verify --deep` finds of the files, after a capture where there is no lock."""
+        argv, tail = [sys.executable, "-m", "envlock"], [str(lock), "--python", str(self.python)]
+        if not lock.exists():
+            self.run([*argv, "capture", "--quiet", "-o", *tail])
+        done = subprocess.run(
+            [*argv, "verify", "--deep", "--format", "json", *tail],
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+        return [each for each in found if each["severity"] == "error"]
+
 
 @pytest.fixture(scope="module", params=["pip", "uv"])
 def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
@@ -241,3 +269,30 @@ def test_the_patch_for_an_old_tensorflow(environment: Environment) -> None:
     environment.run(["/bin/sh", "-c", command])
     assert "patch-missing" not in environment.doctor()
     assert environment.frozen() == {**before, "framework-reproducibility": "0.6.0"}
+
+
+@pytest.mark.parametrize("fault", ["modified", "missing", "record"])
+def test_a_package_with_wrong_files_is_reinstalled(fault: str, environment: Environment, tmp_path: Path) -> None:
+    """uv links the files of its cache into an environment, so that an edit is in both: it must not come back."""
+    environment.pip("install", "--no-deps", "six==1.16.0", "helper==1.0")
+    (site,) = environment.python.parent.parent.glob("lib/python3*/site-packages")
+    first, record = environment.verify(tmp_path / "envlock.lock"), site / "six-1.16.0.dist-info" / "RECORD"
+    file = next(site / row.split(",")[0] for row in record.read_text().splitlines() if ".dist-info" not in row)
+    whole = file.read_bytes()
+    if fault == "modified":
+        with file.open("ab") as stream:
+            stream.write(b"# edited")
+    elif fault == "missing":
+        file.unlink()
+    else:
+        with record.open("a") as stream:
+            stream.write("a line that is none\n")
+    before, found = environment.frozen(), environment.verify(tmp_path / "envlock.lock")
+    (fix,) = {finding["fix"].removeprefix("Reinstall the package: ") for finding in found}
+    command = fix.removeprefix("remove the folder of its metadata, and run ")
+    assert (command != fix) == (fault == "record" and environment.installer == "uv")
+    if command != fix:
+        shutil.rmtree(record.parent)
+    environment.run(["/bin/sh", "-c", command])
+    assert environment.verify(tmp_path / "envlock.lock") == first == []
+    assert (environment.frozen(), file.read_bytes()) == (before, whole)

@@ -185,7 +185,7 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
         bundled.write_bytes(b"damaged")
     each = Installed("setuptools", "66.1.1", ("py3-none-any",), "index", None, content(rows(own)), None)
     found = ask(FakeIndex({name: RECORD}), each)
-    fix = "`pip install --force-reinstall setuptools==66.1.1` replaces it"
+    fix = "reinstall setuptools==66.1.1 from an index to have its wheel"
     sentence = f"it is the distribution's own build ({bundled}), which no index has; {fix}"
     assert found.reason is not None
     assert (found.wheel, found.reason == sentence) == (None, is_bundled)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -65,7 +64,8 @@ def test_what_python_itself_brings_is_proven_or_the_reason_mends_it(
     bundled = [reason for reason in reasons if reason.startswith("it is the distribution's own build (")]
     assert reasons == (bundled if sysconfig.get_config_var("WHEEL_PKG_DIR") else [])
     for reason in reasons:
-        _run(shlex.split(reason.split("`")[1]), tmp_path, environ)
+        wanted = reason.partition("; reinstall ")[2].split()[0]
+        _run([python, "-m", "pip", "install", "--force-reinstall", wanted], tmp_path, environ)
     assert {each["proof"] for each in _identities(envlock, python, environ).values()} == {"file"}
 
 

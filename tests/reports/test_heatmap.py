@@ -126,4 +126,4 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError) as caught:
         need_png()
     assert caught.value.message == "PNG needs matplotlib, which is not installed with envlock"
-    assert caught.value.hint == "run `pip install 'tf-envlock[plots]'`, or use `--html`"
+    assert caught.value.hint == "install envlock again with its extra `plots`, or use `--html`"

@@ -81,15 +81,22 @@ def of_live(
         others=sorted(name for name in environ if name not in known),
         missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
         requirements=requirements,
-        python=sys.executable or "python" if python is None else str(Path(shutil.which(python) or python).absolute()),
     )
-    environment = replace(environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None))
+    installing = with_installer(found, python)
+    environment = replace(environment, installer=installing.installer, python=installing.python)
     unlisted, has_gpu = _unlisted(environment), environment.gpus and environment.get("tensorflow.cuda_build")
     if environment.tensorflow is None or not (unlisted or has_gpu):
         return environment
     folder = _folder(python)
     ptx = _ptx_cuda(folder) if has_gpu else None
     return replace(environment, strange_flags=missing_flags(folder, unlisted), ptx_cuda=ptx)
+
+
+def with_installer(found: Snapshot, python: Path | None = None) -> Environment:
+    """Return what is installed somewhere, and what installs there; of variables nothing is known."""
+    name = sys.executable or "python" if python is None else str(Path(shutil.which(python) or python).absolute())
+    environment = Environment(found.facts, found.unavailable, python=name)
+    return replace(environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None))
 
 
 def _ptx_cuda(folder: Path | None) -> str | None:

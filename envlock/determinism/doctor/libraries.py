@@ -8,7 +8,7 @@ from typing import Any
 
 from envlock.determinism.doctor.environment import Environment
 from envlock.determinism.doctor.remedies import Remedy, change
-from envlock.determinism.doctor.requirements import joint, requirers
+from envlock.determinism.doctor.requirements import joint, joint_with_tensorflow, requirers, violated
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.report import Finding
 
@@ -139,11 +139,17 @@ def _other_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
     """Return what installs the cuDNN that TensorFlow's own metadata names, else the newest of the minor version."""
     own = {each.takes for each in environment.requirements if each.name == name and each.by in DISTRIBUTIONS}
     exact = own.pop() if len(own) == 1 and "==" in "".join(own) else f"=={minor}.*"
-    wanted = joint(environment, name, exact)
-    if wanted is None:
+    agreed = joint(environment, name, exact)
+    if agreed is None:
         asking = " and ".join(requirers(environment, name))
         return Remedy(f"move {asking}, which requires another {name}, to another environment than TensorFlow's")
-    return change(environment, add={name: wanted})
+    missing = {each.name for each in violated(environment) if each.by == name}
+    beside = {
+        each: requirement
+        for each in sorted(missing)
+        if (requirement := joint_with_tensorflow(environment, each)) is not None
+    }
+    return change(environment, add={name: agreed, **beside})
 
 
 def shadowed(environment: Environment) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment, Requirement, fits
 from envlock.determinism.doctor.remedies import Remedy, change, pinned, reinstall
-from envlock.determinism.doctor.requirements import joint, requirers, violated
+from envlock.determinism.doctor.requirements import conflict, joint, joint_with_tensorflow, requirers, violated
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.report import WARNING, Finding
@@ -38,7 +38,7 @@ def several_tensorflows(environment: Environment) -> Iterator[Finding]:
         evidence = f"{' and '.join(names)} are installed over one another"
         why = "All of them install the folder `tensorflow`, and the last one installed overwrites the others."
         kept = min(names, key=lambda name: _price(environment, name, names))
-        fix = reinstall(environment, kept, without=names, alone=not _lacking(environment, kept))
+        fix = reinstall(environment, kept, without=names)
         source, where = "the distributions' own file lists", "tensorflow.distributions"
         yield Finding("tensorflow-twice", "error", where, evidence, why, fix.text, source, commands=fix.commands)
 
@@ -118,7 +118,9 @@ def requirements(environment: Environment) -> Iterator[Finding]:
     told = {finding.where.fact.removeprefix("packages.") for finding in companions(environment)}
     found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in told]
     names = dict.fromkeys(each.name for each in found)
-    agreed = {name: wanted for name in names if (wanted := joint(environment, name)) is not None}
+    agreed = {
+        name: requirement for name in names if (requirement := joint_with_tensorflow(environment, name)) is not None
+    }
     why = "The distribution may fail at import or later, and `pip check` fails."
     source = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
     for each in sorted(found, key=lambda each: each.name not in agreed):
@@ -139,11 +141,12 @@ def _agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
     wanted = joint(environment, name, wish)
     if wanted is not None:
         return change(environment, add={name: wanted})
+    if joint(environment, name) is None:  # without TensorFlow, too
+        wish = ""
     asking = {"TensorFlow": f"TensorFlow {environment.tensorflow} ({wish})"} if wish else {}
-    for each in environment.requirements:
-        if each.name == name and not each.extra and (each.takes or each.url):
-            owner = "TensorFlow" if each.by in DISTRIBUTIONS else each.by
-            asking.setdefault(owner, f"{each.by} {each.version} ({each.takes or each.url})")
+    for each in conflict(environment, name, wish):
+        owner = "TensorFlow" if each.by in DISTRIBUTIONS else each.by
+        asking.setdefault(owner, f"{each.by} {each.version} ({each.takes or each.url})")
     told = ", ".join(asking.values())
     return Remedy(f"no version of {name} meets all requirements: {told}; move one of them to another environment")
 

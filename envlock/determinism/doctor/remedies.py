@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from envlock.data.installers import installers
 from envlock.determinism.doctor.environment import Environment
+from envlock.runtime.distributions import normalise
+from envlock.runtime.report import FILE_RULE, Finding
 
-Action = Literal["install", "install-alone", "uninstall"]
+DAMAGED = FILE_RULE + "record"
+REINSTALLED = (FILE_RULE + "modified", FILE_RULE + "missing", DAMAGED)
+"""Rules on files whose faults are gone when the package of the file is installed anew."""
+
+Action = Literal["install", "install-alone", "install-fresh", "uninstall"]
 
 
 @dataclass(frozen=True)
@@ -27,18 +33,24 @@ def command(installer: str, python: str, action: Action, requirements: Sequence[
     Args:
         installer: a name of installers.toml.
         python: the interpreter of the environment.
-        action: install with all that it needs, install alone, or uninstall.
+        action: install with all that it needs, install alone, alone and from no cache, or uninstall.
         requirements: what is installed, as PEP 508 has it, or the names of what is removed.
     """
     row = installers()[installer]
     words = [
         python if word == "{python}" else word for word in (row.uninstall if action == "uninstall" else row.install)
     ]
-    return shlex.join([*words, *([row.alone] if action == "install-alone" else []), *requirements])
+    options = {"install-alone": [row.alone], "install-fresh": [row.alone, row.fresh]}.get(action, [])
+    return shlex.join([*words, *options, *requirements])
 
 
 def change(
-    environment: Environment, *, remove: Sequence[str] = (), add: Mapping[str, str], alone: bool = False
+    environment: Environment,
+    *,
+    remove: Sequence[str] = (),
+    add: Mapping[str, str],
+    alone: bool = False,
+    fresh: bool = False,
 ) -> Remedy:
     """Return what removes some distributions and then installs others.
 
@@ -47,6 +59,7 @@ def change(
         remove: their names.
         add: name -> requirement.
         alone: install nothing that the added ones need.
+        fresh: do that, and use no files of the installer's cache.
     """
     for name in (*remove, *add):
         other = _recorded(environment, name)
@@ -58,13 +71,13 @@ def change(
     if remove:
         lines.append(command(environment.installer, environment.python, "uninstall", remove))
     if add:
-        action: Action = "install-alone" if alone else "install"
+        action: Action = "install-fresh" if fresh else "install-alone" if alone else "install"
         lines.append(command(environment.installer, environment.python, action, list(add.values())))
     text = " && ".join(lines)
     return Remedy(text, [text])
 
 
-def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (), alone: bool = True) -> Remedy:
+def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (), fresh: bool = False) -> Remedy:
     """Return what installs a distribution anew at the version that it has, and removes others.
 
     It is removed first: files that it shares with the others are gone with them.
@@ -73,7 +86,20 @@ def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (
     requirement = pinned(environment, name)
     if requirement is None:
         return Remedy(f"remove {' and '.join(remove)}, and install {name} again from where it came from")
-    return change(environment, remove=remove, add={name: requirement}, alone=alone)
+    return change(environment, remove=remove, add={name: requirement}, alone=True, fresh=fresh)
+
+
+def with_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
+    """Yield findings on files; those that end when one package is reinstalled have the command that does it."""
+    for finding in findings:
+        owners = finding.expected.get("packages", []) if isinstance(finding.expected, Mapping) else []
+        if finding.rule in REINSTALLED and len(owners) == 1:
+            fix = reinstall(environment, normalise(owners[0].partition(" ")[0]), fresh=True)
+            if environment.installer == "uv" and finding.rule == DAMAGED:  # uv removes nothing without a RECORD
+                fix = change(environment, add={owners[0]: owners[0].replace(" ", "==")}, fresh=True)
+                fix = Remedy(f"remove the folder of its metadata, and run {fix.text}")
+            finding.fix, finding.commands = f"Reinstall the package: {fix.text}", list(fix.commands)
+        yield finding
 
 
 def pinned(environment: Environment, name: str) -> str | None:

@@ -43,10 +43,33 @@ def joint(environment: Environment, name: str, wish: str = "") -> str | None:
     urls = {each.url for each in asking if each.url}
     if urls:
         return f"{name} @ {urls.pop()}" if len(urls) == 1 else None
-    specifiers = SpecifierSet(",".join(filter(None, [wish, *(each.takes for each in asking)])))
+    specifiers = _together(asking, wish)
     extras = sorted({extra for each in asking for extra in each.extras})
     named = f"{name}[{','.join(extras)}]" if extras else name
     return f"{named}{','.join(_tightest(specifiers))}" if is_satisfiable(specifiers) else None
+
+
+def joint_with_tensorflow(environment: Environment, name: str) -> str | None:
+    """Return what `joint` does; where it can be, in the version that TensorFlow names, for whatever extra."""
+    own = {each.takes for each in environment.requirements if each.name == name and each.by in DISTRIBUTIONS}
+    best = joint(environment, name, own.pop()) if len(own) == 1 else None
+    return best or joint(environment, name)
+
+
+def conflict(environment: Environment, name: str, wish: str = "") -> list[Requirement]:
+    """Return requirements on a distribution that no version meets together with a wish, and fewer of them would."""
+    found = [each for each in environment.requirements if each.name == name and not each.extra]
+    if any(each.url for each in found):
+        return [each for each in found if each.url]
+    for each in list(found):
+        others = [other for other in found if other is not each]
+        if not is_satisfiable(_together(others, wish)):
+            found = others
+    return found
+
+
+def _together(requirements: Iterable[Requirement], wish: str) -> SpecifierSet:
+    return SpecifierSet(",".join(filter(None, [wish, *(each.takes for each in requirements)])))
 
 
 def is_satisfiable(specifiers: SpecifierSet) -> bool:

@@ -63,10 +63,10 @@ NO_LIBRARY = (
 
 PROBE: Dict[str, str] = {
     "no-binding": (
-        "NVML cannot be queried because the module pynvml is not installed; run `pip install "
-        "nvidia-ml-py` (not `pynvml`)."
+        "NVML cannot be queried because the module pynvml is not installed; install nvidia-ml-py (not `pynvml`) by the "
+        "command that `envlock doctor` prints."
     ),
-    "foreign-binding": ("The module pynvml is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."),
+    "foreign-binding": "The module pynvml is not NVIDIA's binding; remove it, and install nvidia-ml-py.",
     "no-interpreter": (
         "NVML is queried in a separate Python process, and this program is embedded or frozen; run the check from a "
         "plain `python`."
@@ -95,16 +95,16 @@ PROBE: Dict[str, str] = {
 
 BINDING: Dict[str, str] = {
     "shadowed": (
-        "The package folder of the distribution pynvml {version} hides the module of NVIDIA's nvidia-ml-py; run `pip "
-        "uninstall pynvml` and `pip install --force-reinstall nvidia-ml-py`."
+        "The package folder of the distribution pynvml {version} hides the module of NVIDIA's nvidia-ml-py; remove "
+        "pynvml by the command that `envlock doctor` prints."
     ),
     "deprecated": (
-        "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; run "
-        "`pip uninstall pynvml`."
+        "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; remove it "
+        "by the command that `envlock doctor` prints."
     ),
     "abandoned": (
-        "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; run `pip uninstall "
-        "nvidia-ml-py3` and `pip install nvidia-ml-py`."
+        "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; replace it by the command "
+        "that `envlock doctor` prints."
     ),
 }
 """`problem` of the binding -> sentence; the code is `binding-` and the problem."""
@@ -132,7 +132,8 @@ UNDECIDED: Dict[str, str] = {
 WORDS: Dict[Any, Tuple[str, str]] = {
     "binding-too-old": (
         "binding-too-old",
-        "The installed pynvml cannot query {what}; run `pip install --upgrade nvidia-ml-py`.",
+        "The installed pynvml cannot query {what}; install a newer nvidia-ml-py by the command that `envlock doctor` "
+        "prints.",
     ),
     "undecodable": (
         "undecodable",

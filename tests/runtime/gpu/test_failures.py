@@ -75,9 +75,10 @@ CRASH = (
     "`dmesg` for NVRM."
 )
 NO_BINDING = (
-    "NVML cannot be queried because the module pynvml is not installed; run `pip install nvidia-ml-py` (not `pynvml`)."
+    "NVML cannot be queried because the module pynvml is not installed; install nvidia-ml-py (not `pynvml`) by the "
+    "command that `envlock doctor` prints."
 )
-FOREIGN = "The module pynvml is not NVIDIA's binding; remove it and run `pip install nvidia-ml-py`."
+FOREIGN = "The module pynvml is not NVIDIA's binding; remove it, and install nvidia-ml-py."
 
 SECTIONS = ("driver_version", "nvml", "cuda_driver_version", "visible", "devices")
 
@@ -254,17 +255,16 @@ def put_binding(site: Path, *, package: bool, distributions: tuple[str, ...]) ->
 
 
 SHADOWED = (
-    "The package folder of the distribution pynvml 11.5.3 hides the module of NVIDIA's nvidia-ml-py; run `pip "
-    "uninstall pynvml` and `pip install --force-reinstall nvidia-ml-py`."
+    "The package folder of the distribution pynvml 11.5.3 hides the module of NVIDIA's nvidia-ml-py; remove pynvml by "
+    "the command that `envlock doctor` prints."
 )
 DEPRECATED = (
-    "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; run `pip "
-    "uninstall pynvml`."
+    "The deprecated distribution pynvml is installed beside nvidia-ml-py, and its import always warns; remove it by "
+    "the command that `envlock doctor` prints."
 )
 ABANDONED = (
-    "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; run `pip uninstall "
-    "nvidia-ml-py3` "
-    "and `pip install nvidia-ml-py`."
+    "The module pynvml comes from nvidia-ml-py3, a port from 2017 without MIG support; replace it by the command that "
+    "`envlock doctor` prints."
 )
 
 
