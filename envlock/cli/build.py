@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import LockArgument, MirrorOption, PlatformOption, QuietOption, source
+from envlock.cli.options import LockArgument, MirrorOption, PlatformOption, QuietOption, exclusive, source
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
@@ -37,6 +37,10 @@ DeterministicOption = Annotated[
     bool, typer.Option("--deterministic", help="Also set the variables this TensorFlow needs for determinism.")
 ]
 NetworkOption = Annotated[str, choice(NETWORKS, "network", "--network", help="Network during the build.")]
+UserOption = Annotated[
+    str | None,
+    typer.Option(metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False),
+]
 CheckOption = Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image differs.")]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
@@ -55,6 +59,7 @@ def build(
     platform: PlatformOption = None,
     mirror: MirrorOption = None,
     deterministic: DeterministicOption = False,
+    user: UserOption = None,
     network: NetworkOption = NETWORKS[0],
     check: CheckOption = False,
     gpus: GpusOption = False,
@@ -77,8 +82,10 @@ def build(
     """
     from envlock.workflows import build as workflow
 
+    unused = {"--tag": tag, "--push": push, "--gpus": gpus, "--no-cache": no_cache and not check}
+    exclusive({"--dry-run": dry_run, "--output": output, "--check": check}, unused)
     meant = source(lock)
-    what: dict[str, Any] = {"base": base, "platform": platform, "deterministic": deterministic}
+    what: dict[str, Any] = {"base": base, "platform": platform, "deterministic": deterministic, "user": user}
     how: dict[str, Any] = {**what, "mirrors": mirror or (), "wheelhouse": wheelhouse}
     if dry_run:
         _render(meant, what, quiet=quiet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -180,3 +180,15 @@ def _near() -> str:
     path = locate()
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
+
+
+def exclusive(ways: Mapping[str, object], others: Mapping[str, object]) -> None:
+    """Refuse two ways of using a command at once, and options that the chosen way would not look at.
+
+    Raises:
+        UsageError: two of them were given.
+    """
+    chosen = [name for name, value in ways.items() if value]
+    given = [*chosen, *(name for name, value in others.items() if value)]
+    if chosen and len(given) > 1:
+        raise UsageError(f"`{given[0]}` and `{given[1]}` exclude each other", hint=f"remove `{given[1]}`")

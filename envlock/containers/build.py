@@ -126,6 +126,7 @@ def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
             "base": chosen.kept.digest,
             "base_config": config,
             "deterministic": plan.deterministic,
+            "container": plan.added.recorded,
             "epoch": plan.epoch,
             "engine": built.engine,
             "engine_version": built.engine_version,

@@ -14,10 +14,10 @@ from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 BINDING = "nvidia-ml-py"
 """NVIDIA's own distribution, but no part of its CUDA: without it no GPU can be asked."""
 
-LARGE = 50_000_000
-"""Bytes of a wheel that must not be pushed again because of a small one: design. 50 MB is a second at 400 Mbit/s."""
+LARGE, MIDDLE = 50_000_000, 3_000_000
+"""Bytes of a wheel that must not be pushed again because of a smaller one: design, for powers of about 16."""
 
-NAMES = ("nvidia", "tensorflow", "packages", "own")
+NAMES = ("nvidia", "tensorflow", "libraries", "packages", "own")
 """Of layers of wheels, in the order in which an image has them."""
 
 OWN = ("editable", "vcs", "url", "local")
@@ -57,4 +57,6 @@ def _layer(wheel: Wheel) -> str:
         return "own"
     if wheel.name.startswith(("nvidia-", "tensorrt")) and wheel.name != BINDING:
         return "nvidia"
-    return "tensorflow" if wheel.name in DISTRIBUTIONS or wheel.size >= LARGE else "packages"
+    if wheel.name in DISTRIBUTIONS or wheel.size >= LARGE:
+        return "tensorflow"
+    return "libraries" if wheel.size >= MIDDLE else "packages"

@@ -19,14 +19,19 @@ from typing import IO, cast
 
 import envlock
 from envlock.containers import render
+from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
 from envlock.runtime.errors import OutsideError, UsageError
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
-OWN = {"Dockerfile", ".dockerignore", "runtime.tar", "lock.tar", *(f"{name}.tar" for name in NAMES)}
+OWN = {"Dockerfile", ".dockerignore", "runtime.tar", "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES)}
 """What a context may consist of."""
+
+
+Member = bytes | Wheel | CopiedFile | int
+"""What stands in a tar: bytes, a file on the disk, or a folder of a mode of its own."""
 
 
 class _Hashing:
@@ -75,46 +80,52 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def tars(plan: BuildPlan) -> dict[str, dict[str, bytes | Wheel]]:
-    """Return the members of each tar of a context, by their names; a wheel stands for its file."""
-    made: dict[str, dict[str, bytes | Wheel]] = {"runtime.tar": dict(_tools(plan))}
+def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
+    """Return the members of each tar of a context, by their names."""
+    made: dict[str, dict[str, Member]] = {"runtime.tar": dict(_tools(plan))}
     for layer in plan.layers:
         place = f"{WHEELS}/{layer.name}"
-        held: dict[str, bytes | Wheel] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
+        held: dict[str, Member] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
         made[f"{layer.name}.tar"] = {f"{place}/requirements.txt": render.requirements(layer).encode("ascii"), **held}
+    if plan.added.files:
+        made["code.tar"] = dict(_code(plan))
     return {**made, "lock.tar": dict(_lock(plan))}
 
 
-def write(members: Mapping[str, bytes | Wheel], epoch: int, wheelhouse: Path, stream: IO[bytes]) -> None:
+def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: IO[bytes]) -> None:
     """Write a tar.
 
     Raises:
-        OutsideError: a wheel is missing, or is not the one that the lock names.
+        OutsideError: a wheel is missing, or is not the one that the lock names; a file has changed.
         OSError: the stream does not take it.
     """
-    folders = {str(parent) for name in members for parent in Path(name).parents} - {"."}
+    folders = dict.fromkeys({str(parent) for name in members for parent in Path(name).parents} - {"."}, 0o755)
+    folders.update({name: mode for name, mode in members.items() if isinstance(mode, int)})
     # PAX differs from USTAR only where a name does not fit, and long names of wheels do not
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
         for name in sorted({*members, *folders}):
             info = tarfile.TarInfo(name)
             info.mtime = epoch
             if name in folders:
-                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                info.type, info.mode = tarfile.DIRTYPE, folders[name]
                 tar.addfile(info)
             else:
                 _add(tar, info, members[name], wheelhouse)
 
 
-def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wheelhouse: Path) -> None:
-    info.mode = 0o644
-    if isinstance(content, bytes):
-        info.size = len(content)
-        tar.addfile(info, io.BytesIO(content))
+def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhouse: Path) -> None:
+    info.mode = 0o755 if isinstance(content, CopiedFile) and content.is_program else 0o644
+    if isinstance(content, bytes | int):
+        data = content if isinstance(content, bytes) else b""
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
         return
-    path = wheelhouse / content.file
+    path = wheelhouse / content.file if isinstance(content, Wheel) else content.source
     try:
         source = path.open("rb")
     except OSError as error:
+        if isinstance(content, CopiedFile):
+            raise OutsideError(f"cannot read {path}: {error.strerror}", hint="run `envlock build` again") from None
         raise OutsideError(
             f"cannot read the wheel {path}: {error.strerror}", hint="run `envlock vendor` to fill the wheelhouse"
         ) from None
@@ -122,6 +133,8 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         info.size = path.stat().st_size
         hashing = _Hashing(source)
         tar.addfile(info, cast(IO[bytes], hashing))
+    if hashing.digest.hexdigest() != content.sha256 and isinstance(content, CopiedFile):
+        raise OutsideError(f"{path} changed while it was read", hint="run `envlock build` again")
     if hashing.digest.hexdigest() != content.sha256:
         raise OutsideError(
             f"{path} is not the locked wheel: locked sha256 {content.sha256}, live {hashing.digest.hexdigest()}",
@@ -129,7 +142,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: bytes | Wheel, wh
         )
 
 
-def _tools(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
+def _tools(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
     """Yield the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
     package = Path(str(files(envlock)))
     sources = [package / "__init__.py", *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
@@ -142,7 +155,15 @@ def _tools(plan: BuildPlan) -> Iterator[tuple[str, bytes | Wheel]]:
             yield f"{WHEELS}/pip/{wheel.file}", wheel
 
 
-def _lock(plan: BuildPlan) -> Iterator[tuple[str, bytes]]:
+def _code(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
+    """Yield the project's files, which nobody may write in the image, in a folder that everybody may."""
+    place = plan.added.workdir.lstrip("/")
+    yield place, 0o1777
+    for file in plan.added.files:
+        yield f"{place}/{file.path}", file
+
+
+def _lock(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
     yield f"{HOME}/unset.json", (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii")
     if plan.lock is not None:
         yield f"{HOME}/envlock.lock", plan.lock

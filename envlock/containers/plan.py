@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envlock import __version__
+from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
 from envlock.data.images import RouteDefaults, image_table
@@ -25,7 +26,6 @@ EPOCH = 315532800
 """1980-01-01, the time of everything that a build writes: zip files know none before it, and no base has one."""
 
 NAMESPACE = "io.github.tf-envlock"
-USER = "1000:1000"
 SEED = 42
 NOT_AT_HAND = "its wheel is not in the wheelhouse"
 
@@ -70,9 +70,14 @@ class BuildPlan:
     code: tuple[str, ...] = ()
     lock: bytes | None = None
     deterministic: bool = False
-    user: str = USER
+    added: Additions = field(default=Additions())
     epoch: int = EPOCH
     labels: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def user(self) -> str:
+        """Whom the program runs as, in numbers."""
+        return self.added.user
 
     @property
     def verified(self) -> bool:
@@ -108,7 +113,9 @@ class BuildPlan:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The base's own: an ENTRYPOINT takes it away."""
+        """The project's, else the base's own: an ENTRYPOINT takes it away."""
+        if self.added.command:
+            return self.added.command
         return tuple(self._defaults.command) if self.base.command is None else self.base.command
 
     @property
@@ -129,7 +136,7 @@ def plan(
     wheelhouse: Collection[str] | None,
     *,
     deterministic: bool = False,
-    user: str = USER,
+    added: Additions = Additions(),  # noqa: B008 (frozen)
 ) -> BuildPlan:
     """Return what the image of a lock consists of.
 
@@ -139,7 +146,7 @@ def plan(
         wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
         deterministic: set what the recipe of this TensorFlow wants, also where the lock has it unset. The image is
             then held to the lock with these variables set.
-        user: whom the program runs as, in numbers.
+        added: what the project adds to its packages.
 
     Raises:
         LockfileError: something in the lock must not enter an image; the message names its path.
@@ -170,7 +177,7 @@ def plan(
         code=tuple(program(tensorflow, ngc, installed)),
         lock=inside,
         deterministic=deterministic,
-        user=safe(user, "user", "--user"),
+        added=added,
         labels=_labels(base, inside, lock.policy.name),
     )
 

@@ -17,6 +17,10 @@ KINDS = {
     "reference": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII),
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
+    "variable": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII),
+    "copied": re.compile(
+        r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*(/[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*)*", re.ASCII
+    ),
     "number": re.compile(r"[0-9]{1,12}", re.ASCII),
     "user": re.compile(r"[0-9]{1,10}:[0-9]{1,10}", re.ASCII),
     "path": re.compile(r"/[A-Za-z0-9_./-]{0,400}", re.ASCII),

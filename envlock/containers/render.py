@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from envlock import __version__
+from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, exec_form, quoted, safe
@@ -53,6 +54,7 @@ def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
     if plan.venv != "none":
         loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if plan.base.python_from else ()
         made["venv"] = (*loader, *install, "venv", plan.venv)
+    made["account"] = (*install, "account", plan.user, *sorted({HOME, plan.added.workdir}))
     for layer in plan.layers:
         made[layer.name] = (*install, "wheels", layer.name, plan.venv)
     return {**made, "runtime": (*install, "runtime")}
@@ -77,6 +79,7 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "donor": donor and safe(donor, "reference", "base_image.python"),
         "take": exec_form(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
         "venv": programs.get("venv"),
+        "account": programs["account"],
         "runtime": programs["runtime"],
         "wheels": [{"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers],
         "layers": [{"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()],
@@ -85,7 +88,8 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "environ": _lines(_environ(plan), 4),
         "code": [safe(line, "sentence", "recipes") for line in plan.code],
         "labels": _lines((_pair(name, value, "labels") for name, value in plan.labels), 6),
-        "user": safe(plan.user, "user", "--user"),
+        "workdir": safe(plan.added.workdir, "path", "workdir"),
+        "user": safe(plan.user, "user", "user"),
         "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
         "command": exec_form(plan.command, "base_image.command"),
     }
@@ -107,14 +111,18 @@ def _about_base(plan: BuildPlan) -> str:
 def _about_environ(plan: BuildPlan) -> str:
     if plan.lock is None:
         return "Variables that make this TensorFlow deterministic."
-    return "The determinism variables as locked, a fixed hash seed, and the path of the lockfile."
+    own = ", the project's own" if plan.added.environ else ""
+    return f"The determinism variables as locked, a fixed hash seed{own}, and the places of lockfile and user."
 
 
 def _environ(plan: BuildPlan) -> Iterable[Safe]:
     variables = dict(plan.environ)
     for name, value in sorted(variables.items()):
         yield _pair(name, value, f"facts.environ.{name}")
+    for name, value in plan.added.environ:
+        yield Safe(f"{safe(name, 'variable', 'environ')}={quoted(value, f'environ.{name}')}")
     yield _pair("ENVLOCK_LOCK", LOCK, "envlock")
+    yield _pair("HOME", HOME, "envlock")
     if plan.venv != "none":
         yield Safe('PATH="/opt/venv/bin:${PATH}"')  # the only `$` in the file: the base's own value
 

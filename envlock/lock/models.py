@@ -91,6 +91,27 @@ class BaseConfig(Strict):
     environ: dict[VariableName, Text]
 
 
+CopiedPath = Annotated[str, Field(max_length=400, pattern=r"^[A-Za-z0-9_.,+=@%/-]+$")]
+FolderPath = Annotated[str, Field(max_length=400, pattern=r"^/[A-Za-z0-9_./-]*$")]
+UserNumbers = Annotated[str, Field(pattern=r"^[0-9]{1,10}:[0-9]{1,10}$")]
+OwnVariable = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+OwnValue = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9 _.,:;=+/@%^()-]*$")]
+
+
+class Container(Strict):
+    """What the project added to the image, from `[tool.envlock.container]`.
+
+    `files` are copied below `workdir`: their paths in the project, and SHA-256. `command` is empty where the base's
+    own stays.
+    """
+
+    files: Annotated[dict[CopiedPath, Sha256], Field(max_length=10_000)]
+    workdir: FolderPath
+    user: UserNumbers
+    command: Annotated[list[Argument], Field(max_length=1000)]
+    environ: Annotated[dict[OwnVariable, OwnValue], Field(max_length=1000)]
+
+
 class Image(Strict):
     """An image that was built, and found to be the locked environment.
 
@@ -111,6 +132,7 @@ class Image(Strict):
     base: ImageDigest
     base_config: BaseConfig | None
     deterministic: bool
+    container: Container | None = None
     epoch: Count
     engine: Literal["buildx", "docker", "podman", "buildah"]
     engine_version: Version

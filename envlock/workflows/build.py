@@ -9,7 +9,7 @@ from pathlib import Path
 from envlock.containers.base import Chosen, asked_for, unasked
 from envlock.containers.build import Wish, check, recorded
 from envlock.containers.build import build as make
-from envlock.containers.engines.engine import Engine
+from envlock.containers.engines.engine import Engine, check_name
 from envlock.containers.engines.find import find
 from envlock.containers.payload import wheels_in, write_context
 from envlock.containers.plan import BuildPlan, plan
@@ -18,6 +18,7 @@ from envlock.containers.verification import Verdict
 from envlock.images.reference import parse_mirror, parse_platform
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
+from envlock.workflows.container import added
 from envlock.workflows.export import licenses
 from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of, name_of
@@ -77,7 +78,12 @@ class Rebuilt:
 
 
 def dockerfile(
-    lock: Source | None = None, *, base: str = "auto", platform: str | None = None, deterministic: bool = False
+    lock: Source | None = None,
+    *,
+    base: str = "auto",
+    platform: str | None = None,
+    deterministic: bool = False,
+    user: str | None = None,
 ) -> Rendered:
     """Return the Dockerfile of a lock; nothing is written and no registry is asked.
 
@@ -87,7 +93,7 @@ def dockerfile(
     """
     model = lock_of(lock)
     chosen = unasked(model, base, _platform(platform))
-    made = plan(model, chosen.base, None, deterministic=deterministic)
+    made = plan(model, chosen.base, None, deterministic=deterministic, added=added(model, WHEELHOUSE, user))
     return Rendered(render(made), chosen.warnings)
 
 
@@ -100,6 +106,7 @@ def context(
     mirrors: Sequence[str] = (),
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
+    user: str | None = None,
 ) -> Context:
     """Write the Dockerfile and its context into a folder; nothing is built.
 
@@ -108,7 +115,8 @@ def context(
         OutsideError: a registry or a wheel failed.
         UsageError: wheels are missing, or the folder cannot be used.
     """
-    chosen, made = _planned(lock_of(lock), base, platform, mirrors, wheelhouse, deterministic=deterministic)
+    model = lock_of(lock)
+    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=deterministic)
     write_context(made, wheelhouse, folder)
     return Context(folder, len(made.wheels), (*chosen.warnings, *made.notes))
 
@@ -122,6 +130,7 @@ def build(
     mirrors: Sequence[str] = (),
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
+    user: str | None = None,
     engine: str = "auto",
     network: str = "none",
     gpus: bool = False,
@@ -139,6 +148,7 @@ def build(
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
         wheelhouse: the folder that `vendor` has filled.
         deterministic: also set the variables that this TensorFlow needs for determinism.
+        user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when not given.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         network: during the build: `none`, `host` or `default`.
         gpus: verify inside with this machine's GPUs.
@@ -151,18 +161,16 @@ def build(
         OutsideError: a registry, a wheel or the engine failed.
         UsageError: wheels are missing, or there is no such engine.
     """
-    if push:
-        target(tag)
+    _check_tag(tag, push=push)
     model, builder = lock_of(lock), _engine(engine)
-    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=deterministic)
-    for text in (*chosen.warnings, *made.notes):
+    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=deterministic)
+    for text in (told := (*chosen.warnings, *made.notes)):
         progress.say(f"warning: {text}")
     outcome = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
     kept, pushed = recorded(model, chosen, outcome.section), None
     if push and tag is not None and (outcome.verdict is None or outcome.verdict.image.match):
         kept, pushed = push_image(kept, tag, builder, licenses(kept, wheelhouse), progress)
-    warnings = (*chosen.warnings, *made.notes)
-    return BuiltImage(tag or outcome.built.image_id, outcome.verdict, kept, warnings, pushed)
+    return BuiltImage(tag or outcome.built.image_id, outcome.verdict, kept, told, pushed)
 
 
 def rebuild(
@@ -173,6 +181,7 @@ def rebuild(
     mirrors: Sequence[str] = (),
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
+    user: str | None = None,
     engine: str = "auto",
     network: str = "none",
     progress: Progress = SILENT,
@@ -189,7 +198,7 @@ def rebuild(
         hint = "run `envlock build` to build and record one"
         raise UsageError(f"{name_of(lock)} has no recorded image", hint=hint)
     wanted = deterministic or old.deterministic
-    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, deterministic=wanted)
+    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=wanted, again=True)
     wish = Wish(None, network, no_cache=True, wheelhouse=wheelhouse)
     new, lines = check(made, chosen, _engine(engine), wish, progress.line, old)
     return Rebuilt(old, new, tuple(lines))
@@ -201,13 +210,24 @@ def _planned(
     platform: str | None,
     mirrors: Sequence[str],
     wheelhouse: Path,
+    user: str | None,
     *,
     deterministic: bool,
+    again: bool = False,
 ) -> tuple[Chosen, BuildPlan]:
     """Return the base by what its registry says now, and what the image will consist of."""
+    extra = added(lock, wheelhouse, user, again=again)
     places = [parse_mirror(text) for text in mirrors]
     chosen = asked_for(lock, registry(), base, _platform(platform), places)
-    return chosen, plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic)
+    return chosen, plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic, added=extra)
+
+
+def _check_tag(tag: str | None, *, push: bool) -> None:
+    """Refuse a name before anybody is asked for anything."""
+    if tag is not None:
+        check_name(tag)
+    if push:
+        target(tag)
 
 
 def _platform(text: str | None) -> str | None:

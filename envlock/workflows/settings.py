@@ -31,7 +31,8 @@ SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as
 class Config:
     """`[tool.envlock]`: `lock` is a path, `policy` a table of `name` and of path patterns with their rules.
 
-    `policy` and `entry` are None where the project names none; `lint` holds lists of text by their keys.
+    `policy`, `entry` and `container` are None where the project names none; `lint` holds lists of text by their keys,
+    `container` what `envlock.containers.additions` checks.
     """
 
     lock: Path | None = None
@@ -39,6 +40,7 @@ class Config:
     overrides: dict[str, str] = field(default_factory=dict)
     lint: dict[str, list[str]] = field(default_factory=dict)
     entry: tuple[str, ...] | None = None
+    container: dict[str, Any] | None = None
 
 
 def load(folder: Path) -> Config:
@@ -198,8 +200,9 @@ def _at(document: Any, *names: str, missing: Any = None) -> Any:
 
 def _config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    if not isinstance(table, dict) or set(table) - {"lock", "policy", "entry", "lint"}:
-        raise UsageError(f"{where} has an unknown key", hint="use only `lock`, `policy`, `entry` and `lint`")
+    if not isinstance(table, dict) or set(table) - {"lock", "policy", "entry", "lint", "container"}:
+        hint = "use only `lock`, `policy`, `entry`, `lint` and `container`"
+        raise UsageError(f"{where} has an unknown key", hint=hint)
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
@@ -218,7 +221,14 @@ def _config(table: Any, file: Path) -> Config:
         raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
     entry = _texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]') if "entry" in table else None
-    return Config(None if lock is None else file.parent / lock, name, overrides, lint, entry)
+    return Config(
+        None if lock is None else file.parent / lock,
+        name,
+        overrides,
+        lint,
+        entry,
+        _container(table.get("container"), where),
+    )
 
 
 def _lint(table: Any, where: str) -> dict[str, list[str]]:
@@ -227,6 +237,17 @@ def _lint(table: Any, where: str) -> dict[str, list[str]]:
         raise UsageError(f"{where}: `lint` has an unknown key", hint=f"use only {keys}")
     example = 'ignore = ["ENV402"]'
     return {key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()}
+
+
+def _container(table: Any, where: str) -> dict[str, Any] | None:
+    from envlock.containers.additions import KEYS
+
+    if table is not None and (not isinstance(table, dict) or set(table) - set(KEYS)):
+        hint = "use only " + ", ".join(f"`{key}`" for key in KEYS)
+        raise UsageError(f"{where}: `container` has an unknown key", hint=hint)
+    if table is not None and "copy" in table:
+        _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
+    return table
 
 
 def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def identity(wheelhouse: Path) -> dict[str, Any]:
 
 def _record(wheel: Path) -> str:
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+        (name,) = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)]
         return archive.read(name).decode()
 
 

@@ -313,10 +313,12 @@ def test_an_image_that_is_not_the_locked_environment_gets_no_name(
 
 
 def test_no_file_of_the_base_is_replaced_and_no_wheel_is_left(image: str, bed: Bed, tmp_path: Path) -> None:
-    """In an image of NVIDIA's: what a build adds is below its own folders, but for the lines that lead to them."""
+    """In an image of NVIDIA's, but the user's name: the rest is below its own folders, or a line that leads there."""
     files = written(bed, bed.ngc, image, tmp_path)
     own = ("opt/envlock/", "opt/venv/", "home/user/")
-    assert [name for name in files if not name.startswith(own)] == ["usr/lib/python3/dist-packages/zzz_envlock.pth"]
+    assert [name for name in files if not name.startswith(own)] == [
+        *("etc/group", "etc/passwd", "usr/lib/python3/dist-packages/zzz_envlock.pth"),
+    ]
     assert [name for name in files if name.endswith((".whl", "install.py"))] == []
 
 
@@ -354,6 +356,45 @@ def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
     ours = bed.engine.docker("build", "-q", "--network=none", tmp_path).stdout.strip()
     assert bed.engine.docker(*run, ours, "echo", "started").stdout == "started\n"
     refused(bed, ours, "-e", "TF_DETERMINISTIC_OPS=0")
+
+
+CONTAINER = """
+[tool.envlock.container]
+copy = ["train.py", "src"]
+workdir = "/app"
+command = ["python", "train.py"]
+environ = { TEAM = "vision" }
+"""
+TRAIN = """
+import getpass, os, pathlib, src.step
+for folder in (pathlib.Path.home() / ".keras", pathlib.Path("runs")):
+    folder.mkdir()
+print(os.getuid(), getpass.getuser(), os.getcwd(), os.environ["TEAM"], src.step.NAME, os.access("train.py", os.W_OK))
+"""
+
+
+def test_a_project_with_its_code_user_and_command(
+    bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path
+) -> None:
+    made = project(bed, tmp_path / "p", plain_lock, stock)
+    (made.folder / "pyproject.toml").write_text(CONTAINER, encoding="utf-8")
+    (made.folder / "train.py").write_text(TRAIN, encoding="utf-8")
+    (made.folder / "src").mkdir()
+    (made.folder / "src" / "step.py").write_text("NAME = 'step'\n", encoding="utf-8")
+    done = made("build", "--base", bed.python)
+    assert done.returncode == 0, done.stderr
+    run = ["run", "--rm", "--network=none"]
+    assert bed.engine.docker(*run, made.image["id"]).stdout == "1000 user /app vision step False\n"
+    ran = bed.engine.docker(*run, "-e", "USER=me", "--user", "4321:99", made.image["id"])
+    assert ran.stdout == "4321 me /app vision step False\n"
+    (made.folder / "pyproject.toml").unlink()  # the lock knows it all
+    done = made("build", "--check")
+    assert (done.returncode, done.stderr) == (0, "identical: the same image ID\n")
+    classic = made("build", "--check", "--engine", "docker")
+    assert classic.stderr.startswith("identical in layers and configuration"), classic.stderr
+    (made.folder / "src" / "step.py").write_text("NAME = 'other'\n", encoding="utf-8")
+    done = made("build", "--check")
+    assert (done.returncode, done.stderr.splitlines()[2:]) == (1, ["  different content: /app/src/step.py"])
 
 
 DONOR = """\

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from envlock.containers import payload
+from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.layers import Wheel
 from envlock.containers.plan import EPOCH, BuildPlan
 from envlock.runtime.errors import OutsideError, UsageError
@@ -85,6 +86,27 @@ def test_a_tar_a_layer(house: Path) -> None:
         ],
     }
     assert {Path(file).parent.as_posix() for file in found["nvidia.tar"]} == {"wheels/nvidia"}
+
+
+def test_code_is_read_only_in_a_folder_that_everybody_may_write(house: Path, tmp_path: Path) -> None:
+    for name in ("src/train.py", "go.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    digest = hashlib.sha256(b"x").hexdigest()
+    files = (
+        CopiedFile("go.sh", digest, True, tmp_path / "go.sh"),
+        CopiedFile("src/train.py", digest, False, tmp_path / "src/train.py"),
+    )
+    made = replace(planned("wheels"), added=Additions(files, "/work/app"))
+    found = [(info.name, oct(info.mode)) for info in members(written(house, made)["code.tar"])]
+    assert found == [
+        *(("work", "0o755"), ("work/app", "0o1777"), ("work/app/go.sh", "0o755"), ("work/app/src", "0o755")),
+        ("work/app/src/train.py", "0o644"),
+    ]
+    (tmp_path / "go.sh").write_bytes(b"y")
+    with pytest.raises(OutsideError) as raised:
+        written(house, made)
+    assert raised.value.message == f"{tmp_path / 'go.sh'} changed while it was read"
 
 
 def test_the_locked_pip_is_the_one_that_installs(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ FITTING = {
     "number": ["315532800"],
     "user": ["1000:1000"],
     "path": ["/opt/venv/bin/python"],
+    "variable": ["TEAM", "http_proxy"],
+    "copied": ["train.py", "src/.env", "a/b-1.0/c+d.txt"],
     "digest": ["a" * 64],
     "value": ["", "--xla_a=1 --xla_b", ":4096:8", "glibc.cpu.hwcaps=-AVX2"],
     "word": ["/opt/nvidia/nvidia_entrypoint.sh", "-B", "A=b"],

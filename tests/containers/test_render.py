@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import jinja2
 import pytest
 
 from envlock.containers import render
+from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.plan import Base, BuildPlan, base_plan
 from envlock.containers.quoting import safe
 from envlock.runtime.errors import LockfileError
@@ -34,12 +36,20 @@ def legacy() -> BuildPlan:
     return planned("wheels", {**held, "facts": facts})
 
 
-PLANS = {
+ADDED = Additions(
+    (CopiedFile("train.py", "ab" * 32, False, Path("train.py")),),
+    "/app",
+    "1234:1234",
+    ("python", "train.py"),
+    (("TEAM", "vision"),),
+)
+PLANS: dict[str, Callable[[], BuildPlan]] = {
     "ngc": lambda: planned("ngc"),
     "ngc.deterministic": lambda: planned("ngc", deterministic=True),
     "cuda": lambda: planned("cuda"),
     "wheels": lambda: planned("wheels"),
     "wheels.legacy": legacy,
+    "wheels.project": lambda: planned("wheels", added=ADDED),
 }
 
 
@@ -58,7 +68,7 @@ def test_only_what_every_builder_knows(name: str) -> None:
     bases = [line for line in text.splitlines() if line.startswith("FROM")]
     known = re.compile(r"FROM \S+@sha256:[0-9a-f]{64}( AS (python|built))?")
     assert [line for line in bases if known.fullmatch(line) is None] == []
-    assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1] == "1000:1000"
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1] == PLANS[name]().user
 
 
 def test_what_is_not_portable_is_recognised() -> None:

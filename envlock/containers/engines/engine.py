@@ -141,7 +141,7 @@ class Engine:
             EngineError: the build failed, or the image is not what was asked for.
         """
         if tag is not None:
-            _check_name(tag)
+            check_name(tag)
         order = Order(context, epoch, dict(labels or {}), platform, network, no_cache)
         before = self.daemon.images()
         trail = Trail()
@@ -221,7 +221,7 @@ class Engine:
             UsageError: it is no name for an image.
             EngineError: there is no such image.
         """
-        _check_name(name)
+        check_name(name)
         self.daemon.tag(image, name)
 
     def discard(self, image: str) -> None:
@@ -267,7 +267,12 @@ class Engine:
             time.sleep(0.1)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse what no image can be called.
+
+    Raises:
+        UsageError: it is no name of an image.
+    """
     if len(name) > 255 or not _NAME.fullmatch(name):
         raise UsageError(f"invalid image name `{name}`", hint="use a name in lower case, such as team/train:1")
 

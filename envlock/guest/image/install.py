@@ -1,6 +1,7 @@
 """Install into a folder a layer, in a stage of its own: `install.py EPOCH STEP ARGS...`
 
     venv isolated|system     the virtual environment, empty: alone, or over the base's own packages
+    account USER FOLDER...   a name for the user, and folders that whoever runs it may write
     wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
     runtime                  the runtime half, and its bytecode for every Python of the image
 
@@ -28,6 +29,7 @@ PTH = "zzz_envlock.pth"
 ONLY_HERE = ("install.py", "donor.py")
 """Programs of the build, which the image does not need."""
 
+USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
 LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
 
@@ -47,6 +49,8 @@ def main(argv: List[str]) -> int:
     os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")  # the order of a set goes into bytecode
     if step == "venv":
         layer = virtual_environment(argv[2])
+    elif step == "account":
+        layer = account(argv[2], argv[3:])
     elif step == "wheels":
         layer = wheels(argv[2], argv[3])
     else:
@@ -73,6 +77,38 @@ def virtual_environment(mode: str) -> str:
         os.unlink(script)  # nobody activates it: PATH is the image's
     shutil.copytree(VENV, layer + VENV, symlinks=True)
     return layer
+
+
+def account(user: str, folders: List[str]) -> str:
+    """Give the user and its group names where they have none, and make its folders; return the layer's folder."""
+    layer = os.path.join(LAYERS, "account")
+    os.makedirs(layer)
+    number, group = user.split(":")
+    add("/etc/group", 2, group, "{}:x:%s:" % group, layer)
+    add("/etc/passwd", 2, number, "{}:x:%s:%s::%s:/bin/sh" % (number, group, USER_HOME), layer)
+    for folder in folders:
+        if os.path.realpath(folder) != folder:
+            fail("{} is a link in the base; name another `workdir`".format(folder))
+        os.makedirs(folder, exist_ok=True)
+        shape(folder, layer)
+        os.chmod(layer + folder, 0o1777)  # `docker run --user` may name anybody
+    return layer
+
+
+def add(path: str, at: int, number: str, line: str, layer: str) -> None:
+    """Add a line for a number to a list of names, unless it has one."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+    except FileNotFoundError:
+        text = ""
+    rows = [row.split(":") for row in text.splitlines()]
+    if any(row[at : at + 1] == [number] for row in rows):
+        return
+    name = "user" if not any(row[0] == "user" for row in rows) else "user" + number
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write(("\n" if text and not text.endswith("\n") else "") + line.format(name) + "\n")
+    place(path, layer)
 
 
 def wheels(name: str, mode: str) -> str:
@@ -108,16 +144,17 @@ def runtime() -> str:
 def place(path: str, layer: str) -> None:
     """Copy a file into a layer's folder, below folders with the modes that they have here."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    parents = []
-    folder = os.path.dirname(path)
-    while folder != "/":
-        parents.append(folder)
-        folder = os.path.dirname(folder)
-    for parent in reversed(parents):
-        if not os.path.isdir(layer + parent):
-            os.mkdir(layer + parent)
-            shutil.copymode(parent, layer + parent)
+    shape(os.path.dirname(path), layer)
     shutil.copy(path, layer + path)
+
+
+def shape(folder: str, layer: str) -> None:
+    """Make a folder in a layer's, with the modes that it and those above it have here."""
+    if folder == "/" or os.path.isdir(layer + folder):
+        return
+    shape(os.path.dirname(folder), layer)
+    os.mkdir(layer + folder)
+    shutil.copymode(folder, layer + folder)
 
 
 def settle(root: str, epoch: int) -> None:

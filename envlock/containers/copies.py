@@ -1,0 +1,82 @@
+"""The files of a project that `copy` names, read from its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from envlock.containers.additions import CopiedFile
+from envlock.containers.quoting import KINDS
+from envlock.runtime import lockfile
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean, count
+
+MOST = 10_000
+"""Files: more are data, which is mounted and not copied."""
+
+_EXAMPLE = 'name files and folders below the project, such as `copy = ["train.py", "src"]`'
+
+
+def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile, ...]:
+    """Return the files that are named, and those below the folders that are named, sorted by their paths.
+
+    Below a folder, what is hidden, bytecode, environments, links, lockfiles and the folder `but` are left out.
+
+    Raises:
+        UsageError: one is not there, lies outside of the project, cannot be read, or has a name that is not portable.
+    """
+    found: dict[str, CopiedFile] = {}
+    for name in names:
+        start = Path(os.path.normpath(project / name))
+        if Path(name).is_absolute() or not start.is_relative_to(project) or not _is_within(start, project):
+            raise UsageError(f"`copy` names what is not in the project: {clean(name)}", hint=_EXAMPLE)
+        for file in _files(start, but):
+            path = file.relative_to(project).as_posix()
+            found[path] = _read(file, path)
+            if len(found) > MOST:
+                raise UsageError(f"`copy` names more than {count(MOST, 'file')}", hint="mount data; copy code")
+    return tuple(found[path] for path in sorted(found))
+
+
+def _is_within(start: Path, project: Path) -> bool:
+    """Return whether no link leads out of the project."""
+    return start.resolve().is_relative_to(project.resolve())
+
+
+def _files(start: Path, but: Path) -> Iterator[Path]:
+    if not start.is_dir():
+        yield start
+        return
+    for folder, folders, names in os.walk(start):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if _is_code(here / name, but))
+        yield from (here / name for name in sorted(names) if _is_source(here / name))
+
+
+def _is_code(folder: Path, but: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name == "__pycache__"
+    return not (hidden or folder.is_symlink() or (folder / "pyvenv.cfg").exists() or folder.resolve() == but.resolve())
+
+
+def _is_source(file: Path) -> bool:
+    hidden = file.name.startswith(".") or file.name == lockfile.NAME or file.suffix == ".pyc"
+    return not hidden and not file.is_symlink() and file.is_file()
+
+
+def _read(file: Path, path: str) -> CopiedFile:
+    if KINDS["copied"].fullmatch(path) is None:
+        raise UsageError(f"`copy` names a file with a name that is not portable: {clean(path)}", hint="rename it")
+    try:
+        with file.open("rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise UsageError(f"`copy` names a special file: {path}", hint=_EXAMPLE)
+            digest = hashlib.sha256()
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}, which `copy` names: {error.strerror}", hint=_EXAMPLE) from None
+    return CopiedFile(path, digest.hexdigest(), bool(status.st_mode & 0o100), file)
