@@ -84,7 +84,7 @@ def release(value: Any) -> Optional[Tuple[int, ...]]:
     """
     if not isinstance(value, str) or len(value) > 100:
         return None
-    epoch, mark, public = value.partition("+")[0].rpartition("!")
+    epoch, mark, public = value.rpartition("!")
     if mark and not (epoch.isascii() and epoch.isdigit()):
         return None
     numbers = []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.policy import Policy, matches, names
+from envlock.runtime.policy import UNUSED, Policy, matches, names
 from envlock.runtime.tables import table
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
@@ -99,6 +99,19 @@ def test_a_section_as_a_whole_is_held_as_closely_as_its_closest_fact() -> None:
             if LOOSENESS[Policy(tier).row(section)["rule"]] > closest:
                 looser.append((section, tier))
     assert looser == []
+
+
+def test_a_package_that_no_entry_point_imports_may_differ_unless_an_override_names_it() -> None:
+    held = {"numpy": "imported by train"}
+    policy = Policy("strict", {"packages.six.version": "exact"}, held)
+    paths = ("packages.numpy.version", "packages.scipy.version", "packages.scipy", "packages.six.version", "packages")
+    rules = {path: policy.row(path)["rule"] for path in paths}
+    assert rules == dict(zip(paths, ("exact", "ignore", "ignore", "exact", "exact"), strict=True))
+    assert [policy.known(path) for path in (*paths, "cpu.numpy")] == ["imported by train", *[None] * 5]
+    row, table_row = policy.row("packages.scipy.version"), Policy("strict").row("packages.scipy.version")
+    assert row == {**table_row, "rule": "ignore", "why": UNUSED}
+    assert policy.row("cpu.flags") == Policy("strict").row("cpu.flags")
+    assert Policy("strict", held=held).row("packages.pip.version") == Policy("strict").row("packages.pip.version")
 
 
 POLICIES = "(choose from: strict, bits, same-arch, functional)"
