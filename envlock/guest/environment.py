@@ -9,6 +9,7 @@ from envlock.runtime.collectors import snapshot
 from envlock.runtime.distributions import import_path
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
+from envlock.runtime.tooling import tooling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def main() -> None:
 
 
 def _facts() -> dict[str, Any]:
-    found = snapshot()
-    return {"facts": found.facts, "unavailable": found.unavailable}
+    host = Host()
+    found = snapshot(host)
+    return {"facts": found.facts, "unavailable": found.unavailable, "tooling": tooling(host)}
 
 
 def _paths() -> dict[str, Any]:

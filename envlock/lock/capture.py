@@ -31,6 +31,7 @@ def capture(
         LockfileError: the policy or a rule does not exist.
     """
     found = without_package(snapshot() if live is None else live, (project or {}).get("name"))
+    about = {**(project or {}), **({"tooling": list(found.tooling)} if found.tooling else {})}
     document = {
         "$schema": SCHEMA_URL,
         "lock_version": LOCK_VERSION,
@@ -39,7 +40,7 @@ def capture(
         "unavailable": found.unavailable,
         "policy": {"name": policy, "overrides": dict(overrides or {})},
     }
-    return validate({**document, "project": dict(project)} if project else document, "to be written")
+    return validate({**document, "project": about} if about else document, "to be written")
 
 
 def warnings(lock: Lockfile) -> list[str]:

@@ -12,6 +12,7 @@ from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError
 from envlock.runtime.host import Host
 from envlock.runtime.locked_wheels import with_locked_origins
+from envlock.runtime.tooling import tooling
 
 TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a slow disk's Python
 
@@ -24,9 +25,11 @@ def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -
         FactError: it did not answer, or not with facts.
     """
     if python is None:
-        return snapshot() if environ is None else snapshot(Host(environ=environ, started_with=environ))
+        host = Host() if environ is None else Host(environ=environ, started_with=environ)
+        found = snapshot(host)
+        return Snapshot(found.facts, found.unavailable, tooling(host))
     answer = ask(python, "facts", environ)
-    return Snapshot(answer["facts"], answer["unavailable"])
+    return Snapshot(answer["facts"], answer["unavailable"], answer["tooling"])
 
 
 def live_of(document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:

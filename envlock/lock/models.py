@@ -197,12 +197,13 @@ class Project(Strict):
     Where `entry` names its programs, only the packages in `held` (these programs can import them; the value says how
     that is known) and `observed` (runs under `envlock run --observe` have used them) are held; the others may differ.
     `commit` is that of the project when these facts were first captured, and `dirty` whether files differed from it:
-    information, which nothing compares.
+    information, which nothing compares. `tooling` are the packages that only envlock requires, which may differ.
     """
 
     name: PackageName | None = None
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = None
     dirty: bool | None = None
+    tooling: list[PackageName] = Field(default_factory=list, max_length=1_000)
     entry: list[Text] = Field(default_factory=list, min_length=1, max_length=100)
     held: dict[PackageName, Text] = Field(default_factory=dict, max_length=10_000)
     observed: dict[PackageName, Literal["imported", "mapped"]] = Field(default_factory=dict, max_length=10_000)

@@ -124,7 +124,7 @@ def _scan(host: Host) -> Dict[str, Distribution]:
                 new = _distribution(entry, file)
                 if _is_name(new.name):  # pip, too, passes over what has no name
                     _add(found, new)
-    found.pop(OWN_NAME, None)
+    host.cache["envlock"] = found.pop(OWN_NAME, None)
     return found
 
 

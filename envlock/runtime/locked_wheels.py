@@ -30,7 +30,7 @@ def with_locked_origins(lock: Dict[str, Any], live: Snapshot, host: Callable[[],
         record = found[name].read("RECORD") if name in found else None
         if record is not None and _digest(record) in (identities[name]["content"], identities[name].get("built")):
             packages[name] = {**packages[name], "origin": locked[name].get("origin")}
-    return Snapshot({**live.facts, "packages": packages}, live.unavailable)
+    return Snapshot({**live.facts, "packages": packages}, live.unavailable, live.tooling)
 
 
 def _of_another_origin(lock: Dict[str, Any], live: Snapshot) -> List[str]:

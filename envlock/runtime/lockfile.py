@@ -217,9 +217,10 @@ def _project_problems(project: Any) -> Iterator[str]:
     name = project.get("name")
     if not isinstance(name, (str, type(None))):
         yield f"`project.name` must be a string, but is {_kind(name)}"
-    entry = project.get("entry", [])
-    if not isinstance(entry, list) or not all(isinstance(each, str) for each in entry):
-        yield "`project.entry` must be a list of strings"
+    for key in ("entry", "tooling"):
+        values = project.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            yield f"`project.{key}` must be a list of strings"
     for key in ("held", "observed"):
         known = project.get(key, {})
         if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):

@@ -7,9 +7,10 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 DEFAULT = "strict"
+TOOLING = "Only envlock itself requires this package, so nothing that a program computes depends on it."
 UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
 
 
@@ -24,6 +25,7 @@ class Policy:
     Args:
         name: a tier of the table.
         overrides: path pattern -> rule, looked at before the tier's own rows.
+        tooling: the packages that only envlock requires; unless they are in `held`, they may differ.
         held: how each package is known to matter; others may differ. None where all packages are held.
 
     Raises:
@@ -35,9 +37,11 @@ class Policy:
         name: str = DEFAULT,
         overrides: Optional[Mapping[str, str]] = None,
         held: Optional[Mapping[str, str]] = None,
+        tooling: Iterable[str] = (),
     ) -> None:
         self.name = name
         self._held = None if held is None else dict(held)
+        self._tooling = frozenset(tooling)
         self.overrides: Dict[str, str] = dict(overrides or {})
         known = names()
         if name not in known:
@@ -63,16 +67,22 @@ class Policy:
     def _is_unused(self, path: str) -> bool:
         return self._held is not None and path.startswith("packages.") and self.known(path) is None
 
+    def _is_tooling(self, path: str) -> bool:
+        steps = path.split(".")
+        return steps[0] == "packages" and len(steps) > 1 and steps[1] in self._tooling and self.known(path) is None
+
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits.
 
-        A package that no entry point imports may differ, unless an override names it.
+        A package that no entry point imports, or that only envlock requires, may differ, unless an override names it.
         """
         row = _row(path)
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
         rule = self._override(path)
-        if rule is None and row[self._column] != "ignore" and self._is_unused(path):
-            return {"rule": "ignore", **told, "why": UNUSED}
+        if rule is None and row[self._column] != "ignore":
+            unneeded = UNUSED if self._is_unused(path) else TOOLING if self._is_tooling(path) else None
+            if unneeded is not None:
+                return {"rule": "ignore", **told, "why": unneeded}
         if rule is None:
             return {"rule": row[self._column], **told}
         told["why"] += f" (This project overrides the rule of this path: {rule}.)"

@@ -13,7 +13,7 @@ from envlock.runtime.report import INFO, SUBJECT, Report, ranked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.report import Finding
 
@@ -36,7 +36,7 @@ def judge(
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
-    rules = policy_of(lock, policy, overrides=overrides)
+    rules = policy_of(lock, policy, overrides=overrides, tooling=live.tooling)
     here = without_package(live, lock.get("project", {}).get("name"))
     notes = []
     if lock.get("machines"):
@@ -89,11 +89,12 @@ def found_here(lock: Dict[str, Any], host: Optional[Host] = None) -> Snapshot:
     """Return what the collectors find; a package that has the files of its locked wheel has its locked origin."""
     machine = Host() if host is None else host
     live = snapshot(machine)
-    if not lock.get("identity"):
+    if lock["facts"].get("packages") == live.facts.get("packages"):
         return live
     from envlock.runtime.locked_wheels import with_locked_origins
+    from envlock.runtime.tooling import with_tooling
 
-    return with_locked_origins(lock, live, lambda: machine)
+    return with_tooling(lock, with_locked_origins(lock, live, lambda: machine), lambda: machine)
 
 
 def judge_here(
@@ -150,13 +151,16 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     others = {each: facts for each, facts in packages.items() if each != name}
     own = f"packages.{name}."
     unavailable = {path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)}
-    return Snapshot({**live.facts, "packages": others}, unavailable)
+    return Snapshot({**live.facts, "packages": others}, unavailable, live.tooling)
 
 
-def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bool = True) -> Policy:
+def policy_of(
+    lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bool = True, tooling: Sequence[str] = ()
+) -> Policy:
     """Return the policy in force: the lock's overrides, where they count, under the name given or else the lock's own.
 
-    The packages that the project's entry points import are the lock's own rule, too.
+    The packages that the project's entry points import are the lock's own rule, too. `tooling` are those that only
+    envlock requires here; those where the lock was captured count like overrides.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
@@ -165,8 +169,13 @@ def policy_of(lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bo
     if name is not None and name not in names():
         raise UsageError(f"unknown policy `{name}`", hint=f"choose from: {', '.join(names())}")
     try:
-        held = _held(lock.get("project", {})) if overrides else None
-        return Policy(name or lock["policy"]["name"], lock["policy"]["overrides"] if overrides else {}, held)
+        project = lock.get("project", {}) if overrides else {}
+        return Policy(
+            name or lock["policy"]["name"],
+            lock["policy"]["overrides"] if overrides else {},
+            _held(project),
+            [*project.get("tooling", ()), *tooling],
+        )
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None
 

@@ -65,7 +65,7 @@ def test_an_environment_without_a_binding_is_asked_with_ours(monkeypatch: pytest
 def test_the_folder_of_our_binding_is_handed_over(envlock: Command, tmp_path: Path) -> None:
     """A stand-in for the interpreter notes what it is started with."""
     program = tmp_path / "python"
-    answer = 'envlock-answer:{"facts": {}, "unavailable": {}}'
+    answer = 'envlock-answer:{"facts": {}, "unavailable": {}, "tooling": []}'
     program.write_text(f"#!/bin/sh\nprintf '%s' \"$4\" > argument\necho '{answer}'\n", encoding="utf-8")
     program.chmod(0o755)
     write(tmp_path / "ours", {"pynvml.py": ""})

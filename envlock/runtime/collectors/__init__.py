@@ -12,7 +12,7 @@ from envlock.runtime.host import Host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Optional, Union
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
 
@@ -33,13 +33,17 @@ COLLECTORS: Dict[str, Collector] = {
 
 
 class Snapshot:
-    """What the collectors found: `facts`, and by dotted path what was `unavailable`."""
+    """What the collectors found: `facts`, and by dotted path what was `unavailable`.
 
-    __slots__ = ("facts", "unavailable")
+    `tooling` are packages that only envlock requires, where that was asked (envlock/runtime/tooling.py).
+    """
 
-    def __init__(self, facts: Tree, unavailable: Dict[str, Dict[str, str]]) -> None:
+    __slots__ = ("facts", "tooling", "unavailable")
+
+    def __init__(self, facts: Tree, unavailable: Dict[str, Dict[str, str]], tooling: Sequence[str] = ()) -> None:
         self.facts = facts
         self.unavailable = unavailable
+        self.tooling = tooling
 
 
 def snapshot(host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None) -> Snapshot:
