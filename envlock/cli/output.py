@@ -102,21 +102,26 @@ PERIOD = 10.0  # seconds between two lines of progress where nobody watches a ba
 
 
 class Terminal:
-    """Shows progress on stderr: sentences always, bars and another program's lines where a person is watching."""
+    """Shows progress on stderr: sentences always, bars and all lines of another program where a person is watching."""
 
     def __init__(self, quiet: bool) -> None:
         """Say nothing at all with `quiet`."""
         self.quiet = quiet
         watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.watched = watched and not quiet
+        self._last = monotonic()
 
     def say(self, text: str) -> None:
         """Print a sentence about what happens now."""
         talk(text, quiet=self.quiet)
 
     def line(self, text: str) -> None:
-        """Print a line of another program."""
-        talk(clean(text), quiet=not self.watched)
+        """Print a line of another program; where nobody is watching, one every `PERIOD` seconds."""
+        if self.watched:
+            talk(clean(text))
+        elif text.strip() and (now := monotonic()) - self._last >= PERIOD:
+            self._last = now
+            self.say(clean(text))
 
     def _spoken(self, title: str, total: int) -> Advance:
         """Return what says how far something is, a line every `PERIOD` seconds: a log is read by people too."""

@@ -93,7 +93,7 @@ def recorded(lock: Lockfile, chosen: Chosen, section: Image) -> Lockfile:
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
-    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
+    with _temporary() as folder:
         context = Path(folder)
         write_context(plan, wish.wheelhouse, context)
         return engine.build(
@@ -104,6 +104,14 @@ def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say
             on_line=say,
             no_cache=wish.no_cache,
         )
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="envlock-")
+    except OSError as error:
+        hint = "set TMPDIR to a folder with room for all wheels"
+        raise OutsideError(f"cannot make a temporary folder: {error.strerror}", hint=hint) from None
 
 
 def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:

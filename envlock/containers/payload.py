@@ -75,7 +75,9 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
             else:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint="check the free disk space") from None
+        is_temporary = Path(tempfile.gettempdir()) in folder.resolve().parents
+        hint = "free disk space there" + (", or set TMPDIR to a folder with more" if is_temporary else "")
+        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -98,7 +98,11 @@ class Client:
         self._limits = limits or Limits()
         self._credentials = credentials or _nobody
         self._last_resort = last_resort or _nobody
-        self._ca = ca or next(filter(None, map(os.environ.get, CA_VARIABLES)), None)
+        variable = next(filter(os.environ.get, CA_VARIABLES), None)
+        self._ca = ca or (os.environ[variable] if variable is not None else None)
+        self._trust = errors.TRUST
+        if ca is None and self._ca is not None:
+            self._trust = f"add its CA certificate to {clean(self._ca)}, which {variable} names; only that is trusted"
         if self._ca is not None and not Path(self._ca).exists():
             raise UsageError(f"no trusted certificates at {clean(self._ca)}", hint=errors.TRUST)
         self._session = _Session()
@@ -243,7 +247,7 @@ class Client:
                 verify=self._ca or True,
             )
         except errors.BROKEN as error:
-            raise errors.failure(request.url, error, patience.verdict) from None
+            raise errors.failure(request.url, error, patience.verdict, trust=self._trust) from None
         finally:
             CURRENT.reset(token)
 

@@ -90,7 +90,12 @@ def broken_off(url: str, received: int, wanted: int | None) -> WebError:
 
 
 def failure(
-    url: str, error: Exception, verdict: str | None, received: int | None = None, wanted: int | None = None
+    url: str,
+    error: Exception,
+    verdict: str | None,
+    received: int | None = None,
+    wanted: int | None = None,
+    trust: str = TRUST,
 ) -> WebError:
     """Return the error for what went wrong with a connection.
 
@@ -99,12 +104,13 @@ def failure(
         error: what the libraries raised; nothing of its text is shown, which may hold the whole URL.
         verdict: why patience ran out, if it did.
         received, wanted: bytes of the body, once it had begun.
+        trust: what to do where its certificate is not trusted.
     """
     causes = list(_causes(error))
     if verdict is not None:
         return WebError(f"{shown(url)} is too slow: {verdict}", hint=LATER, passing=True)
-    if (trust := _no_trust(url, causes)) is not None and received is None:
-        return trust
+    if (untrusted := _no_trust(url, causes, trust)) is not None and received is None:
+        return untrusted
     if received is not None:
         return broken_off(url, received, wanted)
     if any(isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema) for cause in causes):
@@ -129,18 +135,18 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 """Exceptions from the most telling to the least, and what they mean."""
 
 
-def _no_trust(url: str, causes: list[BaseException]) -> WebError | None:
+def _no_trust(url: str, causes: list[BaseException], hint: str) -> WebError | None:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = clean(str(getattr(cause, "verify_message", "") or "its certificate is not valid"))
-            return WebError(f"{shown(url)} is not trusted: {why}", hint=TRUST)
+            return WebError(f"{shown(url)} is not trusted: {why}", hint=hint)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
-            return WebError(f"{shown(url)} cannot be reached over TLS: {clean(why)}", hint=TRUST)
+            return WebError(f"{shown(url)} cannot be reached over TLS: {clean(why)}", hint=hint)
     if isinstance(causes[0], requests.exceptions.SSLError) and not any(
         isinstance(each, OSError) for each in causes[1:]
     ):
-        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=TRUST)
+        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=hint)
     return None
 
 

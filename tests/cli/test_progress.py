@@ -32,3 +32,15 @@ def test_a_log_gets_a_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_silence_and_an_empty_task_print_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(True, 1000, monkeypatch) == ""
     assert shown(False, 0, monkeypatch) == ""
+
+
+def test_a_log_gets_the_lines_of_a_build_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(0.4 * PERIOD * step for step in range(100))
+    monkeypatch.setattr(output, "monotonic", lambda: next(times))
+    for quiet, expected in ((False, ["step 2", "step 5"]), (True, [])):
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        terminal = Terminal(quiet)
+        for number in range(8):
+            terminal.line(f"step {number}")
+        assert isinstance(sys.stderr, io.StringIO)
+        assert sys.stderr.getvalue().splitlines() == expected

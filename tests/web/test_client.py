@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web import client as module
@@ -446,6 +447,14 @@ def test_a_certificate_that_is_named(
         monkeypatch.setenv(variable, f"{certificate}.crt")
     client = Client(ca=None if variable else f"{certificate}.crt", limits=QUICK)
     assert client.get(tls.url(), limit=KB).body == b"secret page"
+
+
+def test_a_certificate_that_the_named_file_lacks(tls: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = str(DEFAULT_CA_BUNDLE_PATH)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
+    monkeypatch.setenv("PIP_CERT", named)
+    error = _fails(tls.url(), Client(limits=QUICK))
+    assert error.hint == f"add its CA certificate to {named}, which PIP_CERT names; only that is trusted"
 
 
 def test_a_certificate_for_somebody_else(tls: Hostile, certificate: Path) -> None:
