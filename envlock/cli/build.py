@@ -7,16 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import LockArgument, MirrorOption, PlatformOption, QuietOption, exclusive, source
+from envlock.cli.options import AcceptOption, LockArgument, MirrorOption, PlatformOption, QuietOption, exclusive, source
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
 from envlock.runtime.report import count
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.workflows import build as workflow
 
 app = new_app()
 
@@ -30,6 +26,7 @@ OutputOption = Annotated[
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")]
+PinOption = Annotated[bool, typer.Option("--pin", help="Record the digest of the base in the lockfile; do not build.")]
 TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)]
 EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")]
 WheelhouseOption = Annotated[Path, typer.Option(help="Folder filled by `envlock vendor`.")]
@@ -53,11 +50,13 @@ def build(
     base: BaseOption = AUTO,
     output: OutputOption = None,
     dry_run: DryRunOption = False,
+    pin: PinOption = False,
     tag: TagOption = None,
     engine: EngineOption = AUTO,
     wheelhouse: WheelhouseOption = Path("wheelhouse"),
     platform: PlatformOption = None,
     mirror: MirrorOption = None,
+    accept: AcceptOption = None,
     deterministic: DeterministicOption = False,
     user: UserOption = None,
     network: NetworkOption = NETWORKS[0],
@@ -69,34 +68,33 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    The base is pinned by digest, wheels are installed by hash without a network, and a second build gives the same
-    layers. The image refuses to start where it is not the locked environment.
+    The base is pinned by digest, wheels are installed by hash without a network; a second build gives the same layers.
 
     \b
     Examples:
       envlock build --dry-run                 print the Dockerfile
+      envlock build --pin                     record the digest of the base image
       envlock build --output context          write a context that builds without envlock
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --check                   in CI: check that the image can be reproduced
     """
-    from envlock.workflows import build as workflow
-
     unused = {"--tag": tag, "--push": push, "--gpus": gpus, "--no-cache": no_cache and not check}
-    exclusive({"--dry-run": dry_run, "--output": output, "--check": check}, unused)
+    exclusive({"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}, unused)
     meant = source(lock)
     what: dict[str, Any] = {"base": base, "platform": platform, "deterministic": deterministic, "user": user}
-    how: dict[str, Any] = {**what, "mirrors": mirror or (), "wheelhouse": wheelhouse}
+    how: dict[str, Any] = {**what, "mirrors": mirror or (), "accept": accept, "wheelhouse": wheelhouse}
+    work: dict[str, Any] = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
     if dry_run:
         _render(meant, what, quiet=quiet)
+    elif pin:
+        _pin(meant, how, quiet=quiet)
     elif output is not None:
-        _write(workflow.context(meant, output, **how), quiet=quiet)
+        _write(meant, output, how, quiet=quiet)
+    elif check:
+        _rebuild(meant, work, quiet=quiet)
     else:
-        how = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
-        if check:
-            _rebuild(meant, how, quiet=quiet)
-        else:
-            _build(meant, {**how, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet)
+        _build(meant, {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet)
 
 
 def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
@@ -107,7 +105,24 @@ def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
     emit(rendered.text.removesuffix("\n"))
 
 
-def _write(made: workflow.Context, *, quiet: bool) -> None:
+def _pin(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
+    from envlock.lock.document import dump
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.pin import pin
+
+    made = pin(lock, **{name: how[name] for name in ("base", "platform", "mirrors", "accept")})
+    _warn(made.warnings, quiet=quiet)
+    if isinstance(lock, bytes):
+        emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
+    else:
+        write_atomically(Path(lock), dump(made.lock))
+        talk(f"wrote {lock}: base image {made.base}", quiet=quiet)
+
+
+def _write(lock: str | bytes, folder: Path, how: dict[str, Any], *, quiet: bool) -> None:
+    from envlock.workflows import build as workflow
+
+    made = workflow.context(lock, folder, **how)
     _warn(made.warnings, quiet=quiet)
     talk(
         f"wrote {made.folder}: Dockerfile, .dockerignore and tars with {count(made.wheels, 'wheel')}",

@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import DATA_FORMATS, DataFormatOption, MirrorOption, PlatformOption, QuietOption, source
+from envlock.cli.options import (
+    DATA_FORMATS,
+    AcceptOption,
+    DataFormatOption,
+    MirrorOption,
+    PlatformOption,
+    QuietOption,
+    source,
+)
 from envlock.cli.output import Terminal, color, emit
 from envlock.cli.parser import Command, new_app
 from envlock.runtime.errors import UsageError
@@ -30,6 +38,7 @@ def images(
     resolve: ResolveOption = False,
     platform: PlatformOption = None,
     mirror: MirrorOption = None,
+    accept: AcceptOption = None,
     all: AllOption = False,  # noqa: A002 (the option's name)
     format: DataFormatOption = DATA_FORMATS[0],  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -48,12 +57,14 @@ def images(
     from envlock.reports.json import dump
     from envlock.workflows.images import base_images
 
-    if for_lock is None and (resolve or mirror or platform):
+    if for_lock is None and (resolve or mirror or platform or accept):
         raise UsageError(
-            "`--resolve`, `--mirror` and `--platform` need a lockfile", hint="name one: `--for envlock.lock`"
+            "`--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile",
+            hint="name one: `--for envlock.lock`",
         )
     meant = None if for_lock is None else source(for_lock)
-    found = base_images(meant, resolve=resolve, platform=platform, mirrors=mirror or (), progress=Terminal(quiet))
+    places: dict[str, Any] = {"platform": platform, "mirrors": mirror or (), "accept": accept}
+    found = base_images(meant, resolve=resolve, **places, progress=Terminal(quiet))
     emit(dump(found) if format == "json" else _text(found, ranked=meant is not None, every=all))
 
 

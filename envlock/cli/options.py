@@ -107,6 +107,14 @@ MirrorOption = Annotated[
         help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.", metavar="MIRROR", show_default=False
     ),
 ]
+AcceptOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Accept this digest for a release's tag, although another one is known.",
+        metavar="DIGEST",
+        show_default=False,
+    ),
+]
 SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE:FUNCTION for a module."
 ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)]
 ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module: -m PACKAGE.MODULE.")]

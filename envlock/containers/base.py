@@ -10,9 +10,11 @@ from typing import cast
 from envlock.containers.engines import AUTO
 from envlock.containers.plan import Base
 from envlock.data.images import image_tables
-from envlock.images.candidate import Candidate, Wanted, wanted
-from envlock.images.choose import Find, Pinned, base_image, candidates, look_up, pin
+from envlock.images.candidate import Candidate, PythonArchive
+from envlock.images.choose import Find, Pinned, Trust, base_image, candidates, look_up, pin, trusted
+from envlock.images.preflight import CannotMatchError, admitted
 from envlock.images.reference import Mirror, Reference, parse
+from envlock.images.wanted import Wanted, wanted_by
 from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import UsageError
@@ -28,8 +30,8 @@ class Chosen:
     warnings: tuple[str, ...] = ()
 
 
-def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> Chosen:
-    """Return the base without asking anybody: from the lock, or by a digest that is known in public.
+def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> tuple[Base, tuple[str, ...]]:
+    """Return the base without asking anybody, and what is worth a warning: its digest may be unknown.
 
     Args:
         lock: what the image is for.
@@ -37,19 +39,27 @@ def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> 
         platform: of the image; the lock's own unless named.
 
     Raises:
-        UsageError: nothing that is known here says which digest it has.
+        CannotMatchError: no image that is known can be the locked environment, or not the one that was named.
+        UsageError: there is no such route or image for this lock, or no image can be its machine.
     """
     if lock.base_image is not None and choice in (AUTO, lock.base_image.route):
-        return _locked(lock, lock.base_image)
-    asked = wanted(lock.facts, platform)
-    best = _candidates(lock, choice, asked)[0]
-    reference = _known(best.reference)
-    python = _known(best.python_from) if best.python_from is not None else None
-    return _chosen(best, asked, _unread(reference, asked), _unread(python, asked) if python else None)
+        return _locked(lock, lock.base_image), ()
+    asked = wanted_by(lock, platform)
+    best = _candidates(choice, asked)[0]
+    image, python = _unread(best.reference), best.python_from and _unread(best.python_from)
+    loose = [each for each in (image, python) if each is not None and each.digest is None]
+    base = Base(str(image), best.route, python_from=str(python) if python else None, python_archive=best.python_archive)
+    told = "its digest is unknown offline; run `envlock build --pin` to record it"
+    return base, (*_against(best, image), *(f"{each} is not pinned: {told}" for each in loose))
 
 
 def asked_for(
-    lock: Lockfile, find: Find, choice: str = AUTO, platform: str | None = None, mirrors: Sequence[Mirror] = ()
+    lock: Lockfile,
+    find: Find,
+    choice: str = AUTO,
+    platform: str | None = None,
+    mirrors: Sequence[Mirror] = (),
+    accepted: str | None = None,
 ) -> Chosen:
     """Return the base as the registry has it now, with what its config says.
 
@@ -59,38 +69,67 @@ def asked_for(
         choice: `auto`, a route, or the name of an image.
         platform: of the image; the lock's own unless named.
         mirrors: where to take images from instead.
+        accepted: the digest of a tag that has moved.
 
     Raises:
-        UsageError: there is no such route or image for this lock.
+        CannotMatchError: no image that is known can be the locked environment, or not the one that was named.
+        MovedTagError: the tag of a release points at another image than is known.
+        UsageError: there is no such route or image for this lock, or no image can be its machine.
         RegistryError: a registry was not reached, refused, or does not have it.
     """
-    asked = wanted(lock.facts, platform)
-    fetch = cast(Callable[[Reference], Pinned], partial(pin, find, platform=asked.platform, mirrors=mirrors))
+    asked = wanted_by(lock, platform)
+    trust = trusted(lock.base_image, accepted)
+    known = partial(pin, find, platform=asked.platform, mirrors=mirrors, trust=trust)
+    fetch = cast(Callable[[Reference], Pinned], known)
     if lock.base_image is not None and choice in (AUTO, lock.base_image.route):
         kept = lock.base_image
         found = fetch(_reference(kept))
         python = fetch(_reference(kept.python)) if kept.python is not None else None
-        return Chosen(_base(kept.route, found, python), kept)
-    ranked, pinned = look_up(_candidates(lock, choice, asked), asked, image_tables(), fetch)
+        return Chosen(_base(kept.route, found, python, _archive(kept)), kept)
+    ranked, pinned = look_up(_candidates(choice, asked), asked, image_tables(), fetch)
     best = ranked[0]
+    admitted(best, ranked, asked)  # once more, now by what the image says of itself
     python = fetch(best.python_from) if best.python_from is not None else None
     return _chosen(best, asked, pinned[best.reference], python)
 
 
-def _candidates(lock: Lockfile, choice: str, asked: Wanted) -> list[Candidate]:
-    """Return what the choice leaves, the best first; there is at least one."""
+def _candidates(choice: str, asked: Wanted) -> list[Candidate]:
+    """Return what the choice leaves, the best first; there is at least one, and it may become the locked environment.
+
+    Raises:
+        CannotMatchError: none may, or not the one that was named.
+        UsageError: there is none.
+    """
+    known = candidates(asked, image_tables())
     if choice not in (AUTO, *ROUTES):
-        reference = parse(choice)
-        if reference.tag is None and reference.digest is None:
-            raise UsageError(f"{choice} has neither a tag nor a digest", hint=f"use {choice}:TAG")
-        return [Candidate(_route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True)]
-    found = [candidate for candidate in candidates(asked, image_tables()) if choice in (AUTO, candidate.route)]
+        found = [_named(choice, known, asked)]
+    else:
+        found = [candidate for candidate in known if choice in (AUTO, candidate.route)]
     if not found:
         raise UsageError(
             f"no base image of route {choice} for this lockfile",
             hint="run `envlock images --for LOCK` for a list",
         )
+    best = found[0]
+    if choice == AUTO and not best.able:
+        raise CannotMatchError(
+            f"no known base image can do what the lockfile does; the nearest is {best.reference}: "
+            f"{' '.join((*best.obstacles, *best.floors)).rstrip('.')}",
+            hint="name an image that can, with `--base IMAGE`",
+        )
+    admitted(best, known, asked)
     return found
+
+
+def _named(choice: str, known: Sequence[Candidate], asked: Wanted) -> Candidate:
+    """Return the image of this name: with all that is known of it, where the tables have it."""
+    reference = parse(choice)
+    if reference.tag is None and reference.digest is None:
+        raise UsageError(f"{choice} has neither a tag nor a digest", hint=f"use {choice}:TAG")
+    same = [each for each in known if (each.reference.name, each.reference.tag) == (reference.name, reference.tag)]
+    if same:
+        return replace(same[0], reference=reference)
+    return Candidate(_route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True)
 
 
 def _route(reference: Reference, asked: Wanted) -> Route:
@@ -100,34 +139,25 @@ def _route(reference: Reference, asked: Wanted) -> Route:
     return "cuda" if reference.repository.endswith("nvidia/cuda") else "wheels"
 
 
-def _known(reference: Reference) -> Reference:
-    if reference.digest is not None:
-        return reference
-    rows = image_tables().ngc.digest if reference.name == "nvcr.io/nvidia/tensorflow" else []
-    digest = next((row.digest for row in rows if row.tag == reference.tag and not row.earlier), None)
-    if digest is None:
-        raise UsageError(
-            f"the digest of {reference} is unknown, and a dry run uses no network",
-            hint=f"run `envlock build --output DIR`, or name the digest: `--base {reference}@sha256:...`",
-        )
-    return reference.at(digest)
-
-
-def _unread(reference: Reference, asked: Wanted) -> Pinned:
-    return Pinned(reference, reference, asked.platform, None, None)
+def _unread(reference: Reference) -> Reference:
+    """Return an image that nobody was asked for, with its digest where that is known in public."""
+    digest = reference.digest or Trust().known(reference)
+    return reference if digest is None else reference.at(digest)
 
 
 def _chosen(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None) -> Chosen:
-    against = (*candidate.obstacles, *candidate.doubts)
-    lead = (
-        () if candidate.exact else (f"{image.reference.name}:{image.reference.tag} is the nearest: {candidate.lead}",)
-    )
     kept = base_image(candidate, asked, image, python)
-    return Chosen(_base(candidate.route, image, python), kept, (*lead, *against))
+    base = _base(candidate.route, image, python, candidate.python_archive)
+    return Chosen(base, kept, _against(candidate, image.reference))
 
 
-def _base(route: Route, image: Pinned, python: Pinned | None) -> Base:
-    base = Base(str(image.place), route, python_from=str(python.place) if python else None)
+def _against(candidate: Candidate, image: Reference) -> tuple[str, ...]:
+    lead = () if candidate.exact else (f"{image.name}:{image.tag} is the nearest: {candidate.lead}",)
+    return (*lead, *candidate.obstacles, *candidate.floors, *candidate.doubts)
+
+
+def _base(route: Route, image: Pinned, python: Pinned | None, archive: PythonArchive | None) -> Base:
+    base = Base(str(image.place), route, python_from=str(python.place) if python else None, python_archive=archive)
     if image.config is None:
         return base
     names = {row["name"] for row in table("environ")}
@@ -135,15 +165,20 @@ def _base(route: Route, image: Pinned, python: Pinned | None) -> Base:
     return replace(base, entrypoint=image.config.entrypoint, command=image.config.command, environ=tuple(environ))
 
 
-def _locked(lock: Lockfile, kept: BaseImage) -> Chosen:
+def _locked(lock: Lockfile, kept: BaseImage) -> Base:
     python = str(_reference(kept.python)) if kept.python is not None else None
-    base = Base(str(_reference(kept)), kept.route, python_from=python)
+    base = Base(str(_reference(kept)), kept.route, python_from=python, python_archive=_archive(kept))
     built = lock.image
     if built is not None and built.base_config is not None and built.base == kept.digest:
         known = built.base_config
         environ = tuple(sorted(known.environ.items()))
         base = replace(base, entrypoint=tuple(known.entrypoint), command=tuple(known.command), environ=environ)
-    return Chosen(base, kept)
+    return base
+
+
+def _archive(kept: BaseImage) -> PythonArchive | None:
+    archive = kept.python_archive
+    return None if archive is None else PythonArchive(archive.file, archive.sha256)
 
 
 def _reference(kept: PinnedImage) -> Reference:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, cast
 
 import envlock
-from envlock.containers import render
+from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
@@ -26,7 +26,8 @@ from envlock.runtime.errors import OutsideError, UsageError
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
-OWN = {"Dockerfile", ".dockerignore", "runtime.tar", "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES)}
+TARS = ("runtime.tar", standalone.TAR, "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES))
+OWN = {"Dockerfile", ".dockerignore", *TARS}
 """What a context may consist of."""
 
 
@@ -69,6 +70,9 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         for name, members in tars(plan).items():
             with (draft / name).open("wb") as stream:
                 write(members, plan.epoch, wheelhouse, stream)
+        if plan.base.python_archive is not None:
+            with (draft / standalone.TAR).open("wb") as stream:
+                standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
         for name in sorted(OWN):
             if (draft / name).exists():
                 (draft / name).replace(folder / name)

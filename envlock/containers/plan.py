@@ -12,6 +12,7 @@ from envlock.containers.additions import Additions
 from envlock.containers.layers import BINDING, OWN, Layer, Wheel, cut
 from envlock.containers.quoting import safe
 from envlock.data.images import RouteDefaults, image_table
+from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile
 from envlock.lock.route import Route
@@ -36,8 +37,9 @@ _OLDEST_PYTHON = (0, 3, 8)
 class Base:
     """An image to start from, pinned.
 
-    `entrypoint`, `command` and `environ` are of its config; None where it was not read. `python_from` is the image to
-    take Python from, for a base that has none.
+    `entrypoint`, `command` and `environ` are of its config; None where it was not read. A base without a Python gets
+    it from the image `python_from`, or from the build of python-build-standalone `python_archive`. A dry run may have
+    no digest: then nothing is built.
     """
 
     reference: str
@@ -46,6 +48,7 @@ class Base:
     command: tuple[str, ...] | None = None
     environ: tuple[tuple[str, str], ...] | None = None
     python_from: str | None = None
+    python_archive: PythonArchive | None = None
 
 
 @dataclass(frozen=True)
@@ -320,7 +323,7 @@ def _labels(base: Base, lock: bytes | None, policy: str | None) -> tuple[tuple[s
     name, _, digest = base.reference.partition("@")
     labels = {
         "org.opencontainers.image.base.name": name,
-        "org.opencontainers.image.base.digest": digest,
+        **({"org.opencontainers.image.base.digest": digest} if digest else {}),
         f"{NAMESPACE}.route": base.route,
         f"{NAMESPACE}.version": __version__,
     }

@@ -15,6 +15,7 @@ from envlock.runtime.report import clean
 
 KINDS = {
     "reference": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII),
+    "tag": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}:[A-Za-z0-9_.-]{1,128}", re.ASCII),  # of a dry run
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
     "variable": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII),

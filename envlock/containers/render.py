@@ -19,6 +19,7 @@ from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
 from envlock.containers.quoting import Safe, exec_form, quoted, safe
+from envlock.containers.standalone import PYTHON
 
 LOCK = "/opt/envlock/envlock.lock"
 
@@ -49,7 +50,8 @@ def requirements(layer: Layer) -> str:
 
 def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
     """Return the programs that fill the layers, in their order, by the layer; none is a shell."""
-    install = ("python3", "-B", "/opt/envlock/install.py", str(plan.epoch))
+    python = PYTHON if plan.base.python_archive else "python3"
+    install = (python, "-B", "/opt/envlock/install.py", str(plan.epoch))
     made: dict[str, tuple[str, ...]] = {}
     if plan.venv != "none":
         loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if plan.base.python_from else ()
@@ -65,6 +67,7 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
     programs = {name: exec_form(step, "envlock") for name, step in steps(plan).items()}
     stages = {**({"python": "python"} if donor else {}), **dict.fromkeys(programs, "built")}
     return {
+        "archive": bool(plan.base.python_archive),
         "plan": plan,
         "route": plan.base.route,
         "mode": plan.venv,
@@ -75,8 +78,8 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "epoch": safe(str(plan.epoch), "number", "epoch"),
         "notes": [safe(note, "sentence", "environ") for note in plan.notes],
         "about_base": safe(_about_base(plan), "sentence", "base_image"),
-        "reference": safe(plan.base.reference, "reference", "base_image.reference"),
-        "donor": donor and safe(donor, "reference", "base_image.python"),
+        "reference": _reference(plan.base.reference, "base_image.reference"),
+        "donor": donor and _reference(donor, "base_image.python"),
         "take": exec_form(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
         "venv": programs.get("venv"),
         "account": programs["account"],
@@ -105,7 +108,13 @@ def _about_base(plan: BuildPlan) -> str:
         "cuda": "NVIDIA's CUDA libraries",
         "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
     }
-    return f"{texts[plan.base.route]}, by digest, as a tag can move."
+    pinned = "@" in plan.base.reference and "@" in (plan.base.python_from or "@")
+    how = "by digest, as a tag can move" if pinned else "not pinned: a tag can move, and --pin records the digest"
+    return f"{texts[plan.base.route]}, {how}."
+
+
+def _reference(text: str, path: str) -> Safe:
+    return safe(text, "reference" if "@" in text else "tag", path)
 
 
 def _about_environ(plan: BuildPlan) -> str:

@@ -137,12 +137,48 @@ class SlimImages(Row):
 
 
 class BaseSystem(Row):
-    """The system under an image."""
+    """The system under an image (python_images.toml explains the columns)."""
 
     name: Annotated[str, Field(pattern=r"^(ubuntu\d\d\.04|[a-z]+)$")]
+    os: Annotated[str, Field(pattern=r"^(ubuntu \d\d\.04|debian \d+)$")]
     libc: Minor
     python: Minor | None = None
+    own: Version | None = None
+    compiler: Text | None = None
+    image: Annotated[str, Field(pattern=r"^library/[a-z-]+:[a-z0-9.-]+$")] | None = None
+    with_python: Annotated[str, Field(pattern=r"^library/[a-z-]+:[a-z0-9.-]+$")] | None = None
     source: Text
+
+    @model_validator(mode="after")
+    def _an_image_has_what_it_is_named_for(self) -> BaseSystem:
+        if self.with_python is not None and (self.own is None or self.compiler is None or self.python is None):
+            raise ValueError(f"{self.name}: an image with a Python needs its version and its compiler")
+        return self
+
+
+class StandaloneBuild(Row):
+    """A build of python-build-standalone (standalone_pythons.toml explains the columns)."""
+
+    python: Version
+    release: Annotated[str, Field(pattern=r"^\d{8}$")]
+    machine: Literal["x86_64", "aarch64"]
+    stripped: bool = False
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    compiler: Text | None = None
+    source: Text
+
+    @property
+    def file(self) -> str:
+        """Name of the archive."""
+        ending = "install_only_stripped" if self.stripped else "install_only"
+        return f"cpython-{self.python}+{self.release}-{self.machine}-unknown-linux-gnu-{ending}.tar.gz"
+
+
+class StandaloneTable(Row):
+    """standalone_pythons.toml."""
+
+    evidence: dict[str, Text]
+    build: list[StandaloneBuild]
 
 
 class PythonImagesTable(Row):
@@ -184,12 +220,13 @@ class BuildsTable(Row):
 
 
 class Tables(Row):
-    """All four."""
+    """All of them."""
 
     ngc: NgcTable
     cuda: CudaImagesTable
     python: PythonImagesTable
     builds: BuildsTable
+    standalone: StandaloneTable
 
 
 @cache
@@ -200,6 +237,7 @@ def image_tables() -> Tables:
         cuda=CudaImagesTable.model_validate(read("cuda_images")),
         python=PythonImagesTable.model_validate(read("python_images")),
         builds=BuildsTable.model_validate(read("tensorflow_builds")),
+        standalone=StandaloneTable.model_validate(read("standalone_pythons")),
     )
 
 

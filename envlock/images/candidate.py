@@ -1,4 +1,4 @@
-"""What a lock asks of a base image, and how well a candidate meets it, in versions and words. Pure."""
+"""How well a base image meets what a lock asks for, in versions and words. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from envlock.images.reference import MACHINES, Reference
-from envlock.lock.facts import CudaLibraryFacts, Facts, SystemFacts, TensorflowFacts
+from envlock.images.reference import Reference
 from envlock.lock.route import Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.images.wanted import Wanted
 
 
 class Value(NamedTuple):
@@ -51,6 +54,9 @@ def likeness(asked: str | None, held: Value) -> Likeness:
     if asked is None or held.version is None:
         return Likeness(UNKNOWN, 0, 0)
     one, other = numbers(asked), numbers(held.version)
+    if not one or not other:  # words, such as `ubuntu 22.04`: the first one counts most
+        alike = asked.split(" ")[0] == held.version.split(" ")[0]
+        return Likeness(SAME if asked == held.version else NEAR if alike else OTHER, 0, 0)
     shared = 0
     for a, b in zip(one, other, strict=False):
         if a != b:
@@ -58,7 +64,7 @@ def likeness(asked: str | None, held: Value) -> Likeness:
         shared += 1
     whole = min(len(one), len(other))
     grade = SAME if shared == whole else NEAR if shared >= 2 else OTHER
-    return Likeness(grade, shared, 0 if grade == SAME else -_distance(one, other))
+    return Likeness(grade, shared, 0 if grade == SAME else -_distance(one[:whole], other[:whole]))
 
 
 def _distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -71,10 +77,20 @@ SUBJECTS = {
     "python": "Python",
     "cuda": "CUDA",
     "cudnn": "cuDNN",
-    "nccl": "NCCL",
+    "os": "system",
     "libc": "glibc",
+    "nccl": "NCCL",
+    "compiler": "compiler of Python",
 }
 """What is compared, and what it is called; in the order in which it counts."""
+
+
+@dataclass(frozen=True)
+class PythonArchive:
+    """A build of python-build-standalone: the name of its archive, which names version and release, and its SHA-256."""
+
+    file: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -85,12 +101,16 @@ class Candidate:
         holds: what comes with it, and with what is installed on it, by the names of `SUBJECTS`.
         lead: what it is, in a sentence.
         exact: the lock's very build of TensorFlow is in it, or can be installed on it.
-        obstacles: why it cannot do what the lock does, if so.
+        apart: months between its release and that of the lock's label.
+        obstacles: why it cannot do what the lock does, as its source or its registry tells.
+        floors: what TensorFlow itself needs and it has not.
+        mismatches: facts of it that the lock's policy does not accept.
         doubts: what may keep it from running on the lock's GPUs.
         driver: how the lock's driver gets on with its CUDA.
         notes: what else is worth knowing.
         lowest: compute capability of the lowest GPU that it is for.
         python_from: the image to take Python from, where the base image has none.
+        python_archive: the build of Python to install, where neither has one.
     """
 
     route: Route
@@ -98,36 +118,50 @@ class Candidate:
     holds: dict[str, Value]
     lead: str
     exact: bool = False
+    apart: int = 0
     obstacles: tuple[str, ...] = ()
+    floors: tuple[str, ...] = ()
+    mismatches: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     driver: str | None = None
     notes: tuple[str, ...] = ()
     lowest: str | None = None
     python_from: Reference | None = None
+    python_archive: PythonArchive | None = None
     newest: tuple[int, ...] = ()
+
+    @property
+    def able(self) -> bool:
+        """Whether it can do what the lock does."""
+        return not self.obstacles and not self.floors
 
     @property
     def usable(self) -> bool:
         """Whether nothing that is known speaks against it."""
-        return not self.obstacles and not self.doubts
+        return self.able and not self.mismatches and not self.doubts
 
 
-Rank = tuple[bool, bool, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
+Rank = tuple[bool, bool, int, bool, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
 
 
 def rank(candidate: Candidate, asked: Wanted) -> Rank:
     """Return what candidates are ordered by; the greatest is the best.
 
-    It can do it; the very build of TensorFlow; no doubts; then how like what is asked for its parts are, one after the
-    other; then how much of it is more than expected; then the newer one.
+    It can do it; the very build of TensorFlow, or the nearest release; the lock's policy accepts it; no doubts; then
+    how like what is asked for its parts are, one after the other; then how much of it is more than expected; then the
+    newer one.
     """
-    held = {name: candidate.holds.get(name, Value()) for name in SUBJECTS}
+    names = [name for name in SUBJECTS if name != "nccl"]
+    names.insert(names.index("os" if asked.gpus > 1 else "compiler"), "nccl")  # one GPU never calls NCCL
+    held = [(name, candidate.holds.get(name, Value())) for name in names]
     return (
-        not candidate.obstacles,
+        candidate.able,
         candidate.exact,
+        -candidate.apart,
+        not candidate.mismatches,
         not candidate.doubts,
-        tuple(likeness(getattr(asked, name), value) for name, value in held.items()),
-        sum(not value.expected for value in held.values()),
+        tuple(likeness(getattr(asked, name), value) for name, value in held),
+        sum(not value.expected for _, value in held),
         candidate.newest,
         str(candidate.reference),
     )
@@ -136,8 +170,15 @@ def rank(candidate: Candidate, asked: Wanted) -> Rank:
 def reason(candidate: Candidate, asked: Wanted) -> str:
     """Return why it stands where it stands, in sentences."""
     driver = [candidate.driver] if candidate.driver else []
-    against = (*candidate.obstacles, *candidate.doubts)
+    against = (*candidate.obstacles, *candidate.floors, *cannot_match(candidate, asked), *candidate.doubts)
     return " ".join([candidate.lead, *_compared(candidate, asked), *against, *driver, *candidate.notes])
+
+
+def cannot_match(candidate: Candidate, asked: Wanted) -> tuple[str, ...]:
+    """Return the sentence that the lock's policy does not accept it; none where it may."""
+    if not candidate.mismatches:
+        return ()
+    return (f"Cannot match under policy {asked.policy}: {'; '.join(candidate.mismatches)}.",)
 
 
 def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
@@ -149,13 +190,15 @@ def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
             continue
         grade = likeness(want, held).grade
         text = f"{title} {held.version}"
+        if name == "compiler" and grade != SAME:
+            continue  # no policy holds it
         if grade == UNKNOWN:
             kinds["unknown"].append(f"{title} (locked {want})")
         elif grade == SAME:
             kinds["expected" if held.expected else "same"].append(text)
         else:
             expected = ", expected" if held.expected else ""
-            close = ", of the same minor version" if grade == NEAR else ""
+            close = ", of the same minor version" if grade == NEAR and numbers(want) else ""
             kinds["other"].append(f"{text}{expected} (locked {want}{close})")
     heads = {
         "same": "As locked",
@@ -166,67 +209,3 @@ def _compared(candidate: Candidate, asked: Wanted) -> Iterable[str]:
     for kind, texts in kinds.items():
         if texts:
             yield f"{heads[kind]}: {', '.join(texts)}."
-
-
-_NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The facts that choose; None: the lock does not tell.
-
-    Attributes:
-        tensorflow: the version without NVIDIA's label.
-        label: NVIDIA's, as `nv25.2`.
-        gpu: it is a build for CUDA.
-        cuda_wheels: CUDA is installed as NVIDIA's wheels, so a base image need not bring it.
-        capabilities: compute capabilities of the lock's GPUs.
-        platform: of the image, as `linux/amd64`.
-    """
-
-    tensorflow: str | None = None
-    label: str | None = None
-    gpu: bool = False
-    python: str | None = None
-    cuda: str | None = None
-    cudnn: str | None = None
-    nccl: str | None = None
-    cuda_wheels: bool = False
-    libc: str | None = None
-    driver: str | None = None
-    capabilities: tuple[str, ...] = ()
-    platform: str = "linux/amd64"
-
-
-def wanted(facts: Facts, platform: str | None = None) -> Wanted:
-    """Return what these facts ask for, on their own platform unless another is named."""
-    tensorflow = facts.tensorflow or TensorflowFacts()
-    system = facts.system or SystemFacts()
-    driver, devices = (facts.gpu.driver_version, facts.gpu.devices or {}) if facts.gpu else (None, {})
-    gpu = tensorflow.cuda_build
-    if gpu is None:  # its build info was not to be read: what is installed beside it tells
-        gpu = tensorflow.version is not None and (tensorflow.nvidia_build is not None or facts.cuda is not None)
-    return Wanted(
-        tensorflow=_told((tensorflow.version or "").partition("+")[0]),
-        label=tensorflow.nvidia_build,
-        gpu=gpu,
-        python=_told(facts.python.version if facts.python else None),
-        cuda=_library(facts, "cudart") or _told(tensorflow.built_with_cuda),
-        cudnn=_library(facts, "cudnn") or _told(tensorflow.compiled_against_cudnn),
-        nccl=_library(facts, "nccl"),
-        cuda_wheels=any(_NVIDIA_WHEEL.fullmatch(name) for name in facts.packages or {}),
-        libc=_told(system.libc_version) if system.libc == "glibc" else None,
-        driver=_told(driver),
-        capabilities=tuple(sorted({told for one in devices.values() if (told := _told(one.compute_capability))})),
-        platform=platform or MACHINES.get(system.machine or "", "linux/amd64"),
-    )
-
-
-def _library(facts: Facts, name: str) -> str | None:
-    library: CudaLibraryFacts | None = getattr(facts.cuda, name, None)
-    return _told(library.version) if library else None
-
-
-def _told(version: str | None) -> str | None:
-    """Return a version that begins with a number; of any other nothing can be said."""
-    return version if version and numbers(version) else None

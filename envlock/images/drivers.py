@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from envlock.data.images import CudaImagesTable, DriverFloor
-from envlock.images.candidate import Candidate, Value, Wanted, minor, numbers
+from envlock.images.candidate import Candidate, Value, minor, numbers
+from envlock.images.floors import code_for
+from envlock.images.wanted import Wanted
 
 
 def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:
@@ -14,6 +16,8 @@ def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candi
     cuda = candidate.holds.get("cuda", Value())
     doubt, driver = judge_driver(cuda, asked, table)
     doubts = [*([doubt] if doubt else []), *judge_gpus(cuda, candidate.lowest, asked, table)]
+    if candidate.route != "ngc":
+        doubts += code_for(asked)
     return replace(candidate, doubts=tuple(doubts), driver=driver)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from envlock.data.images import Tables
-from envlock.images.candidate import SUBJECTS, Candidate, Value, Wanted, numbers, reason
+from envlock.data.images import BaseSystem, Tables
+from envlock.images.candidate import SUBJECTS, Candidate, Value, numbers, reason
 from envlock.images.choose import Pinned
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
+from envlock.images.wanted import Wanted
 
 LISTING_VERSION = 1
 
@@ -31,7 +32,9 @@ def _row(candidate: Candidate, asked: Wanted, found: Pinned | None) -> dict[str,
         "exact": candidate.exact,
         "usable": candidate.usable,
         "holds": _values({name: candidate.holds.get(name, Value()) for name in SUBJECTS}),
+        "mismatches": list(candidate.mismatches),
         "python_from": None if candidate.python_from is None else str(candidate.python_from),
+        "python_archive": None if candidate.python_archive is None else asdict(candidate.python_archive),
         "digest": None if found is None else found.reference.digest,
         "manifest": None if found is None else found.manifest,
         "reason": reason(candidate, asked),
@@ -57,7 +60,13 @@ def everything(tables: Tables) -> dict[str, Any]:
             }
             for row in sorted(tables.python.slim, key=lambda row: numbers(row.python), reverse=True)
         ],
+        "systems": [_system(row) for row in tables.python.system if row.image is not None],
     }
+
+
+def _system(row: BaseSystem) -> dict[str, Any]:
+    own = row.with_python and f"{DOCKER_HUB}/{row.with_python}"
+    return {"image": f"{DOCKER_HUB}/{row.image}", "libc": row.libc, "with_python": own, "python": row.own}
 
 
 def _release(release: Any, tag: str, tensorflow: str | None, tables: Tables) -> dict[str, Any]:

@@ -135,6 +135,17 @@ def mirrored(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
     return replace(reference, registry=match["registry"], repository=match["path"])
 
 
+def parse_digest(text: str) -> str:
+    """Return a digest.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if re.fullmatch(_DIGEST, text, re.ASCII) is None:
+        raise UsageError(f"invalid digest `{clean(text[:120])}`", hint="use sha256: and 64 hexadecimal digits")
+    return text
+
+
 def parse_platform(text: str) -> str:
     """Return `linux/amd64` or `linux/arm64`, however it is spelt.
 

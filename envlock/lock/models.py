@@ -155,22 +155,37 @@ class PinnedImage(Strict):
     manifest: ImageDigest | None
 
 
+class PinnedArchive(Strict):
+    """A build of python-build-standalone; the name of the archive tells version and release."""
+
+    file: Annotated[
+        str,
+        Field(
+            pattern=r"^cpython-3\.\d{1,3}\.\d{1,3}\+\d{8}-(x86_64|aarch64)-unknown-linux-gnu-install_only(_stripped)?\.tar\.gz$"
+        ),
+    ]
+    sha256: Sha256
+
+
 class BaseImage(PinnedImage):
     """What the image starts from, and why.
 
-    `route` says where TensorFlow comes from. `python` is the image that Python is taken from, for a base that has
-    none.
+    `route` says where TensorFlow comes from. A base without a Python gets one from the image `python`, or that of
+    `python_archive`.
     """
 
     platform: Literal["linux/amd64", "linux/arm64"]
     route: Route
     reason: Reason
     python: PinnedImage | None = None
+    python_archive: PinnedArchive | None = None
 
     @model_validator(mode="after")
     def _python_where_there_is_none(self) -> "BaseImage":
-        if self.python is not None and self.route != "cuda":
-            raise ValueError("only a base of the route cuda has its Python from another image")
+        if self.python is not None and self.python_archive is not None:
+            raise ValueError("it must have one Python")
+        if self.route == "ngc" and (self.python is not None or self.python_archive is not None):
+            raise ValueError("a base of the route ngc has a Python of its own")
         return self
 
 

@@ -15,6 +15,7 @@ COLUMNS = {
     "cuda": "CUDA",
     "cudnn": "cuDNN",
     "nccl": "NCCL",
+    "os": "system",
     "libc": "glibc",
 }
 WIDTH = 100
@@ -46,13 +47,20 @@ def _ranking(document: Mapping[str, Any], limit: int) -> Lines:
         yield ("plain" if row["usable"] else "note"), line
     for number, row in enumerate(shown, 1):
         yield "plain", ""
-        yield "title", f"{number}  {row['image']}{'' if row['usable'] else ' (not usable)'}"
-        for label, text in (("pinned", row["digest"]), ("python from", row["python_from"])):
+        yield "title", f"{number}  {row['image']}{_verdict(row)}"
+        archive = row["python_archive"] and row["python_archive"]["file"]
+        for label, text in (("pinned", row["digest"]), ("python from", row["python_from"] or archive)):
             if text is not None:
                 yield "plain", f"   {label}: {text}"
         for line in wrap(clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False):
             yield "plain", f"   {line}"
     yield from _legend(shown, len(candidates) - len(shown))
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    if row["usable"]:
+        return ""
+    return " (cannot match)" if row["mismatches"] else " (not usable)"
 
 
 def _legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
@@ -74,6 +82,16 @@ def _everything(document: Mapping[str, Any]) -> Lines:
         yield "plain", ""
         rows = [[row["image"], *_told(row)] for row in document[key]]
         yield from _styled(_table(["image", *(["cuDNN", "NCCL"] if key == "cuda" else ["patch releases"])], rows))
+    yield from _pythons(document["systems"])
+
+
+def _pythons(rows: Iterable[Mapping[str, Any]]) -> Lines:
+    """Yield the systems that are known, and which images have their own Python."""
+    yield "plain", ""
+    yield "plain", "Systems, for a Python that is copied or installed"
+    yield "plain", ""
+    cells = [[row["image"], row["libc"], row["with_python"] or "-", row["python"] or "-"] for row in rows]
+    yield from _styled(_table(["image", "glibc", "with its own Python", "Python"], cells))
 
 
 def _told(row: Mapping[str, Any]) -> list[str]:

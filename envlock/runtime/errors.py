@@ -7,6 +7,7 @@
     +-- FactError            4    a fact that the policy needs could not be collected
     +-- OutsideError         5    container engine, registry or package index: not there, refused, or the build failed
     +-- WriteError           6    a file cannot be written
+    +-- ImageMismatch        1    a base image cannot be the locked environment, or is another one than is known
     +-- EnvironmentMismatch  1    the live environment is not the locked one (also a RuntimeError)
 
 The codes are listed in the README; `tests/test_exit_codes.py` compares.
@@ -66,6 +67,10 @@ class WriteError(EnvlockError):
     """A file cannot be written; what was there before is untouched."""
 
     exit_code = 6
+
+
+class ImageMismatch(EnvlockError):  # noqa: N818 (it is an answer, not a fault)
+    """A base image cannot be the locked environment, or is another one than the one that is known by its name."""
 
 
 class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envlock.containers.base import Chosen, asked_for, unasked
+from envlock.containers.base import Chosen, unasked
 from envlock.containers.build import Wish, check, recorded
 from envlock.containers.build import build as make
 from envlock.containers.engines.engine import Engine, check_name
@@ -15,13 +16,14 @@ from envlock.containers.payload import wheels_in, write_context
 from envlock.containers.plan import BuildPlan, plan
 from envlock.containers.render import dockerfile as render
 from envlock.containers.verification import Verdict
-from envlock.images.reference import parse_mirror, parse_platform
+from envlock.images.reference import parse_platform
 from envlock.lock.models import Image, Lockfile
+from envlock.packages.standalone import fetch
 from envlock.runtime.errors import UsageError
 from envlock.workflows.container import added
 from envlock.workflows.export import licenses
-from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of, name_of
+from envlock.workflows.pin import resolved
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.push import push_image, target
 
@@ -87,14 +89,17 @@ def dockerfile(
 ) -> Rendered:
     """Return the Dockerfile of a lock; nothing is written and no registry is asked.
 
+    Where the digest of the base is unknown offline, its tag stands there.
+
     Raises:
+        ImageMismatch: no base image can be the locked environment under the lock's policy.
         LockfileError: the lock is not valid, or something in it must not enter an image.
-        UsageError: nothing that is known offline says which digest the base has.
+        UsageError: there is no such base, or no image can be the machine of the lock.
     """
     model = lock_of(lock)
-    chosen = unasked(model, base, _platform(platform))
-    made = plan(model, chosen.base, None, deterministic=deterministic, added=added(model, WHEELHOUSE, user))
-    return Rendered(render(made), chosen.warnings)
+    image, warnings = unasked(model, base, _platform(platform))
+    made = plan(model, image, None, deterministic=deterministic, added=added(model, WHEELHOUSE, user))
+    return Rendered(render(made), warnings)
 
 
 def context(
@@ -104,6 +109,7 @@ def context(
     base: str = "auto",
     platform: str | None = None,
     mirrors: Sequence[str] = (),
+    accept: str | None = None,
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
     user: str | None = None,
@@ -116,7 +122,7 @@ def context(
         UsageError: wheels are missing, or the folder cannot be used.
     """
     model = lock_of(lock)
-    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=deterministic)
+    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
     write_context(made, wheelhouse, folder)
     return Context(folder, len(made.wheels), (*chosen.warnings, *made.notes))
 
@@ -128,6 +134,7 @@ def build(
     base: str = "auto",
     platform: str | None = None,
     mirrors: Sequence[str] = (),
+    accept: str | None = None,
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
     user: str | None = None,
@@ -146,6 +153,7 @@ def build(
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
         platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        accept: the digest of a release's tag that does not name the known image any more.
         wheelhouse: the folder that `vendor` has filled.
         deterministic: also set the variables that this TensorFlow needs for determinism.
         user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when not given.
@@ -157,20 +165,26 @@ def build(
         progress: shows what the builder prints.
 
     Raises:
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
         LockfileError: the lock is not valid, or something in it must not enter an image.
         OutsideError: a registry, a wheel or the engine failed.
         UsageError: wheels are missing, or there is no such engine.
     """
-    _check_tag(tag, push=push)
-    model, builder = lock_of(lock), _engine(engine)
-    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=deterministic)
+    model, builder = _ready(lock, base, platform, engine, tag, push=push)
+    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
     for text in (told := (*chosen.warnings, *made.notes)):
         progress.say(f"warning: {text}")
-    outcome = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
-    kept, pushed = recorded(model, chosen, outcome.section), None
-    if push and tag is not None and (outcome.verdict is None or outcome.verdict.image.match):
-        kept, pushed = push_image(kept, tag, builder, licenses(kept, wheelhouse), progress)
-    return BuiltImage(tag or outcome.built.image_id, outcome.verdict, kept, told, pushed)
+    out = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
+    built = BuiltImage(tag or out.built.image_id, out.verdict, recorded(model, chosen, out.section), told)
+    return _pushed(built, tag, builder, wheelhouse, progress) if push and tag is not None else built
+
+
+def _pushed(built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
+    """Return the image, pushed if it is the locked environment."""
+    if built.verdict is not None and not built.verdict.image.match:
+        return built
+    kept, pushed = push_image(built.lock, tag, builder, licenses(built.lock, wheelhouse), progress)
+    return replace(built, lock=kept, pushed=pushed)
 
 
 def rebuild(
@@ -179,6 +193,7 @@ def rebuild(
     base: str = "auto",
     platform: str | None = None,
     mirrors: Sequence[str] = (),
+    accept: str | None = None,
     wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
     user: str | None = None,
@@ -198,9 +213,9 @@ def rebuild(
         hint = "run `envlock build` to build and record one"
         raise UsageError(f"{name_of(lock)} has no recorded image", hint=hint)
     wanted = deterministic or old.deterministic
-    chosen, made = _planned(model, base, platform, mirrors, wheelhouse, user, deterministic=wanted, again=True)
+    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=wanted, again=True)
     wish = Wish(None, network, no_cache=True, wheelhouse=wheelhouse)
-    new, lines = check(made, chosen, _engine(engine), wish, progress.line, old)
+    new, lines = check(made, chosen, find(engine), wish, progress.line, old)
     return Rebuilt(old, new, tuple(lines))
 
 
@@ -209,6 +224,7 @@ def _planned(
     base: str,
     platform: str | None,
     mirrors: Sequence[str],
+    accept: str | None,
     wheelhouse: Path,
     user: str | None,
     *,
@@ -217,22 +233,25 @@ def _planned(
 ) -> tuple[Chosen, BuildPlan]:
     """Return the base by what its registry says now, and what the image will consist of."""
     extra = added(lock, wheelhouse, user, again=again)
-    places = [parse_mirror(text) for text in mirrors]
-    chosen = asked_for(lock, registry(), base, _platform(platform), places)
+    chosen = resolved(lock, base, platform, mirrors, accept)
+    archive = chosen.base.python_archive
+    if archive is not None:
+        fetch(archive.file, archive.sha256, wheelhouse, os.environ)
     return chosen, plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic, added=extra)
 
 
-def _check_tag(tag: str | None, *, push: bool) -> None:
-    """Refuse a name before anybody is asked for anything."""
+def _ready(
+    lock: Source | None, base: str, platform: str | None, engine: str, tag: str | None, *, push: bool
+) -> tuple[Lockfile, Engine]:
+    """Return lock and engine; a name, or a base, that cannot be is refused before anybody is asked for anything."""
     if tag is not None:
         check_name(tag)
     if push:
         target(tag)
+    model = lock_of(lock)
+    unasked(model, base, _platform(platform))
+    return model, find(engine)
 
 
 def _platform(text: str | None) -> str | None:
     return None if text is None else parse_platform(text)
-
-
-def _engine(name: str) -> Engine:
-    return find(name)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from envlock.data.images import image_tables
-from envlock.images.candidate import wanted
-from envlock.images.choose import Find, Pinned, candidates, look_up, pin
+from envlock.images.choose import Find, Pinned, candidates, look_up, pin, trusted
 from envlock.images.listing import everything, ranking
-from envlock.images.reference import Reference, parse_mirror, parse_platform
+from envlock.images.reference import Reference, parse_digest, parse_mirror, parse_platform
+from envlock.images.wanted import wanted_by
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
 
@@ -25,6 +25,7 @@ def base_images(
     resolve: bool = False,
     platform: str | None = None,
     mirrors: Sequence[str] = (),
+    accept: str | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Return the base images for a lock as JSON values, the best first; without a lock, all that are known.
@@ -34,22 +35,26 @@ def base_images(
         resolve: ask the registries for digests, and for what the best images hold.
         platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
+        accept: the digest of a release's tag that does not point any more at the image known by it.
         progress: shows what is going on.
 
     Raises:
+        ImageMismatch: the tag of the best image, a release, points at another image than is known.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
         OutsideError: a registry was not reached, or refused.
-        UsageError: a platform or mirror is malformed.
+        UsageError: a platform, mirror or digest is malformed, or no image can be the machine of the lock.
     """
     if lock is None:
         return everything(image_tables())
-    asked = wanted(lock_of(lock).facts, None if platform is None else parse_platform(platform))
+    model = lock_of(lock)
+    asked = wanted_by(model, None if platform is None else parse_platform(platform))
     found = candidates(asked, image_tables())
     pinned: dict[Reference, Pinned] = {}
     if resolve:
         places = [parse_mirror(text) for text in mirrors]
         progress.say("asking the registries")
-        find = partial(pin, registry(), platform=asked.platform, mirrors=places)
+        trust = trusted(model.base_image, None if accept is None else parse_digest(accept))
+        find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
         found, pinned = look_up(found, asked, image_tables(), find)
     return ranking(found, asked, pinned)
 

@@ -47,14 +47,56 @@ def test_a_dry_run_takes_a_digest_that_is_known_in_public(envlock: Command) -> N
     ) in done.stdout
 
 
-def test_a_dry_run_asks_nobody_for_a_digest(envlock: Command) -> None:
+def test_a_dry_run_asks_nobody_for_a_digest_and_says_what_is_not_pinned(envlock: Command) -> None:
     write(envlock, image=..., base_image=...)
-    done = envlock("build", "--dry-run", "--base", "python:3.11.7-slim")
-    assert (done.returncode, done.stdout) == (2, "")
+    done = envlock("build", "--dry-run", "--base", "team/tensorflow:1")
+    assert done.returncode == 0, done.stderr
+    assert "\nFROM docker.io/team/tensorflow:1 AS built\n" in done.stdout
+    assert "not pinned: a tag can move, and --pin records the digest.\n" in done.stdout
+    assert "image.base.digest" not in done.stdout
+    assert (
+        "warning: docker.io/team/tensorflow:1 is not pinned: its digest is unknown offline; "
+        "run `envlock build --pin` to record it\n"
+    ) in done.stderr
+
+
+UBUNTU: dict[str, Any] = {
+    "tensorflow": {"version": "2.19.1", "cuda_build": False},
+    "python": {"version": "3.11.13", "compiler": "Clang 20.1.4"},
+    "system": {"os": "ubuntu", "os_version": "22.04", "libc": "glibc", "libc_version": "2.35", "machine": "x86_64"},
+    "packages": {},
+}
+
+
+def test_a_fresh_lock_of_uvs_python_on_ubuntu_is_rendered_offline(envlock: Command) -> None:
+    write(envlock, image=..., base_image=..., facts=UBUNTU, unavailable={}, identity={"packages": {}})
+    done = envlock("build", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "\nFROM docker.io/library/ubuntu:22.04\nADD python.tar /\n" in done.stdout
+    assert 'RUN ["/opt/python/bin/python3", "-B", "/opt/envlock/install.py", ' in done.stdout
+
+
+@pytest.mark.parametrize("args", [(), ("--dry-run",), ("--output", "context"), ("--pin",)])
+def test_what_cannot_match_is_refused_before_anybody_is_asked(args: tuple[str, ...], envlock: Command) -> None:
+    write(envlock, image=..., base_image=..., facts=UBUNTU, unavailable={}, identity={"packages": {}})
+    done = envlock(
+        "build", "--base", "python:3.11.13-slim-bookworm", *args, environ={"DOCKER_HOST": "tcp://127.0.0.1:1"}
+    )
+    assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "error: the digest of docker.io/library/python:3.11.7-slim is unknown, and a dry run uses no network\n"
-        "hint: run `envlock build --output DIR`, or name the digest: `--base "
-        "docker.io/library/python:3.11.7-slim@sha256:...`\n"
+        "error: cannot match under policy strict: system.libc_version is 2.36, locked 2.35; system.os is debian, "
+        "locked ubuntu; system.os_version is 12, locked 22.04 (docker.io/library/python:3.11.13-slim-bookworm)\n"
+        "hint: use docker.io/library/ubuntu:22.04, which can: `--base docker.io/library/ubuntu:22.04`\n"
+    )
+
+
+def test_a_lock_from_a_mac_is_refused(envlock: Command) -> None:
+    mac = {**UBUNTU, "system": {"kernel": "Darwin", "machine": "arm64"}}
+    write(envlock, image=..., base_image=..., facts=mac, unavailable={}, identity={"packages": {}})
+    done = envlock("build", "--dry-run")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: the lockfile is from macOS (arm64), and images hold Linux",
     )
 
 
@@ -67,8 +109,8 @@ def test_a_lock_from_stdin(envlock: Command) -> None:
     ("args", "said"),
     [
         (
-            ["--engine", "podman"],
-            f"error: unknown container engine `podman`\nhint: choose from: {', '.join((AUTO, *ENGINES))}\n",
+            ["--engine", "cri-o"],
+            f"error: unknown container engine `cri-o`\nhint: choose from: {', '.join((AUTO, *ENGINES))}\n",
         ),
         (["--network", "x"], "error: unknown network `x`\nhint: choose from: none, host, default\n"),
         (

@@ -16,6 +16,7 @@ from tests.locks import document, encode
 from tests.web.hostile import Hostile, hostile
 
 TAG = "25.02-tf2-py3"
+PUBLIC = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
 NVIDIAS: dict[str, Any] = {
     "python": {"version": "3.12.3"},
     "tensorflow": {"version": "2.17.0+nv25.2", "nvidia_build": "nv25.2", "cuda_build": True},
@@ -58,13 +59,13 @@ def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: P
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(RANKING)
     assert "\n4  docker.io/library/python:3.12.3-slim-bookworm (not usable)\n" in done.stdout
-    assert done.stdout.endswith("asks the registry\n1 more with `--all`\n")
+    assert done.stdout.endswith("asks the registry\n7 more with `--all`\n")
 
 
 def test_all_of_them_and_from_stdin(envlock: Command, lock: Path) -> None:
     done = envlock("images", "--for", "-", "--all", stdin=lock.read_bytes())
     assert (done.returncode, done.stderr) == (0, "")
-    assert "\n6  docker.io/library/python:3.12-slim-trixie (not usable)\n" in done.stdout
+    assert "docker.io/library/python:3.12-slim-trixie (cannot match)\n" in done.stdout
 
 
 def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
@@ -86,9 +87,12 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
             "cuda": {"version": "12.8.0", "expected": False},
             "cudnn": {"version": "9.7.1", "expected": False},
             "nccl": {"version": "2.25.1", "expected": False},
+            "os": {"version": "ubuntu 24.04", "expected": True},
             "libc": {"version": "2.39", "expected": True},
         },
+        "mismatches": [],
         "python_from": None,
+        "python_archive": None,
         "digest": None,
         "manifest": None,
     }
@@ -101,7 +105,10 @@ def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple
     mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
     hub = f"docker.io=127.0.0.1:{server.port}/hub"
     args = ("images", "--for", "gpu.lock", "--resolve", "--mirror", mirror, "--mirror", hub)
-    done = envlock(*args, "-f", "json")
+    moved = envlock(*args, "-q")
+    assert (moved.returncode, moved.stdout) == (1, "")
+    assert f"known {PUBLIC}, served {index} by 127.0.0.1:{server.port}\nhint: build on the known one" in moved.stderr
+    done = envlock(*args, "--accept", index, "-f", "json")
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "asking the registries\n")
     best, *others = told["candidates"]
@@ -111,7 +118,7 @@ def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple
     assert (
         f"It is not available: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:25.01-tf2-py3." in gone["reason"]
     )
-    text = envlock(*args, "--quiet")
+    text = envlock(*args, "--accept", index, "--quiet")
     assert (text.returncode, text.stderr) == (0, "")
     assert f"   pinned: {index}\n" in text.stdout
 
@@ -153,7 +160,8 @@ def test_without_a_lock_as_json(envlock: Command) -> None:
     [
         (
             ["--resolve"],
-            "error: `--resolve`, `--mirror` and `--platform` need a lockfile\nhint: name one: `--for envlock.lock`\n",
+            "error: `--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile\n"
+            "hint: name one: `--for envlock.lock`\n",
         ),
         (["--for", "gpu.lock", "-f", "xml"], "error: unknown format `xml`\nhint: choose from: text, json\n"),
         (

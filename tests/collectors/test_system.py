@@ -95,6 +95,6 @@ def test_this_python(tmp_path: Path) -> None:
         "implementation": sys.implementation.name,
         "version": platform.python_version(),
         "abi": suffix.removeprefix(".").removesuffix(".so"),
-        "compiler": platform.python_compiler(),
+        "compiler": platform.python_compiler().strip(),
         "prefix_kind": "conda" if Path(sys.prefix, "conda-meta").is_dir() else kind,
     }

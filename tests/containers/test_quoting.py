@@ -15,6 +15,7 @@ from tests.containers.test_injection import HOSTILE
 DANGEROUS = set('"\\$`\n\r\t\0\x0b\x0c\x1b\x85\u2028\u2029{}<>|&;') - {";"}
 FITTING = {
     "reference": ["nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64, "[::1]:5000/a@sha256:" + "a" * 64],
+    "tag": ["docker.io/library/python:3.11-slim-bookworm", "[::1]:5000/a:1"],
     "version": ["2.17.0+nv25.2", "1!2.0"],
     "name": ["TF_DETERMINISTIC_OPS", "io.github.tf-envlock.lock"],
     "number": ["315532800"],

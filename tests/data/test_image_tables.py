@@ -126,7 +126,9 @@ def test_where_ubuntu_and_python_are_both_told_they_belong_together() -> None:
     told = [row for row in [*TABLES.ngc.release, *TABLES.ngc.sibling] if row.ubuntu and row.python]
     assert len(told) > 30
     assert {(row.ubuntu, row.python) for row in told} == {
-        (name.removeprefix("ubuntu"), version) for name, version in python.items() if version is not None
+        (name.removeprefix("ubuntu"), version)
+        for name, version in python.items()
+        if version and name.startswith("ubuntu")
     }
 
 

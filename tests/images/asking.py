@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from envlock.data.images import NgcRelease, WheelBuild, image_tables
-from envlock.images.candidate import Candidate, numbers, reason, wanted
+from envlock.images.candidate import Candidate, numbers, reason
 from envlock.images.choose import choose
 from envlock.images.sources import ngc
+from envlock.images.wanted import wanted
 from envlock.lock.facts import Facts
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"
@@ -31,7 +32,7 @@ def cpu(tensorflow: str, python: str) -> Facts:
 
 def gpu(build: WheelBuild, python: str) -> Facts:
     """Return the facts of a tested build on the CUDA it was built for: from wheels where it has an extra for them."""
-    libraries = {"cudart": {"version": build.cuda}, "cudnn": {"version": f"{build.cudnn}.0"}}
+    libraries = {"cudart": {"version": build.cuda}, "cudnn": {"version": build.cudnn}}
     wheels: dict[str, Any] = {
         f"nvidia-{name}-cu{build.cuda.partition('.')[0]}": {} for name in ("cuda-runtime", "cudnn")
     }

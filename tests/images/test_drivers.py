@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.images.candidate import Value, Wanted
+from envlock.images.candidate import Value
 from envlock.images.drivers import driver_floor, judge_driver, judge_gpus, oldest_driver
+from envlock.images.wanted import Wanted
 from tests.images.asking import TABLES
 
 
@@ -55,7 +56,14 @@ def test_of_a_cuda_that_is_not_known_nothing_is_said() -> None:
 
 def test_a_cuda_that_makes_no_code_for_a_gpu() -> None:
     rows = [
-        *(("11.7", "9.0", "11.8"), ("11.8", "9.0", None), ("12.6", "12.0", "12.8"), ("12.6", "12.1", "12.8")),
+        *(
+            ("11.7", "9.0", "11.8"),
+            ("11.8", "9.0", None),
+            ("12.6", "12.0", "12.8"),
+            ("12.6", "12.1", "12.9"),
+            ("12.8", "10.3", "12.9"),
+            ("12.9", "11.0", "13.0"),
+        ),
         *(("9.0", "7.5", "10.0"), ("12.6", "8.9", None), ("11.0", "99.0", None), ("11.0", "8.8", "11.4")),
     ]
     for cuda, capability, first in rows:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from envlock.images.candidate import Value, reason, wanted
+from envlock.images.candidate import Value, reason
 from envlock.images.choose import Pinned, base_image, candidates, look_up
 from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
+from envlock.images.wanted import wanted
 from tests.images.asking import BUILDS, LABELLED, TABLES, gpu, nvidias
 
 LAST = next(image for image in LABELLED if image[1] == "25.02-tf2-py3")
@@ -114,15 +117,17 @@ def test_what_the_lock_keeps() -> None:
         "route": "ngc",
         "reason": reason(FOUND[0], ASKED),
         "python": None,
+        "python_archive": None,
     }
 
 
 def test_a_base_without_python_keeps_where_its_python_is_from() -> None:
-    asked = wanted(gpu(next(row for row in BUILDS if row.tensorflow == "2.13.0"), "3.11.13"))
+    facts = gpu(next(row for row in BUILDS if row.tensorflow == "2.13.0"), "3.11.13")
+    asked = replace(wanted(facts), libc="2.35", cudnn="8.9.6")
     best = candidates(asked, TABLES)[0]
     assert best.python_from is not None
     kept = base_image(best, asked, pinned(best.reference), pinned(best.python_from))
     assert kept.python is not None
     assert (kept.name, kept.python.tag) == ("docker.io/nvidia/cuda", "3.11.13-slim-bullseye")
-    with pytest.raises(ValueError, match="only a base of the route cuda"):
-        type(kept).model_validate({**kept.model_dump(), "route": "wheels"})
+    with pytest.raises(ValueError, match="a base of the route ngc has a Python of its own"):
+        type(kept).model_validate({**kept.model_dump(), "route": "ngc"})

@@ -6,12 +6,13 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envlock.images.choose import Pinned, moved, pin
+from envlock.images.choose import MovedTagError, Trust, pin
 from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import Mirror, Reference, parse
 from envlock.images.registry import Registry
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.network
 QUICK = Limits(connect=2, silence=2, answer=4, body=4, attempts=2, backoff=0.01, retry_after=0.05)
 AMD64 = "linux/amd64"
 TAG = "25.02-tf2-py3"
+PUBLIC = "sha256:c83b37d26f19ab00d8a13cf974edd079c3d099918ec3110c304a989d6e2f75d5"
 
 
 @pytest.fixture(autouse=True)
@@ -424,14 +426,38 @@ def test_a_second_source_is_asked_only_where_the_fault_is_ours(ours: bool) -> No
             pin(find, NVIDIAS, AMD64, second=lambda reference, platform: "sha256:" + "c" * 64)
 
 
-def test_a_tag_that_has_moved_is_a_finding() -> None:
+def _found(reference: Reference, platform: str) -> Found:
+    return FOUND
+
+
+@pytest.mark.parametrize("source", ["lock", "table"])
+def test_a_release_that_is_served_as_another_image_stops_everything(source: str) -> None:
+    """NVIDIA's tags name a release; the digest of this one is known in public, and this lock has one too."""
     locked = PinnedImage(name=NVIDIAS.name, tag=TAG, digest="sha256:" + "d" * 64, manifest=None)
-    finding = moved(locked, Pinned(NVIDIAS.at(FOUND.digest), NVIDIAS, AMD64, None, None))
-    assert finding is not None
-    assert (finding.where.fact, finding.expected, finding.actual) == ("base_image.digest", locked.digest, FOUND.digest)
-    assert finding.message == f"base_image.digest: locked {locked.digest}, live {FOUND.digest}"
-    assert finding.why == f"The tag {NVIDIAS} has moved: it now names another image."
-    assert moved(locked, Pinned(NVIDIAS.at(locked.digest), NVIDIAS, AMD64, None, None)) is None
+    trust = Trust((locked,) if source == "lock" else ())
+    known = locked.digest if source == "lock" else PUBLIC
+    with pytest.raises(MovedTagError) as caught:
+        pin(_found, NVIDIAS, AMD64, trust=trust)
+    assert (caught.value.exit_code, str(caught.value)) == (
+        1,
+        f"{NVIDIAS} is another image than the known one: known {known}, served {FOUND.digest} by nvcr.io\n"
+        f"hint: build on the known one with `--base {NVIDIAS}@{known}`; if NVIDIA published the other, accept it "
+        f"with `--accept {FOUND.digest}`",
+    )
+    assert pin(_found, NVIDIAS, AMD64, trust=replace(trust, accepted=FOUND.digest)).reference.digest == FOUND.digest
+    assert pin(_found, NVIDIAS.at(FOUND.digest), AMD64, trust=trust).reference.digest == FOUND.digest
+
+
+def test_the_known_digest_may_be_of_the_index_or_of_the_platform() -> None:
+    for digest in (FOUND.digest, FOUND.manifest):
+        locked = PinnedImage(name=NVIDIAS.name, tag=TAG, digest=digest, manifest=None)
+        assert pin(_found, NVIDIAS, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
+
+
+def test_a_tag_that_names_the_newest_build_may_move() -> None:
+    python = parse("docker.io/library/python:3.11-slim-bookworm")
+    locked = PinnedImage(name=python.name, tag=python.tag, digest="sha256:" + "d" * 64, manifest=None)
+    assert pin(_found, python, AMD64, trust=Trust((locked,))).reference.digest == FOUND.digest
 
 
 def test_a_name_without_a_tag_is_not_looked_up() -> None:

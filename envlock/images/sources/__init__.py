@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from envlock.data.images import Tables
-from envlock.images.candidate import Candidate, Wanted
-from envlock.images.sources import cuda, ngc, slim
+from envlock.images.candidate import Candidate
+from envlock.images.sources import cuda, ngc, slim, systems
+from envlock.images.wanted import Wanted
 
 
 class Source(Protocol):
@@ -18,4 +19,9 @@ class Source(Protocol):
         ...
 
 
-SOURCES: dict[str, Source] = {"ngc": ngc.candidates, "cuda": cuda.candidates, "wheels": slim.candidates}
+SOURCES: dict[str, Source] = {
+    "ngc": ngc.candidates,
+    "cuda": cuda.candidates,
+    "slim": slim.candidates,
+    "systems": systems.candidates,
+}

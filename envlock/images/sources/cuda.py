@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.data.images import BaseSystem, CudaImage, SlimImages, Tables
-from envlock.images.candidate import Candidate, Value, Wanted, likeness, minor, numbers
+from envlock.data.images import CudaImage, Tables
+from envlock.images.candidate import Candidate, Value, numbers
+from envlock.images.floors import tested_build
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
+from envlock.images.sources.interpreters import Interpreter, interpreter
+from envlock.images.wanted import Wanted
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)
@@ -15,28 +18,42 @@ LAST_DELETED = (10, 2)
 
 
 def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
-    """Return an image for each point release and Ubuntu of the lock's CUDA, else of the nearest.
+    """Return an image for each point release and Ubuntu of a CUDA that has the lock's libraries.
 
     None where the lock has its CUDA from wheels, or TensorFlow from NVIDIA: then there is nothing to gain.
     """
     if not asked.gpu or asked.tensorflow is None or asked.cuda_wheels or asked.label is not None:
         return []
-    build = slim.tested_build(asked.tensorflow, tables)
-    version = asked.cuda or (build.cuda if build else None)
-    if version is None:
+    build = tested_build(asked.tensorflow, tables)
+    versions = [version for version in (asked.cuda, build.cuda if build else None) if version is not None]
+    if not versions:
         return []
-    closest = max(likeness(minor(version), Value(minor(row.cuda))) for row in tables.cuda.image)
-    fitting = [row for row in tables.cuda.image if likeness(minor(version), Value(minor(row.cuda))) == closest]
-    return [_candidate(row, asked, tables) for row in fitting]
+    known = {line(row.cuda) for row in tables.cuda.image}
+    wanted = line(versions[0])
+    nearest = wanted if wanted in known else max((one for one in known if one <= wanted), default=min(known))
+    oldest = min(numbers(version)[:2] for version in versions)
+    rows = [row for row in tables.cuda.image if line(row.cuda) == nearest]
+    return [_candidate(row, asked, tables) for row in rows if numbers(row.cuda) >= oldest] or [
+        _candidate(row, asked, tables) for row in rows
+    ]
+
+
+def line(cuda: str) -> tuple[int, ...]:
+    """Return what the names of a CUDA's libraries share: the major version from 11.1 on, before that the minor one.
+
+    Source: libcudart.so.10.0 and .10.1 are two libraries, and 11.0 has libcusolver.so.10, 11.1 has .11.
+    """
+    version = numbers(cuda)[:2]
+    return version if version < (11, 1) else version[:1]
 
 
 def _candidate(row: CudaImage, asked: Wanted, tables: Tables) -> Candidate:
     system = next(system for system in tables.python.system if system.name == f"ubuntu{row.ubuntu}")
-    donor = _donor(system, asked, tables)
-    tag, python = slim.tag_of(donor, asked.python) if donor else (None, None)
-    held = {**slim.installed(asked), "python": Value(python), "libc": Value(system.libc)}
+    python = interpreter(system, asked, tables)
+    held = {**slim.installed(asked), **slim.held_by(system)}
+    held |= {"python": python.python, "compiler": python.compiler} if python else {}
     held |= {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
-    obstacles = () if donor else (f"No image has a Python for its glibc, {system.libc}.",)
+    obstacles = () if python else (f"No image has a Python for its glibc, {system.libc}.",)
     foreign = asked.platform == "linux/arm64" and not row.arm64
     return Candidate(
         route="cuda",
@@ -45,23 +62,16 @@ def _candidate(row: CudaImage, asked: Wanted, tables: Tables) -> Candidate:
         lead=f"It has CUDA {row.cuda} and cuDNN; TensorFlow {asked.tensorflow} is installed from its locked wheel.",
         exact=True,
         obstacles=(*obstacles, "It is not available for arm64.") if foreign else obstacles,
-        notes=tuple(_notes(row, tag, asked, tables)),
-        python_from=Reference(DOCKER_HUB, slim.REPOSITORY, tag) if tag else None,
+        notes=tuple(_notes(row, python, asked, tables)),
+        python_from=python.image if python else None,
+        python_archive=python.archive if python else None,
         newest=(not row.end_of_life, *numbers(row.cuda)),
     )
 
 
-def _donor(system: BaseSystem, asked: Wanted, tables: Tables) -> SlimImages | None:
-    """Return the images to take Python from: of the newest suite whose C library is not newer than the image's own."""
-    libc = {row.name: numbers(row.libc) for row in tables.python.system}
-    rows = [row for row in slim.nearest_pythons(asked.python, tables) if libc[row.suite] <= numbers(system.libc)]
-    exact = [row for row in rows if slim.tag_of(row, asked.python)[1] != row.python]
-    return max(exact or rows, key=lambda row: libc[row.suite], default=None)
-
-
-def _notes(row: CudaImage, tag: str | None, asked: Wanted, tables: Tables) -> Iterator[str]:
-    if tag is not None:
-        yield f"It has no Python; the one of {slim.REPOSITORY.removeprefix('library/')}:{tag} is copied."
+def _notes(row: CudaImage, python: Interpreter | None, asked: Wanted, tables: Tables) -> Iterator[str]:
+    if python is not None:
+        yield python.note
     if asked.cuda is None:
         yield f"The locked CUDA is unknown; the locked TensorFlow was built for {row.cuda}."
     if numbers(row.cuda)[:2] <= LAST_DELETED:

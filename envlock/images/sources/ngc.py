@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import NgcRelease, NgcTable, Tables
-from envlock.images.candidate import SAME, Candidate, Value, Wanted, likeness, minor, numbers
+from envlock.images.candidate import SAME, Candidate, Value, likeness, minor, numbers
 from envlock.images.reference import Reference
+from envlock.images.wanted import Wanted
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"
@@ -97,7 +98,8 @@ def _labelled(release: NgcRelease, asked: Wanted) -> bool:
 def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wanted, tables: Tables) -> Candidate:
     held = contents(release, tables)
     lowest = held.pop("compute_capability").version
-    held.pop("ubuntu")
+    ubuntu = held.pop("ubuntu")
+    held["os"] = Value(ubuntu.version and f"ubuntu {ubuntu.version}", ubuntu.expected)
     exact = _labelled(release, asked)
     late = numbers(release.release) >= numbers(FIRST_ARM64)
     foreign = asked.platform == "linux/arm64" and not late
@@ -107,11 +109,18 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
         holds={"tensorflow": Value(tensorflow), **held},
         lead=_lead(release, tensorflow, exact, asked),
         exact=exact,
+        apart=0 if exact or asked.label is None else _months(release.release, asked.label.removeprefix("nv")),
         obstacles=(f"No image for arm64 is known before {FIRST_ARM64}.",) if foreign else (),
         notes=tuple(_notes(exact, asked, tables.ngc)),
         lowest=lowest,
         newest=numbers(release.release),
     )
+
+
+def _months(release: str, label: str) -> int:
+    """Return how many months lie between a release and that of a label; 0 for a label without a month."""
+    one, other = numbers(release)[:2], numbers(label)[:2]
+    return abs((one[0] - other[0]) * 12 + one[1] - other[1]) if len(other) == 2 else 0
 
 
 def _lead(release: NgcRelease, tensorflow: str | None, exact: bool, asked: Wanted) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envlock.data.images import SlimImages, Tables, WheelBuild
-from envlock.images.candidate import Candidate, Value, Wanted, likeness, minor, numbers
+from envlock.data.images import BaseSystem, SlimImages, Tables
+from envlock.images.candidate import Candidate, Value, likeness, minor, numbers
+from envlock.images.floors import tested_build
 from envlock.images.reference import DOCKER_HUB, Reference
+from envlock.images.wanted import Wanted
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"
@@ -15,19 +17,25 @@ NEWEST = "bookworm"
 
 def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
     """Return an image for each suite of Debian that has the lock's Python, else the nearest."""
-    libc = {row.name: row.libc for row in tables.python.system}
+    systems = {row.name: row for row in tables.python.system}
     for row in nearest_pythons(asked.python, tables):
         tag, python = tag_of(row, asked.python)
+        system = systems[row.suite]
         yield Candidate(
             route="wheels",
             reference=Reference(DOCKER_HUB, REPOSITORY, tag),
-            holds={**installed(asked), "python": Value(python), "libc": Value(libc[row.suite])},
-            lead=_lead(asked),
+            holds={**installed(asked), **held_by(system), "python": Value(version_of(row, asked.python))},
+            lead=lead(asked),
             exact=asked.tensorflow is not None and asked.label is None,
-            obstacles=tuple(_obstacles(asked)),
+            obstacles=tuple(obstacles(asked)),
             notes=tuple(_notes(row, python, asked, tables)),
-            newest=(row.suite == NEWEST, *numbers(libc[row.suite])),
+            newest=(row.suite == NEWEST, *numbers(system.libc)),
         )
+
+
+def held_by(system: BaseSystem) -> dict[str, Value]:
+    """Return what a system tells of an image with it: what it is, its C library, and the compiler of its Python."""
+    return {"os": Value(system.os), "libc": Value(system.libc), "compiler": Value(system.compiler)}
 
 
 def nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]:
@@ -47,6 +55,14 @@ def tag_of(row: SlimImages, python: str | None) -> tuple[str, str]:
     return f"{version}-slim-{row.suite}", version
 
 
+def version_of(row: SlimImages, asked: str | None) -> str:
+    """Return the Python behind the tag for it: a tag without a patch is never older than the newest patch known."""
+    _, python = tag_of(row, asked)
+    patch = numbers(asked or "")[2:3]
+    earlier = minor(asked or "") == row.python and patch != () and patch[0] < row.first
+    return f"{row.python}.{row.last}" if python == row.python and earlier else python
+
+
 def installed(asked: Wanted) -> dict[str, Value]:
     """Return what comes with the lock's own wheels."""
     own = {} if asked.label is not None else {"tensorflow": Value(asked.tensorflow)}
@@ -55,14 +71,10 @@ def installed(asked: Wanted) -> dict[str, Value]:
     return own
 
 
-def tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:
-    """Return the tested build of this minor version of TensorFlow, if it is known."""
-    rows = [row for row in tables.builds.build if minor(row.tensorflow) == minor(tensorflow or "")]
-    return rows[0] if rows else None
-
-
 def wheel_notes(asked: Wanted, tables: Tables) -> Iterator[str]:
-    """Yield what is odd about the lock's TensorFlow as a wheel."""
+    """Yield what is odd about the lock's Python, and about its TensorFlow as a wheel."""
+    if asked.prefix == "conda":
+        yield "The locked Python is conda's build; this is another build of the same version."
     if asked.tensorflow is None or asked.label is not None:
         return
     build, python = tested_build(asked.tensorflow, tables), minor(asked.python or "")
@@ -75,7 +87,8 @@ def wheel_notes(asked: Wanted, tables: Tables) -> Iterator[str]:
         yield f"Wheels of TensorFlow {minor(asked.tensorflow)} are known for Python {known}, not for {python}."
 
 
-def _lead(asked: Wanted) -> str:
+def lead(asked: Wanted) -> str:
+    """Return how the lock's TensorFlow gets into an image without one."""
     if asked.tensorflow is None:
         return "A plain Python, as no TensorFlow is locked."
     if asked.label is not None:
@@ -87,7 +100,8 @@ def _lead(asked: Wanted) -> str:
     return f"TensorFlow {asked.tensorflow} is installed from its locked wheel, by hash."
 
 
-def _obstacles(asked: Wanted) -> Iterator[str]:
+def obstacles(asked: Wanted) -> Iterator[str]:
+    """Yield why an image without CUDA cannot do what the lock does."""
     if asked.gpu and not asked.cuda_wheels:
         yield "It has no CUDA, and none of NVIDIA's wheels is locked."
 

@@ -34,7 +34,7 @@ def _abi() -> str | None:
 
 def _compiler(version: str) -> str | None:
     """Return what stands in brackets in `sys.version`; the build date, which stands before it, is no fact."""
-    return version.rpartition("[")[2].rpartition("]")[0] or None
+    return version.rpartition("[")[2].rpartition("]")[0].strip() or None  # Clang leaves a blank
 
 
 def _prefix_kind() -> str:

@@ -1,0 +1,158 @@
+"""Before anything is fetched: what an expert would choose, what TensorFlow needs, and what a policy accepts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envlock.images.candidate import Candidate, Value, numbers
+from envlock.images.choose import candidates, choose
+from envlock.images.preflight import CannotMatchError, admitted, mismatches
+from envlock.images.reference import parse
+from envlock.images.wanted import Wanted, wanted
+from envlock.runtime.errors import UsageError
+from tests.images.asking import TABLES, facts
+from tests.images.experts import GOLDEN, LOCKS, UBUNTUS, choices, locked
+
+UBU = locked("2.19.1", "3.11.7", UBUNTUS, "ubuntu 22.04")
+SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_the_first_choice_is_the_experts(name: str) -> None:
+    asked, expert = LOCKS[name]
+    best = choose(asked)[0].reference
+    assert f"{best.repository}:{best.tag}" == expert
+
+
+def test_every_reason_is_the_one_that_was_reviewed() -> None:
+    assert choices() == GOLDEN.read_text(encoding="utf-8")
+
+
+def _slim(asked: Wanted) -> Candidate:
+    return next(each for each in candidates(asked, TABLES) if str(each.reference) == SLIM)
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        (
+            "strict",
+            [
+                "system.libc_version is 2.36, locked 2.35",
+                "system.os is debian, locked ubuntu",
+                "system.os_version is 12, locked 22.04",
+            ],
+        ),
+        ("functional", []),
+    ],
+)
+def test_a_base_is_held_to_the_lock_by_the_locks_own_policy(policy: str, found: list[str]) -> None:
+    assert list(_slim(wanted(UBU, policy=policy)).mismatches) == found
+
+
+def test_an_override_counts() -> None:
+    asked = wanted(UBU, overrides={"system.*": "ignore"})
+    assert _slim(asked).mismatches == ()
+    held = wanted(UBU, policy="functional", overrides={"python.compiler": "exact"})
+    assert list(_slim(held).mismatches) == ["python.compiler is GCC 12.2.0, locked GCC 11.4.0"]
+
+
+def test_the_refusal_names_the_facts_and_the_image_that_can() -> None:
+    asked = wanted(UBU)
+    with pytest.raises(CannotMatchError) as caught:
+        admitted(_slim(asked), candidates(asked, TABLES), asked)
+    assert (caught.value.exit_code, str(caught.value)) == (
+        1,
+        "cannot match under policy strict: system.libc_version is 2.36, locked 2.35; system.os is debian, locked "
+        f"ubuntu; system.os_version is 12, locked 22.04 ({SLIM})\n"
+        "hint: use docker.io/library/ubuntu:22.04, which can: `--base docker.io/library/ubuntu:22.04`",
+    )
+
+
+def test_where_no_image_can_the_hint_is_to_lock_less() -> None:
+    asked = wanted(locked("2.19.1", "3.11.13", "Clang 17.0.6", "ubuntu 23.10"))
+    found = candidates(asked, TABLES)
+    with pytest.raises(CannotMatchError) as caught:
+        admitted(found[0], found, asked)
+    assert caught.value.message.startswith("no known base image can match under policy strict; the nearest, docker.io")
+    assert caught.value.hint == "accept the facts with `envlock ignore`, or lock them less closely with another policy"
+
+
+def test_what_is_only_expected_is_no_reason() -> None:
+    asked = wanted(UBU)
+    held = {"libc": Value("2.36", expected=True), "python": Value("3.11")}
+    assert list(mismatches(Candidate("ngc", parse("nvcr.io/nvidia/tensorflow:x"), held, ""), asked)) == []
+
+
+def test_wheels_for_another_python_are_told_before_anything_is_built() -> None:
+    tags = {"wheel_tags": ["cp311-cp311-manylinux_2_17_x86_64"]}
+    free = {"wheel_tags": ["cp39-abi3-manylinux_2_17_x86_64"]}
+    asked = facts(
+        tensorflow={"version": "2.19.1", "cuda_build": False},
+        python={"version": "3.11.7"},
+        packages={"numpy": tags, "six": {"wheel_tags": ["py2-none-any", "py3-none-any"]}, "abi": free},
+    )
+    base = Candidate("wheels", parse("a/b:1"), {"python": Value("3.12.3")}, "")
+    assert list(mismatches(base, wanted(asked, overrides={"python.version": "ignore"}))) == [
+        "the locked wheels are for Python 3.11, and it has 3.12.3"
+    ]
+
+
+def test_another_platform_is_another_machine() -> None:
+    found = choose(UBU, platform="linux/arm64")[0]
+    assert "system.machine is aarch64, locked x86_64" in found.mismatches
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (
+            {"kernel": "Darwin", "machine": "arm64"},
+            "the lockfile is from macOS (arm64), and images hold Linux",
+        ),
+        (
+            {"kernel": "Linux", "machine": "ppc64le"},
+            "the lockfile is from a ppc64le machine, and no base image with TensorFlow for it is known",
+        ),
+    ],
+)
+def test_a_machine_that_no_image_can_be_is_refused(system: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wanted(facts(tensorflow={"version": "2.19.1"}, system=system))
+    assert (caught.value.message, caught.value.exit_code) == (message, 2)
+
+
+def test_a_cudnn_older_than_tensorflow_was_compiled_against_is_an_obstacle() -> None:
+    asked, _ = LOCKS["2.18.1, system CUDA 12.5, cuDNN 9.3, Ubuntu 22.04"]
+    found = {str(each.reference): each for each in choose(asked)}
+    old = found["docker.io/nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04"]
+    assert old.floors == (
+        "TensorFlow 2.18.1 was compiled against cuDNN 9.3 and needs that or a later 9.x; it has 9.2.1.18.",
+    )
+    assert not old.able
+    able = [each.holds["cudnn"].version or "" for each in found.values() if each.route == "cuda" and each.able]
+    assert min(able, key=numbers) == "9.3.0.75"
+
+
+def test_the_whole_major_version_of_a_cuda_is_offered_and_no_other() -> None:
+    def cudas(tensorflow: str, cuda: str) -> set[str]:
+        asked = locked(tensorflow, "3.8.10", "GCC 9.4.0", "ubuntu 20.04", cuda=cuda, capability="7.0")
+        found = [each for each in choose(asked) if each.route == "cuda"]
+        return {".".join(str(each.holds["cuda"].version).split(".")[:2]) for each in found}
+
+    assert cudas("2.19.1", "12.5.82") >= {"12.5", "12.6", "12.8", "12.9"}
+    assert cudas("2.19.1", "12.5.82") <= {f"12.{number}" for number in range(5, 10)}, "none older than it was built for"
+    assert cudas("2.4.1", "11.0.221") == {"11.0"}, "11.1 has another libcusolver"
+    assert cudas("1.15.5", "10.0.130") == {"10.0"}
+
+
+def test_code_that_a_gpu_cannot_run_is_a_doubt() -> None:
+    asked, _ = LOCKS["2.19.1, system CUDA 12.8, RTX 50"]
+    ask = replace(wanted(asked), targets=("sm_80", "sm_90"))
+    best = candidates(ask, TABLES)[0]
+    assert best.doubts == ("TensorFlow holds no code for compute capability 12.0, only sm_80, sm_90.",)
+    with_ptx = replace(ask, targets=("sm_80", "compute_90"), cuda_driver="12.9")
+    assert candidates(with_ptx, TABLES)[0].doubts == ()
