@@ -15,14 +15,16 @@ import json
 import os
 import platform
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +54,11 @@ envlock.assert_locked()
 print(first - start, now() - first)
 """
 
+MANY = 400
+"""Distributions of the second size: a large notebook image."""
+BARE = " (no bytecode)"
+CROWDED = f" ({MANY} distributions)"
+
 FIRST_CALL, SECOND_CALL = "in process: import envlock and assert_locked()", "in process: assert_locked() again"
 
 
@@ -66,6 +73,7 @@ class Command:
     name: str
     line: list[str]
     cheap: bool = False
+    environ: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,15 @@ class Environment:
             self._install_envlock()
         self._record(wanted)
 
+    def without_bytecode(self, folder: Path) -> Environment:
+        """Return a copy as uv leaves it: the same files, by hard links, without those that Python has compiled.
+
+        The standard library keeps its own, as in an image.
+        """
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+        shutil.copytree(self.folder, folder, symlinks=True, ignore=ignored, copy_function=os.link)
+        return Environment(folder)
+
     def _install_envlock(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self._pip("wheel", "--no-deps", "--wheel-dir", folder, str(ROOT))
@@ -173,7 +190,7 @@ class Meter:
         done = subprocess.run(
             command.line,
             cwd=self.folder,
-            env=self._environ,
+            env={**self._environ, **command.environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -195,8 +212,35 @@ class Meter:
 
 
 PASS, IMPORT, ASSERT = "python -c pass", "import envlock", "import envlock; envlock.assert_locked()"
-TENSORFLOW, CAPTURE = "import tensorflow", "envlock capture -o -"
+TENSORFLOW, CAPTURE, VERIFY = "import tensorflow", "envlock capture -o -", "envlock verify --python PYTHON"
 DOCTOR, COLLECT_ENV, INSPECT = "env-doctor export -o FILE", "python -m torch.utils.collect_env", "python -m pip inspect"
+
+
+def crowd(environment: Environment, folder: Path, present: int) -> None:
+    """Write metadata of as many more distributions as it takes to have MANY, copied from those of the environment."""
+    (site,) = environment.folder.glob("lib/python3*/site-packages")
+    originals = sorted(each for each in site.glob("*.dist-info") if not each.name.startswith("tf_envlock"))
+    for number in range(MANY - present):
+        original = originals[number % len(originals)]
+        copy = folder / f"copy_{number}-1.0.dist-info"
+        copy.mkdir(parents=True)
+        for name in ("METADATA", "WHEEL", "INSTALLER"):
+            if (original / name).exists():
+                shutil.copy(original / name, copy / name)
+
+
+def varied(environment: Environment, bare: Environment, crowded: Path) -> list[Command]:
+    """Return what is measured without bytecode, and among many distributions."""
+    off, many = {"PYTHONDONTWRITEBYTECODE": "1"}, {"PYTHONPATH": str(crowded), "ENVLOCK_LOCK": "many.lock"}
+    tool = [bare.python, "-m", "envlock"]
+    return [
+        Command(ASSERT + BARE, [bare.python, "-c", ASSERT], cheap=True, environ=off),
+        Command(CAPTURE + BARE, [*tool, "capture", "-o", "-"], cheap=True, environ=off),
+        Command(VERIFY + BARE, [*tool, "verify", "--python", environment.python], cheap=True, environ=off),
+        Command(TENSORFLOW + BARE, [bare.python, "-c", TENSORFLOW], environ=off),
+        Command(INSPECT + BARE, [bare.python, "-m", "pip", "inspect"], environ=off),
+        Command(ASSERT + CROWDED, [environment.python, "-c", ASSERT], cheap=True, environ=many),
+    ]
 
 
 def commands(environment: Environment) -> list[Command]:
@@ -207,6 +251,7 @@ def commands(environment: Environment) -> list[Command]:
         Command(IMPORT, [python, "-c", IMPORT], cheap=True),
         Command(ASSERT, [python, "-c", ASSERT], cheap=True),
         Command(CAPTURE, [environment.program("envlock"), "capture", "-o", "-"], cheap=True),
+        Command(VERIFY, [environment.program("envlock"), "verify", "--python", python], cheap=True),
         Command(TENSORFLOW, [python, "-c", TENSORFLOW]),
         Command(INSPECT, [python, "-m", "pip", "inspect"]),
         Command(COLLECT_ENV, [python, "-m", "torch.utils.collect_env"]),
@@ -214,9 +259,9 @@ def commands(environment: Environment) -> list[Command]:
     ]
 
 
-def measure(environment: Environment, meter: Meter, rounds: int) -> None:
+def measure(environment: Environment, meter: Meter, rounds: int, more: list[Command]) -> None:
     """Run every command `rounds` times, taking turns, after one turn that warms the caches and does not count."""
-    todo = commands(environment)
+    todo = commands(environment) + more
     cheap, dear = [command for command in todo if command.cheap], [command for command in todo if not command.cheap]
     in_process = Command(FIRST_CALL, [environment.python, "-c", IN_PROCESS])
     say("one round to warm up")
@@ -244,10 +289,17 @@ def targets(meter: Meter) -> list[Target]:
     tensorflow = meter.median(TENSORFLOW) - plain
     asserted = meter.median(ASSERT)
     share, inside = 100 * (asserted - plain) / tensorflow, 100 * meter.median(FIRST_CALL) / tensorflow
+    crowded = 100 * (meter.median(ASSERT + CROWDED) - plain) / tensorflow
+    share_of_bare = 100 * (meter.median(ASSERT + BARE) - plain) / (meter.median(TENSORFLOW + BARE) - plain)
+    bare = meter.median(INSPECT + BARE) / meter.median(CAPTURE + BARE)
     return [
         Target("assert_locked(), of import tensorflow, both net of pass", share, "%", 0.5, at_most=True),
         Target("assert_locked(), whole process, against pass", asserted / plain, "x", 3, at_most=True),
         Target("assert_locked() measured in process, of import tensorflow", inside, "%"),
+        Target(f"the same among {MANY} distributions", crowded, "%", 0.5, at_most=True),
+        Target("the same without bytecode on both sides", share_of_bare, "%", 0.5, at_most=True),
+        Target("envlock verify --python, in seconds", meter.median(VERIFY) / 1e3, "s", 0.25, at_most=True),
+        Target("pip inspect, against envlock capture, both without bytecode", bare, "x", 1),
         Target("import envlock, whole process, against pass", meter.median(IMPORT) / plain, "x"),
         Target("env-doctor export, against envlock capture", meter.median(DOCTOR) / capture, "x", 15),
         Target("collect_env, against envlock capture", meter.median(COLLECT_ENV) / capture, "x", 5),
@@ -351,7 +403,15 @@ def bench(folder: Path, rounds: int, output: Path | None) -> None:
         about = describe(meter, lock, rounds)
         if about["distributions"] < DISTRIBUTIONS:
             raise BenchmarkError(f"{folder} has {about['distributions']} distributions, fewer than {DISTRIBUTIONS}")
-        measure(environment, meter, rounds)
+        crowded = Path(work) / "crowd"
+        crowd(environment, crowded, about["distributions"])
+        many = {"PYTHONPATH": str(crowded)}
+        meter.run(Command(CAPTURE, [environment.program("envlock"), "capture", "-o", "many.lock"], environ=many))
+        bare = environment.without_bytecode(folder.with_name(folder.name + "-bare"))
+        try:
+            measure(environment, meter, rounds, varied(environment, bare, crowded))
+        finally:
+            shutil.rmtree(bare.folder)
         promises = targets(meter)
     if output is not None:
         rows = [{**asdict(promise), "met": promise.met} for promise in promises]
