@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -77,3 +78,23 @@ def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tm
     bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
     done = run(program, "capture", folder=project, PATH=bin_of_tools)
     assert (done.returncode, done.stderr) == (0, "wrote envlock.lock: 0 packages, policy strict\n")
+
+
+@pytest.mark.parametrize("minor", range(8, 15))
+def test_scripts_run_on_every_python(minor: int, wheel: Path, tmp_path: Path) -> None:
+    """On each CPython from 3.8 on that pyenv or the system has."""
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/python"))
+    found = str(installed[0]) if installed else shutil.which(f"python3.{minor}", path="/usr/local/bin:/usr/bin")
+    if found is None:
+        pytest.skip(f"no Python 3.{minor}")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\n', encoding="utf-8")
+    said(run(*UV, "venv", "-q", "--python", found, ".venv", folder=tmp_path))
+    python = str(tmp_path / ".venv" / "bin" / "python")
+    said(run(*UV, "pip", "install", "-q", "--offline", "--python", python, str(wheel), folder=tmp_path))
+    said(run(sys.executable, "-m", "envlock", "capture", "-q", folder=tmp_path, PYTHONPATH=str(ROOT)))
+    code = "import envlock; print(envlock.assert_locked()); print(envlock.assert_locked()._repr_html_())"
+    strict = "matches under policy strict"
+    assert said(run(python, "-W", "error", "-c", code, folder=tmp_path)) == f"{strict}\n<pre>{strict}</pre>\n"
+    refused = run(python, "-W", "error", "-c", code, folder=tmp_path, TF_DETERMINISTIC_OPS="yes")
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (1, "marks: x error")
+    assert "x environ.TF_DETERMINISTIC_OPS: locked unset, live yes" in refused.stderr
