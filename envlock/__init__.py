@@ -29,6 +29,7 @@ _EXPORTS = {
     "build": "envlock.workflows.build",
     "canary": "envlock.workflows.canary",
     "capture": "envlock.workflows.capture",
+    "capture_image": "envlock.workflows.capture_image",
     "compare_saved": "envlock.workflows.repeat",
     "compare_traces": "envlock.workflows.diverge",
     "context": "envlock.workflows.build",
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from envlock.workflows.canary import update_canary as update_canary
     from envlock.workflows.capture import add_machine as add_machine
     from envlock.workflows.capture import capture as capture
+    from envlock.workflows.capture_image import capture_image as capture_image
     from envlock.workflows.diff import diff as diff
     from envlock.workflows.diverge import compare_traces as compare_traces
     from envlock.workflows.diverge import diverge_script as diverge_script

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from envlock.cli.options import PythonOption, QuietOption, config
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
+from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.lockfile import SIZE_LIMIT
@@ -80,6 +81,17 @@ MachineOption = Annotated[
         help="Add this machine to those that the lockfile accepts; its software must be the locked one.",
     ),
 ]
+ImageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--image",
+        is_eager=True,  # `--python` is then a path inside, which no default stands in for
+        help="Capture inside this image; installs nothing. --python is then its own interpreter.",
+        show_default=False,
+    ),
+]
+EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")]
+GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
 SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
 
 
@@ -93,6 +105,9 @@ def capture(
     only: OnlyOption = None,
     entry: ForOption = None,
     add_machine: MachineOption = False,
+    image: ImageOption = None,
+    engine: EngineOption = AUTO,
+    gpus: GpusOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -108,28 +123,25 @@ def capture(
       envlock capture --canary                   with exact results of TensorFlow operations
       envlock capture --canary --for train.py:step   also of those that `step` runs
       envlock capture --add-machine              accept this machine, too
+      envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
       envlock capture --check                    in CI: exit 1 if the lockfile is out of date
     """
     from envlock.workflows.capture import capture as take
 
-    if add_machine:
+    if add_machine and image is None:
         _add_machine(output, python, alone=not (hashes or canary or only or entry or policy or check), quiet=quiet)
         return
     project = config()
     path, earlier = _path(output, project, check=check)
-    entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
-    lock = take(
-        *policy_of(policy, project, earlier),
-        python=python,
-        hashes=hashes,
-        canary=canary,
-        earlier=earlier,
-        only=only,
-        project=about(Path.cwd(), path),
-        entry=entries,
-        programs=programs,
-        progress=Terminal(quiet),
-    )
+    how: Any = {"python": python, "project": about(Path.cwd(), path), "progress": Terminal(quiet)}
+    how["policy"], how["overrides"] = policy_of(policy, project, earlier)
+    if image is not None:
+        given = {"--hashes": hashes, "--canary": canary, "--only": only, "--for": entry, "--add-machine": add_machine}
+        lock = _inside(image, given, {**how, "engine": engine, "gpus": gpus})
+    else:
+        entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
+        what: Any = {"hashes": hashes, "canary": canary, "earlier": earlier, "only": only}
+        lock = take(entry=entries, programs=programs, **what, **how)
     if check and path is not None:
         _check(path, lock, quiet)
     else:
@@ -154,6 +166,19 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
         return
     write_atomically(path, dump(new))
     talk(f"added to {path}: {which}", quiet=quiet)
+
+
+def _inside(image: str, given: dict[str, Any], how: dict[str, Any]) -> Lockfile:
+    """Return the lock of an image; an option that needs the environment on this machine excludes that."""
+    from envlock.workflows.capture_image import capture_image
+
+    for name in [name for name, value in given.items() if value]:
+        raise UsageError(
+            f"`--image` and `{name}` exclude each other",
+            hint=f"leave out `{name}`: the lockfile names the image itself, and `envlock build` builds on it",
+        )
+    python = how.pop("python")
+    return capture_image(image, python=None if python is None else str(python), **how)
 
 
 def _path(output: Path | None, project: Config, *, check: bool) -> tuple[Path | None, Lockfile | None]:

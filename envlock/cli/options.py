@@ -61,6 +61,9 @@ PolicyOption = Annotated[
 
 def _project_python(context: typer.Context, python: Path | None) -> Path | None:
     """Return the interpreter that is meant, and say which where it is neither named nor this one."""
+    if context.params.get("image") is not None:  # a path in there; a variable names one here
+        origin = getattr(context.get_parameter_source("python"), "name", None)
+        return python if origin == "COMMANDLINE" else None
     found = None if python is not None else project_python(os.environ, Path.cwd())
     if found is None:
         return python

@@ -187,9 +187,8 @@ def plan(
 
 def _ngc_release(base: Base) -> str | None:
     """Return the release of NVIDIA's images, as 25.02, that a tag such as 25.02-tf2-py3 names; "" hides no build."""
-    if base.route != "ngc":
-        return None
-    return base.reference.partition("@")[0].rpartition(":")[2].partition("-")[0]
+    name, _, tag = base.reference.partition("@")[0].rpartition(":")
+    return tag.partition("-")[0] if base.route == "ngc" and name.endswith("nvidia/tensorflow") else None
 
 
 def _recipe(tensorflow: str | None) -> Recipe | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,49 +16,16 @@ from typing import Any
 
 import pytest
 
-from envlock.lock.document import load
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
+from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, identity
 from tests.locks import encode
 
 pytestmark = pytest.mark.engine
 
 ENGINES = ["buildx", "docker"]
-
-
-class Project:
-    """A folder with a lock and a wheelhouse, and the command line there, where nvcr.io is the bed's registry."""
-
-    def __init__(self, bed: Bed, folder: Path, lock: dict[str, Any]) -> None:
-        self.bed = bed
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self.write(lock)
-
-    def write(self, lock: dict[str, Any]) -> None:
-        (self.folder / "envlock.lock").write_bytes(encode(lock))
-
-    def __call__(self, *args: str, umask: int = 0o022, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        names = ("PATH", "HOME", "LANG", "CI")
-        plain = {name: value for name, value in os.environ.items() if name in names}
-        return subprocess.run(
-            [*self.bed.engine.enter, "env", "-C", self.folder, sys.executable, "-m", "envlock", *args],
-            env={**plain, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **self.bed.engine.environ},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            umask=umask,
-            check=False,
-        )
-
-    @property
-    def image(self) -> dict[str, Any]:
-        lock = load(self.folder / "envlock.lock")
-        assert lock.image is not None
-        return lock.image.model_dump()
 
 
 @pytest.fixture(scope="session")

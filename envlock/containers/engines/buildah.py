@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from envlock.containers.engines.daemon import Finished
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import EngineError, Trail, explain
-from envlock.containers.engines.podman import built
+from envlock.containers.engines.podman import built, mount
 from envlock.containers.engines.process import ask, call, pull, push
+from envlock.images.reference import MACHINES
 
 PROGRAM = "buildah"
 
@@ -20,10 +23,12 @@ class Buildah:
 
     Attributes:
         version: of the command, such as "1.28.2".
+        platform: that it runs, such as "linux/amd64".
     """
 
     def __init__(self) -> None:
         self.version = str(json.loads(call(PROGRAM, "version", "--json"))["version"])
+        self.platform = MACHINES.get(platform.machine(), platform.machine())
 
     def images(self) -> set[str]:
         """Return the IDs of all images."""
@@ -89,6 +94,7 @@ class Buildah:
         network: str = "none",
         read_only: bool = False,
         entrypoint: Sequence[str] | None = None,
+        brought: Path | None = None,
     ) -> Finished:
         """Run a program in a container of the image, which is removed in every case.
 
@@ -105,6 +111,7 @@ class Buildah:
         container = call(PROGRAM, "from", "--pull-never", "--", image).strip()
         try:
             variables = [f"--env={key}={value}" for key, value in (env or {}).items()]
+            variables += [] if brought is None else [mount(brought)]
             code, stdout, stderr = ask(PROGRAM, "run", *variables, f"--network={network}", "--", container, *words)
         finally:
             self.remove_container(container)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import subprocess
+import tarfile
 import uuid
 import weakref
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -42,6 +44,7 @@ class Daemon:
 
     Attributes:
         version: of the daemon, such as "26.1.5".
+        platform: that it runs, such as "linux/amd64".
         podman: whether it is podman, which speaks the language and is another thing.
     """
 
@@ -54,6 +57,7 @@ class Daemon:
         with _told():
             told = self._api.version()
         self.version = str(told.get("Version") or "0").partition("+")[0]
+        self.platform = f"{told.get('Os')}/{told.get('Arch')}"
         self.podman = any("podman" in str(part.get("Name", "")).lower() for part in told.get("Components") or ())
 
     @classmethod
@@ -168,8 +172,11 @@ class Daemon:
         network: str = "none",
         read_only: bool = False,
         entrypoint: Sequence[str] | None = None,
+        brought: Path | None = None,
     ) -> Finished:
         """Run a container to its end and return what it printed; it is removed in every case.
+
+        `brought` is a folder that is there at the root, under its own name. It is copied: the daemon may be elsewhere.
 
         Raises:
             EngineError: it cannot be started.
@@ -194,12 +201,21 @@ class Daemon:
                     host_config=settings,
                     use_config_proxy=False,  # the image's variables are looked at, not this user's
                 )
+                if brought is not None:
+                    self._api.put_archive(name, "/", _tar(brought))
                 self._api.start(name)
                 code = int(self._api.wait(name, timeout=None)["StatusCode"])
                 stdout, stderr = (self._api.logs(name, **wanted) for wanted in ({"stderr": False}, {"stdout": False}))
                 return Finished(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
         finally:
             self.remove_container(name)
+
+
+def _tar(folder: Path) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        tar.add(folder, folder.name, filter=lambda info: info.replace(uid=0, gid=0, deep=False))
+    return stream.getvalue()
 
 
 @contextlib.contextmanager

@@ -36,6 +36,7 @@ class Host(Protocol):
     """Where images are kept and containers run: a daemon, or a command. Each method is as in `Daemon`."""
 
     version: str
+    platform: str
 
     def images(self) -> set[str]: ...
 
@@ -63,6 +64,7 @@ class Host(Protocol):
         network: str = "none",
         read_only: bool = False,
         entrypoint: Sequence[str] | None = None,
+        brought: Path | None = None,
     ) -> Finished: ...
 
 
@@ -171,17 +173,31 @@ class Engine:
         network: str = "none",
         read_only: bool = False,
         entrypoint: Sequence[str] | None = None,
+        brought: Path | None = None,
     ) -> Finished:
         """Run a container to its end; it is removed in every case.
 
+        `brought` is a folder that is there at the root, under its own name.
         Podman starts a container without GPUs where GPUs were asked for: look inside.
 
         Raises:
             EngineError: it cannot be started: no such image or program, no GPU runtime.
         """
         return self.daemon.run(
-            image, argv, gpus=gpus, env=env, network=network, read_only=read_only, entrypoint=entrypoint
+            image,
+            argv,
+            gpus=gpus,
+            env=env,
+            network=network,
+            read_only=read_only,
+            entrypoint=entrypoint,
+            brought=brought,
         )
+
+    @property
+    def platform(self) -> str:
+        """The platform that it runs, such as `linux/amd64`."""
+        return self.daemon.platform
 
     def pull(self, reference: str, on_line: Say = lambda line: None) -> None:
         """Pull an image.

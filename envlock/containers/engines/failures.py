@@ -195,7 +195,8 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hin
 def _named(found: re.Match[str], image: str | None) -> dict[str, str]:
     groups = {name: value for name, value in found.groupdict().items() if value}
     what = groups.get("what") or groups.get("name") or image or groups.get("host") or "the image"
-    host = groups.get("host") or (what.partition("/")[0] if "/" in what else "")
+    first = what.partition("/")[0]
+    host = groups.get("host") or (first if "/" in what and set(first) & {".", ":"} else "docker.io")
     return {"said": "", **groups, "what": what, "host": host}
 
 

@@ -6,6 +6,7 @@ Its layers differ from Docker's (it writes other tars) and are the same each tim
 from __future__ import annotations
 
 import json
+import platform
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from envlock.containers.engines.daemon import Finished
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import Trail, explain, words
 from envlock.containers.engines.process import ask, call, follow, pull, push
+from envlock.images.reference import MACHINES
 
 PROGRAM = "podman"
 
@@ -25,10 +27,12 @@ class Podman:
 
     Attributes:
         version: of the command, such as "4.3.1".
+        platform: that it runs, such as "linux/amd64".
     """
 
     def __init__(self) -> None:
         self.version = str(json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}")))
+        self.platform = MACHINES.get(platform.machine(), platform.machine())
 
     def images(self) -> set[str]:
         """Return the IDs of all images."""
@@ -87,6 +91,7 @@ class Podman:
         network: str = "none",
         read_only: bool = False,
         entrypoint: Sequence[str] | None = None,
+        brought: Path | None = None,
     ) -> Finished:
         """Run a container to its end and return what it printed; it is removed in every case.
 
@@ -100,6 +105,8 @@ class Podman:
             options.append("--read-only")
         if gpus:
             options.append("--device=nvidia.com/gpu=all")
+        if brought is not None:
+            options.append(mount(brought))
         if entrypoint is not None:
             options.append(f"--entrypoint={json.dumps(list(entrypoint))}")
         try:
@@ -109,6 +116,11 @@ class Podman:
         if code in (125, 126, 127) and "Error: " in stderr:  # podman's own, and what the image lacks
             raise explain(stderr, image=image)
         return Finished(code, stdout, stderr)
+
+
+def mount(folder: Path) -> str:
+    """Return the option that shows a folder of this machine at a container's root, read-only; `z` is for SELinux."""
+    return f"--volume={folder}:/{folder.name}:ro,z"
 
 
 def connect() -> Podman:

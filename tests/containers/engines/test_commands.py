@@ -75,3 +75,8 @@ def test_the_same_image_twice_and_verified_inside(
     assert (refused.returncode, refused.stdout) == (1, ""), refused.stderr
     ran = run(bed, store, tmp_path, "podman", "run", *options[:2], f"localhost/team/{engine}:1", "alpha")
     assert ran.stdout == "1.0\n", ran.stderr
+    capture = (sys.executable, "-m", "envlock", "capture", "-o", "again.lock", "--engine", engine)
+    done = run(bed, store, tmp_path, *capture, "--image", f"localhost/team/{engine}:1")
+    assert done.returncode == 0, done.stderr
+    said = run(bed, store, tmp_path, sys.executable, "-m", "envlock", "diff", "envlock.lock", "again.lock")
+    assert said.stdout.startswith("matches under policy strict\n"), said.stdout
