@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
-from envlock.packages.indexes.page import IndexFile, choose
+from envlock.packages.indexes.page import IndexFile, choose, source_archives
 from envlock.packages.installed import NO_RECORD, Installed
 from envlock.packages.parallel import Advance, Done, run_all
 from envlock.packages.proven import misfit
@@ -62,7 +62,11 @@ class Index(Protocol):
         ...
 
     def fetch(self, file: IndexFile) -> Whole:
-        """Read a whole file."""
+        """Read a whole wheel."""
+        ...
+
+    def archive(self, file: IndexFile) -> Path:
+        """Return where a source archive lies after it was read."""
         ...
 
 
@@ -153,7 +157,22 @@ def _one(
     found = _indexed(each, index, trust_index)
     if found.wheel is not None or here is None:
         return found
-    return _local(each, found.reason or "", here)
+    source = each.source
+    if source is None and index is not None and here.build:
+        source = _archive(each, index)
+    return _local(each._replace(source=source), found.reason or "", here)
+
+
+def _archive(each: Installed, index: Index) -> Source | None:
+    """Return the source archive that a package was built from: that of its URL, or an index's where no wheel fits."""
+    files: list[IndexFile] = []
+    if each.origin == "url" and each.url is not None and not each.url.endswith(".whl"):
+        files = [_at(each.url)]
+    elif each.origin == "index" and each.reason is None and each.version is not None:
+        offered = index.files(each.name)
+        if not choose(offered, each.name, each.version, each.tags).wheels:
+            files = source_archives(offered, each.version)
+    return Source("archive", str(index.archive(files[0]))) if files else None
 
 
 def _local(each: Installed, reason: str, here: Here) -> PackageIdentity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 BACKEND = """
@@ -45,3 +46,14 @@ def make_project(folder: Path, name: str) -> Path:
     (folder / "pyproject.toml").write_text(PROJECT.format(name=name))
     (folder / f"{name}.py").write_text("VALUE = 1\n")
     return folder
+
+
+def make_archive(folder: Path, name: str) -> Path:
+    """Write the source archive of a project into a folder and return its path."""
+    project = make_project(folder.parent / "unpacked" / name, name)
+    (project / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(project, f"{name}-1.0")
+    return path

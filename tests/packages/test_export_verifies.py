@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.packages.projects import make_project
+from tests.packages.projects import make_archive, make_project
 from tests.packages.server import index_server
 from tests.packages.wheels import make_wheel
 
@@ -27,6 +27,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Return variables under which installers know our index, our folder of wheels, and where the repository is."""
     make_wheel(tmp_path / "index", "thing")
     make_wheel(tmp_path / "links", "found")
+    make_archive(tmp_path / "index", "packed")
     (tmp_path / ".gitconfig").write_text(
         f'[url "{(tmp_path / "built").as_uri()}"]\n    insteadOf = {REPOSITORY}\n'
         "[user]\n    name = a\n    email = a@example.org\n"
@@ -150,12 +151,16 @@ INSTALLED = {
 def test_what_was_built_here(
     installer: Installer, envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str
 ) -> None:
-    """An editable package, the project itself, a folder, a wheel on the disk and a commit, as wheels by hash."""
+    """An editable package, the project itself, a folder, a wheel on the disk, a commit, a source archive."""
     own, edited, folder = (make_project(tmp_path / name, name) for name in ("own", "edited", "folder"))
     wheel = make_wheel(tmp_path / "disk", "lying")
     python = _empty(tmp_path / "origin")
     checkout = f"built @ git+{REPOSITORY}@{commit}#subdirectory=python"
-    _run(installer(python, "-e", str(own), "-e", str(edited), str(folder), str(wheel), checkout), tmp_path, environ)
+    _run(
+        installer(python, "-e", str(own), "-e", str(edited), str(folder), str(wheel), checkout, "packed"),
+        tmp_path,
+        environ,
+    )
     for file in tmp_path.glob("*/left-behind"):  # installers build in the folder itself
         file.unlink()
     envlock.folder = own
@@ -163,21 +168,21 @@ def test_what_was_built_here(
     hashed = envlock("hash", "--build", "--python", python, environ=environ)
     assert hashed.returncode == 0, hashed.stderr
     last = hashed.stderr.splitlines()[-1]
-    assert last == "5 of 5 packages have a proven wheel (2 built from their sources)"
+    assert last == "6 of 6 packages have a proven wheel (2 built from their sources)"
     first = (own / "envlock.lock").read_bytes()
     assert not [*tmp_path.glob("*/left-behind")]
     assert envlock("hash", "--quiet", "--build", "--python", python, environ=environ).returncode == 0
     assert (own / "envlock.lock").read_bytes() == first, "a wheel that was built again is another one"
 
     vendored = envlock("vendor", "--require-all", environ=environ)
-    assert (vendored.returncode, vendored.stderr) == (0, "wheelhouse: 5 wheels (5 from the cache)\n")
+    assert (vendored.returncode, vendored.stderr) == (0, "wheelhouse: 6 wheels (6 from the cache)\n")
     for number, (name, (to, install, options)) in enumerate(INSTALLED.items()):
         assert envlock("export", "--to", to, "-o", name, *HOUSE, environ=environ).returncode == 0
         again = _empty(tmp_path / f"again-{number}")
         _run(install(again, *options, name), own, environ)
         deep = envlock("verify", "--deep", "--python", again, environ=environ)
         assert deep.returncode == 0, deep.stdout
-        assert _run([again, "-c", "import built, edited, folder, lying, own"], tmp_path, environ) == ""
+        assert _run([again, "-c", "import built, edited, folder, lying, own, packed"], tmp_path, environ) == ""
 
 
 def test_another_wheel_of_the_same_version_is_another_package(

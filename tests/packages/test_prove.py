@@ -54,6 +54,9 @@ class FakeIndex:
         self.asked.append(f"all of {file.name}")
         return Whole(HASH, 9, self.whole.get(file.name, self.records[file.name]))
 
+    def archive(self, file: IndexFile) -> Path:
+        raise AssertionError("nothing is built")
+
 
 def file(name: str, **changes: Any) -> IndexFile:
     """Return a file of the index."""

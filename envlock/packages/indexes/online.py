@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from envlock.lock.models import WheelFile
 from envlock.packages import cache
+from envlock.packages.cache import Kept
 from envlock.packages.indexes import credentials, index_settings, page
 from envlock.packages.indexes.download import Downloaded, download
 from envlock.packages.indexes.index_settings import Index
@@ -66,15 +67,21 @@ class Online:
 
     def fetch(self, file: IndexFile) -> Whole:
         """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
+        target, known = self._kept(file)
+        return Whole(known.sha256, known.size, _text(record_of(target), file))
+
+    def archive(self, file: IndexFile) -> Path:
+        """Read a source archive into the cache, where it is looked for first, and return where it is."""
+        return self._kept(file)[0]
+
+    def _kept(self, file: IndexFile) -> tuple[Path, Kept | Downloaded]:
         wanted = file.sha256 or f"unknown-{secrets.token_hex(8)}"
         target = cache.wheel(self.cache, wanted, file.name)
-        known: cache.Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
+        known: Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
         if known is None:
             cache.prepare(target)
             known = download(self.client, file.url, target, sha256=file.sha256, size=file.size)
-        if file.sha256 is None:
-            target = cache.rename(self.cache, target, known.sha256)
-        return Whole(known.sha256, known.size, _text(record_of(target), file))
+        return (cache.rename(self.cache, target, known.sha256) if file.sha256 is None else target), known
 
 
 def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:

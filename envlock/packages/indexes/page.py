@@ -258,6 +258,12 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
     return Choice([], f"the index has only a source archive of {name} {version}, so the wheel was built locally")
 
 
+def source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
+    """Return the source archives of this version, those of the web first."""
+    found = [file for file in files if file.name.endswith((".tar.gz", ".zip")) and _is_version(file.name, version)]
+    return sorted(found, key=lambda file: (not file.url.startswith("http"), file.name))
+
+
 def _rank(file: IndexFile, wanted: frozenset[Tag]) -> tuple[int, bool, str]:
     tags = parse_wheel_filename(file.name)[3]
     if tags == wanted:
