@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from envlock.guest.launch import read
+from envlock.guest.observer import SEEN
 from envlock.packages.closure import closure
 from envlock.packages.installation import every_distribution, installation
-from envlock.runtime.distributions import OWN_NAME
-from envlock.runtime.policy import Policy
+from envlock.packages.observation import used
 from tests.conftest import Command
 from tests.machines import write
 
-OBSERVE = """
-import importlib.metadata, json, os, sys
-files = {os.path.realpath(each.__file__) for each in list(sys.modules.values()) if getattr(each, "__file__", None)}
-owners = {
-    distribution.metadata["Name"]
-    for distribution in importlib.metadata.distributions()
-    for file in distribution.files or ()
-    if os.path.realpath(distribution.locate_file(file)) in files
-}
-print("imported", json.dumps(sorted(owners)))
-"""
 DATA = "import numpy as np\nx, y = np.ones((32, 8, 8, 1), 'float32'), np.zeros(32, 'int32')\n"
 PROGRAMS = {
     "sequential": """
@@ -81,17 +70,14 @@ net(tf.zeros((1, 32, 32, 3)))
 
 
 def missing(python: Path, program: str, folder: Path) -> tuple[list[str], int]:
-    """Run a program; return what it imported unforeseen, and how many it imported."""
-    write(folder, {"project/train.py": DATA + program})
+    """Run a program; return what it used unforeseen, and how much it used."""
+    write(folder, {"train.py": DATA + program, "notes/sitecustomize.py": read("observer")})
     place = installation(python)
-    held = set(closure(["train.py"], folder / "project", place))
-    write(folder, {"project/observed.py": DATA + program + OBSERVE})
-    done = Command([str(python)], folder / "project")("observed.py")
+    held = {*closure(["train.py"], folder, place)}
+    done = Command([str(python)], folder)("train.py", environ={"PYTHONPATH": str(folder / "notes")})
     assert done.returncode == 0, done.stderr
-    line = next(line for line in done.stdout.splitlines() if line.startswith("imported "))
-    imported = {name.lower().replace("_", "-").replace(".", "-") for name in json.loads(line.partition(" ")[2])}
-    allowed = {name for name in imported if Policy().row(f"packages.{name}.version")["rule"] == "ignore"}
-    return sorted(imported - held - allowed - {OWN_NAME}), len(imported)
+    found = used((folder / "notes" / SEEN).read_text(encoding="utf-8").splitlines(), place)
+    return sorted({*found} - held), len(found)
 
 
 @pytest.mark.slow
@@ -119,6 +105,6 @@ def test_some_packages_of_the_environment_are_not_held(tensorflow_python: Path, 
     write(tmp_path, {"train.py": "import tensorflow\n"})
     place = installation(tensorflow_python)
     every = {each.metadata["Name"].lower().replace("_", "-") for each in every_distribution(place)}
-    held = set(closure(["train.py"], tmp_path, place))
+    held = {*closure(["train.py"], tmp_path, place)}
     assert {"tensorflow-cpu", "keras", "numpy", "h5py"} <= held
     assert {"tomlkit", "docker", "jinja2"} <= every - held
