@@ -147,6 +147,8 @@ def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -
     elif not verdict.image.match:
         untagged = "" if how["tag"] is None else f", and {made.name} is not tagged"
         talk(f"the image is not the environment of {name_of(lock)}{untagged}:\n{verdict.image.to_text()}")
+        if made.lock.image is not None:
+            talk(f"the image is kept without a name, to look inside: {made.lock.image.id}", quiet=quiet)
         raise typer.Exit(verdict.image.exit_code)
     else:
         talk(sentence(verdict, made.name), quiet=quiet)

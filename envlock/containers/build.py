@@ -84,6 +84,8 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
         lines.append("the layers differ")
         files = _files(plan, engine, old.id, new.id)
         lines += files or ["no file differs; the builder writes its own timestamps"]
+    if new.id != old.id:
+        engine.discard(built)
     return new, lines
 
 

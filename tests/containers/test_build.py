@@ -206,12 +206,17 @@ def test_the_same_image_from_another_place_umask_and_builder(
     assert images["a"]["config"] == images["d"]["config"]
 
 
+def nameless(bed: Bed) -> set[str]:
+    return set(bed.engine.docker("images", "-q", "--no-trunc", "--filter", "dangling=true").stdout.split())
+
+
 def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
     assert ngc("build", "--base", bed.ngc).returncode == 0
     done = ngc("build", "--check")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "identical: the same image ID\n")
+    before = nameless(bed)
     done = ngc("build", "--check", "--engine", "docker")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout, nameless(bed) - before) == (0, "", set())
     assert done.stderr.startswith("identical in layers and configuration (its ID differs: docker ")
     held = json.loads((ngc.folder / "envlock.lock").read_bytes())
     wheel = demo_wheel(ngc.folder / "wheelhouse", "alpha", "1.1")
@@ -274,6 +279,11 @@ def test_an_image_that_is_not_the_locked_environment_gets_no_name(
     assert done.returncode == 1
     said = "the image is not the environment of envlock.lock, and test/wrong:1 is not tagged:\ndoes not match"
     assert said in done.stderr
+    kept = re.search(
+        r"^the image is kept without a name, to look inside: (sha256:[0-9a-f]{64})$", done.stderr, re.MULTILINE
+    )
+    assert kept is not None
+    assert bed.engine.docker("image", "inspect", "-f", "{{.RepoTags}}", kept[1]).stdout == "[]\n"
     assert bed.engine.docker("images", "-q", "test/wrong:1").stdout == ""
     assert (made.folder / "envlock.lock").read_bytes() == before
 

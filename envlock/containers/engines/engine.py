@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
@@ -97,6 +97,7 @@ class Built:
         engine, engine_version: who built it; the version is the daemon's, which holds the builder.
         config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, as the daemon has them.
         seconds: how long the builder took.
+        steps: the images of its steps that the builder keeps, to be faster the next time; the last step's first.
     """
 
     image_id: str
@@ -105,6 +106,7 @@ class Built:
     engine_version: str
     config: Mapping[str, Any]
     seconds: float
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,8 @@ class Engine:
     ) -> Built:
         """Build the context and return the image, which gets its tag, if any, only when it is whole.
 
-        Nothing is left behind by a build that fails or is interrupted: no container, and no image without a name.
+        Nothing is left behind by a build that fails or is interrupted: no container, and no image without a name. One
+        that succeeds leaves its image, and what the builder keeps to be faster the next time, but no stage of it.
         When it fails, the full log is kept, and the error names it.
 
         Raises:
@@ -155,6 +158,7 @@ class Engine:
                 built = self._looked_at(image, order, seconds)
                 if tag is not None:
                     self.daemon.tag(image, tag)
+                built = replace(built, steps=self._remove(trail, before | {built.image_id}))
             except OSError as error:
                 self._clean(trail, before)
                 raise EngineError(f"cannot build: {error}", hint="solve that, and build again") from None
@@ -240,9 +244,10 @@ class Engine:
         check_name(name)
         self.daemon.tag(image, name)
 
-    def discard(self, image: str) -> None:
-        """Remove an image that has no name; one with a name, or that another is made of, stays."""
-        self.daemon.remove_image(image)
+    def discard(self, built: Built) -> None:
+        """Remove an image that has no name, and those of its steps; what another is made of stays."""
+        for image in (built.image_id, *built.steps):
+            self.daemon.remove_image(image)
 
     def _looked_at(self, image: str, order: Order, seconds: float) -> Built:
         found = self.daemon.inspect(image)
@@ -270,11 +275,19 @@ class Engine:
             self._wait_for_daemon(trail)
             for container in trail.containers:
                 self.daemon.remove_container(container)
-            there = self.daemon.images()
-            for name in reversed(trail.images):
-                for image in sorted(there - before):
-                    if image.removeprefix("sha256:").startswith(name.removeprefix("sha256:")):
-                        self.daemon.remove_image(image)
+            self._remove(trail, before)
+
+    def _remove(self, trail: Trail, kept: set[str]) -> tuple[str, ...]:
+        """Remove the images of a build's steps, such as those of a stage, that nothing is made of; return the rest."""
+        there = self.daemon.images() if trail.images else set()
+        steps: list[str] = []
+        for name in reversed(trail.images):
+            for image in sorted(there - kept):
+                if image.removeprefix("sha256:").startswith(name.removeprefix("sha256:")):
+                    self.daemon.remove_image(image)
+                    steps.append(image)
+        left = self.daemon.images() if steps else set()
+        return tuple(image for image in steps if image in left)
 
     def _wait_for_daemon(self, trail: Trail) -> None:
         """Return when the classic builder, whose connection is gone, has taken note and let go of its container."""

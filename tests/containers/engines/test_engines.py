@@ -409,12 +409,12 @@ def test_names_are_given_and_unnamed_images_discarded(docker: daemons.Engine, be
     engine = find("buildx")
     built = engine.build(context(tmp_path, ngc(bed, "ENV TEST=discarded")), epoch=EPOCH)
     engine.tag(built.image_id, "discarded:1")
-    engine.discard(built.image_id)
+    engine.discard(built)
     assert engine.inspect("discarded:1")["Id"] == built.image_id  # it has a name, and stays
     docker.docker("rmi", "discarded:1")
     again = engine.build(context(tmp_path, ngc(bed, "ENV TEST=discarded")), epoch=EPOCH)
     assert again.image_id == built.image_id
-    engine.discard(again.image_id)
+    engine.discard(again)
     assert docker.docker("images", "-q", "--filter=dangling=true", "--no-trunc").stdout.find(again.image_id) == -1
 
 
