@@ -229,7 +229,9 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
-        f"{RUNTIME}/replay.json": compact(replay_table().model_dump(exclude={"source"})),
+        f"{RUNTIME}/replay.json": compact(
+            replay_table().model_dump(exclude={"source": True, "undefined": {"__all__": {"source"}}})
+        ),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": models.text(),
         "docs/reference/canary.md": canary_page.page(),

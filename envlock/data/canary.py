@@ -71,6 +71,15 @@ class Index(Row):
     sorted: bool = False
 
 
+class Undefined(Row):
+    """Results without a meaning (replay.toml explains the columns)."""
+
+    operation: Type
+    outputs: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    where: InputName | None = None
+    source: Text
+
+
 class ReplayTable(Row):
     """replay.toml."""
 
@@ -79,6 +88,7 @@ class ReplayTable(Row):
     parameters: list[InputName]
     positive: list[Type | InputName]
     index: list[Index]
+    undefined: list[Undefined]
 
     @model_validator(mode="after")
     def _known(self) -> ReplayTable:

@@ -57,21 +57,23 @@ def split(
     Raises:
         UsageError: a function is named and no canary is wanted, or there is no such file.
     """
+    if given is None:
+        return entry, {}
     from envlock.numerics.target import target
 
     entries: list[str] = []
     functions: dict[str, Target] = {}
-    for each in given or []:
+    for each in given:
         wanted = target(each) if ":" in each and not (here / each).is_file() else None
         if wanted is None:
             entries.append(in_project(each, here))
             continue
         if not canary:
             raise UsageError(f"`--for {each}` names a function, which only a canary runs", hint="add `--canary`")
-        entry = in_project(wanted.module or str(wanted.script), here)
-        entries.append(entry)
-        functions[f"{entry}:{wanted.function}"] = wanted
-    return (entry if given is None else entries), functions
+        program = in_project(wanted.module or str(wanted.script), here)
+        entries.append(program)
+        functions[f"{program}:{wanted.function}"] = wanted
+    return entries, functions
 
 
 def with_newly_held(

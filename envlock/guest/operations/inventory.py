@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 29  # of all inputs, and of all results, of one operation
 _REPLAY, _GROUPS = table("replay"), table("operations")
 LISTED = frozenset(_REPLAY["operations"])
 PARAMETERS = frozenset(_REPLAY["parameters"])
-_NUMBERLESS = SKIPPED.union(_GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"])
+_NUMBERLESS = SKIPPED.union(_GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"], _GROUPS["opened"])
 """They compute no numbers of their own, so nothing of theirs can have other bits."""
 _RANDOM = frozenset(_GROUPS["random"] + _GROUPS["random_images"] + _GROUPS["generators"])
 _PLAIN = frozenset(
@@ -86,6 +86,8 @@ class Inventory:
             self.cut = True
             raise Enough
         definition = private.definition(kind)
+        if definition is not None and _is_plumbing(definition):
+            return
         noted: Noted = {"type": kind}
         reason = "control" if definition is None else None
         if definition is not None:
@@ -145,6 +147,13 @@ class Inventory:
         return None  # a function, a tensor
 
 
+def _is_plumbing(definition: Any) -> bool:
+    """Return whether an operation gives nothing but handles and calls no function: a dataset, an iterator."""
+    handles = private.handle_types()
+    functions = any(each.type in ("func", "list(func)") for each in definition.attr)
+    return not functions and all(each.type in handles for each in definition.output_arg) and bool(definition.output_arg)
+
+
 def _named(definition: Any, inputs: Any) -> Any:
     """Return the inputs with the names of their arguments; at most one argument is a list."""
     names: List[str] = []
@@ -157,13 +166,15 @@ def _named(definition: Any, inputs: Any) -> Any:
 def _reason(kind: str, noted: Noted, *, strange: bool) -> Optional[str]:
     """Return why an operation cannot be computed again alone; None where it can."""
     dtypes = {each["dtype"] for each in noted["inputs"]}
+    if strange:
+        return "control"
     if kind in _RANDOM:
         return "random"
     if dtypes & {"resource", "variant"}:
         return "state"
     if "string" in dtypes:
         return "text"
-    if strange or kind not in LISTED or not dtypes <= _PLAIN:
+    if kind not in LISTED or not dtypes <= _PLAIN:
         return "unlisted"
     return (
         "large" if sum(_count(each["shape"]) * size(each["dtype"]) for each in noted["inputs"]) > MOST_BYTES else None

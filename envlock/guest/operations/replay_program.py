@@ -17,6 +17,7 @@ from envlock.guest import battery
 from envlock.guest.operations import making
 from envlock.guest.operations.inventory import LISTED, MOST_BYTES
 from envlock.guest.tracing import private
+from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     Noted = Dict[str, Any]
 
+UNDEFINED = table("replay")["undefined"]
 REPEATS = 2
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
@@ -81,7 +83,7 @@ def _computed(tf: Any, np: Any, noted: Noted) -> Noted:
     """Return the result of an operation, or the reason why there is none."""
     try:
         call, inputs = _prepared(tf, np, noted)
-        results = [_result(np, call(inputs)) for _ in range(REPEATS)]
+        results = [_result(np, _defined(call(inputs), noted)) for _ in range(REPEATS)]
     except NotReplayed as reason:
         return {"left_out": str(reason)}
     except Exception:
@@ -159,7 +161,7 @@ def _bound(tf: Any, call: Callable[[List[Any]], Any], noted: Noted) -> None:
     with graph.as_default():
         results = call([_symbol(tf, each) for each in noted["inputs"]])
     total = 0
-    for each in _flat(results):
+    for each in _defined(results, noted):
         if not each.shape.is_fully_defined():
             raise NotReplayed("shape")
         total += each.shape.num_elements() * each.dtype.size
@@ -180,13 +182,20 @@ def _flat(results: Any) -> List[Any]:
     return [tensor for each in results for tensor in _flat(each)]
 
 
-def _result(np: Any, results: Any) -> Noted:
+def _defined(results: Any, noted: Noted) -> List[Any]:
+    """Return the results that have a meaning."""
+    rows = [row for row in UNDEFINED if row["operation"] == noted["type"]]
+    left_out = {place for row in rows if not noted["attributes"].get(row["where"]) for place in row["outputs"]}
+    return [each for place, each in enumerate(_flat(results)) if place not in left_out]
+
+
+def _result(np: Any, results: List[Any]) -> Noted:
     """Return the digest of all results, and a sample of their numbers, as the battery has them.
 
     Raises:
         NotReplayed: there is not a single number.
     """
-    arrays = [np.asarray(each.numpy(), order="C") for each in _flat(results)]
+    arrays = [np.asarray(each.numpy(), order="C") for each in results]
     wide = any(
         (each.dtype.itemsize > 4 and each.dtype.kind != "c") or each.dtype.name == "complex128" for each in arrays
     )

@@ -179,6 +179,13 @@ def definition(kind: str) -> Any:
         return None
 
 
+def handle_types() -> Any:
+    """Return the numbers, in an OpDef, of the types that hold no numbers: a resource, a variant."""
+    from tensorflow.core.framework import types_pb2
+
+    return types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT
+
+
 def _module() -> Any:
     try:
         from tensorflow.python.framework import op_callbacks
