@@ -85,7 +85,9 @@ def _explained(path: str, sides: tuple[dict[str, Any], dict[str, Any]], policy: 
     source = row["source"] if evidence is None else f"{row['source']}: {evidence}"
     rules = {name: Policy(name).row(path)["rule"] for name in names()}
     locked, here = (side.get(path, ABSENT) for side in sides)
-    return Explained(path, locked, here, rules, row["rule"], policy.name, row["why"], row["fix"], source)
+    known = policy.known(path)
+    why = row["why"] if known is None else f"{row['why']} (It is held: {known}.)"
+    return Explained(path, locked, here, rules, row["rule"], policy.name, why, row["fix"], source)
 
 
 @cache

@@ -82,6 +82,7 @@ def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
     assert "packages.keras.version: locked 3, live 4 (imported by train.py)\n" in done.stdout
     assert "held: 1 of " in done.stdout
     assert "No entry point of this project imports this package" in project.run("explain", "packages.flask").stdout
+    assert "(It is held: imported by train.py.)\n" in project.run("explain", "packages.keras").stdout
 
 
 def test_a_package_that_programs_newly_import_is_a_difference(project: Project) -> None:
