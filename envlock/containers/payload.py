@@ -27,7 +27,7 @@ from envlock.runtime.errors import OutsideError, UsageError
 HOME = "opt/envlock"
 WHEELS = "wheels"
 TARS = ("runtime.tar", standalone.TAR, "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES))
-OWN = {"Dockerfile", ".dockerignore", *TARS}
+OWN = {"Dockerfile", ".dockerignore", "apptainer.def", *TARS}
 """What a context may consist of."""
 
 
@@ -49,14 +49,18 @@ class _Hashing:
 
 
 def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
-    """Write Dockerfile, .dockerignore and the tars into a folder: all of them, or none.
+    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all of them, or none.
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
         UsageError: the folder holds something else, or cannot be written.
         OutsideError: a wheel is missing or is not the one that the lock names; the disk is full.
     """
-    texts = {"Dockerfile": render.dockerfile(plan), ".dockerignore": render.dockerignore()}
+    texts = {
+        "Dockerfile": render.dockerfile(plan),
+        ".dockerignore": render.dockerignore(),
+        "apptainer.def": render.apptainer(plan),
+    }
     try:
         if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
             raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")

@@ -38,6 +38,57 @@ def dockerignore() -> str:
     return _render("dockerignore.j2", {"version": safe(__version__, "version", "envlock")})
 
 
+def apptainer(plan: BuildPlan) -> str:
+    """Return the definition file of a plan for Apptainer: the steps and the layers of the Dockerfile, in its order.
+
+    Source: https://apptainer.org/docs/user/main/definition_files.html.
+
+    Raises:
+        LockfileError: a value of the lock must not stand in one; the message names its path.
+    """
+    donor = plan.base.python_from
+    layers = list(steps(plan))
+    archive = ["python.tar"] if plan.base.python_archive else []
+    inside = [*archive, *(["code.tar"] if plan.added.files else []), "lock.tar"]
+    order = [*(["python.tar"] if donor else archive), *(f"{name}.tar" for name in layers)]
+    first = [*archive, "runtime.tar", *(f"{layer.name}.tar" for layer in plan.layers)]
+    own = {
+        "by_digest": _by_digest(plan.base.reference, "base_image.reference"),
+        "donor_by_digest": donor and _by_digest(donor, "base_image.python"),
+        "take_line": _shell(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
+        "step_lines": [_shell(step, "envlock") for step in steps(plan).values()],
+        "tars_built": [_file(name) for name in first],
+        "tars_final": [_file(name) for name in inside],
+        "built_layers": [_layer(name) for name in layers],
+        "unpacked": [_file(name) for name in dict.fromkeys([*order, *inside])],
+        "exports": [line for line in _environ(plan) if not line.startswith("HOME=")],  # which Apptainer sets
+        "label_lines": [_label(name, value) for name, value in plan.labels],
+        "command_line": _shell(plan.command, "base_image.command"),
+        "entrypoint_line": _shell(plan.entrypoint, "base_image.entrypoint"),
+    }
+    return _render("apptainer.def.j2", {**_fields(plan), **own})
+
+
+def _by_digest(reference: str, path: str) -> Safe:
+    """Return a reference without its tag: Apptainer's library takes no tag beside a digest."""
+    head, _, digest = safe(reference, "reference", path).partition("@")
+    folder, slash, name = head.rpartition("/")
+    return Safe(f"{folder}{slash}{name.partition(':')[0]}@{digest}")
+
+
+def _shell(words: Iterable[object], path: str) -> Safe:
+    """Return words for a shell: none has a character that means something to one."""
+    return Safe(" ".join(safe(word, "word", path) for word in words))
+
+
+def _label(name: str, value: str) -> Safe:
+    return Safe(f"{safe(name, 'name', 'labels')} {safe(value, 'value', 'labels')}")
+
+
+def _file(name: str) -> Safe:
+    return safe(name, "file", "envlock")
+
+
 def requirements(layer: Layer) -> str:
     """Return the wheels of a layer as pip's --require-hashes wants them."""
     lines = [

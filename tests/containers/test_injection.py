@@ -61,6 +61,7 @@ def outputs(made: BuildPlan) -> dict[str, str]:
     """Return all text that somebody else will parse."""
     return {
         "Dockerfile": render.dockerfile(made),
+        "apptainer.def": render.apptainer(made),
         ".dockerignore": render.dockerignore(),
         "requirements.txt": "".join(map(render.requirements, made.layers)),
         "arguments": "\n".join([*made.entrypoint, *made.command, made.user, made.base.reference]),

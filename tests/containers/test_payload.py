@@ -165,7 +165,7 @@ def test_a_context_is_renewed_whole(house: Path, tmp_path: Path) -> None:
     payload.write_context(planned("wheels"), house, out)
     payload.write_context(planned("ngc"), house, out)
     tars = {"runtime.tar", "lock.tar", "packages.tar"}
-    assert {item.name for item in out.iterdir()} == {"Dockerfile", ".dockerignore", *tars}
+    assert {item.name for item in out.iterdir()} == {"Dockerfile", ".dockerignore", "apptainer.def", *tars}
     assert {name: (out / name).read_bytes() for name in tars} == written(house, planned("ngc"))
 
 

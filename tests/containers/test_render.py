@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,6 +52,21 @@ PLANS: dict[str, Callable[[], BuildPlan]] = {
     "wheels.legacy": legacy,
     "wheels.project": lambda: planned("wheels", added=ADDED),
 }
+
+
+@pytest.mark.parametrize("name", ["ngc", "cuda", "wheels.project"])
+def test_golden_definitions(name: str) -> None:
+    text = re.sub(r"(?<=tf-envlock.lock sha256:)[0-9a-f]{64}", "0" * 64, render.apptainer(PLANS[name]()))
+    assert text == (GOLDEN / f"apptainer.{name}.def").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_definition_has_the_steps_of_the_dockerfile(name: str) -> None:
+    plan = PLANS[name]()
+    definition = [line.strip() for line in render.apptainer(plan).splitlines()]
+    runs = [json.loads(line[4:]) for line in render.dockerfile(plan).splitlines() if line.startswith("RUN ")]
+    assert runs
+    assert [line for line in definition if ".py 315532800" in line] == [" ".join(run) for run in runs]
 
 
 @pytest.mark.parametrize("name", PLANS)
