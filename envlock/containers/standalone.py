@@ -41,31 +41,37 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
                 tarfile.open(fileobj=source, mode="r:gz") as old,
                 tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as new,
             ):
-                for name in [*reversed(PurePosixPath(PLACE).parents)][1:]:
-                    new.addfile(_folder(str(name), epoch))
-                new.addfile(_folder(PLACE, epoch))
+                folders: set[PurePosixPath] = set()
                 for member in old:
-                    _add(member, old, new, epoch)
+                    _add(member, old, new, epoch, folders)
     except (tarfile.TarError, EOFError) as error:
         raise OutsideError(f"cannot read {path}: {error}", hint="remove it and run `envlock build` again") from None
 
 
-def _folder(name: str, epoch: int) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, epoch
-    return info
+def _add(
+    member: tarfile.TarInfo, old: tarfile.TarFile, new: tarfile.TarFile, epoch: int, folders: set[PurePosixPath]
+) -> None:
+    """Add a member in its new place, and the folders above it: one without an entry would get the time of the build.
 
-
-def _add(member: tarfile.TarInfo, old: tarfile.TarFile, new: tarfile.TarFile, epoch: int) -> None:
-    """Add a member in its new place; only files, folders and links within the archive belong to a Python."""
+    Only files, folders and links within the archive belong to a Python.
+    """
     parts = PurePosixPath(member.name).parts
-    if parts == (_TOP,):
-        return
-    if parts[:1] != (_TOP,) or ".." in parts or not (member.isfile() or member.isdir() or member.issym()):
+    fits = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
+    if parts[:1] != (_TOP,) or ".." in parts or not fits:
         raise OutsideError(
             f"the archive holds {member.name!r}, which does not belong to a Python", hint="use another build of Python"
         )
-    info = tarfile.TarInfo(str(PurePosixPath(PLACE, *parts[1:])))
+    place = PurePosixPath(PLACE, *parts[1:])
+    above = [*place.parents[-2::-1], *([place] if member.isdir() else [])]
+    for folder in above:
+        if folder not in folders:
+            made = tarfile.TarInfo(str(folder))
+            made.type, made.mode, made.mtime = tarfile.DIRTYPE, 0o755, epoch
+            new.addfile(made)
+            folders.add(folder)
+    if member.isdir():
+        return
+    info = tarfile.TarInfo(str(place))
     info.type, info.size, info.linkname, info.mtime = member.type, member.size, member.linkname, epoch
-    info.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+    info.mode = 0o755 if member.mode & 0o100 else 0o644
     new.addfile(info, old.extractfile(member) if member.isfile() else None)
