@@ -222,6 +222,7 @@ LET_THROUGH = {
     "cpu.quota",
     "cpu.model_name",
     "environ.CUDA_VISIBLE_DEVICES",
+    "python.compiler",
     "python.prefix_kind",
     "system.container",
     "system.kernel_release",
