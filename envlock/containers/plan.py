@@ -111,7 +111,7 @@ class BuildPlan:
     @property
     def entrypoint(self) -> tuple[str, ...]:
         """The base's own, then the one that verifies."""
-        own = self.base.entrypoint if self.base.entrypoint is not None else tuple(self._defaults.entrypoint)
+        own = self.base.entrypoint if self.base.entrypoint is not None else tuple(_defaults(self.base.route).entrypoint)
         return (*own, self.python, "-B", "/opt/envlock/entrypoint.py") if self.verified else own
 
     @property
@@ -119,18 +119,18 @@ class BuildPlan:
         """The project's, else the base's own: an ENTRYPOINT takes it away."""
         if self.added.command:
             return self.added.command
-        return tuple(self._defaults.command) if self.base.command is None else self.base.command
+        return tuple(_defaults(self.base.route).command) if self.base.command is None else self.base.command
 
-    @property
-    def _defaults(self) -> RouteDefaults:
-        defaults = image_table()
-        return {"ngc": defaults.ngc, "cuda": defaults.cuda, "wheels": defaults.wheels}[self.base.route]
+
+def _defaults(route: Route) -> RouteDefaults:
+    known = image_table()
+    return {"ngc": known.ngc, "cuda": known.cuda, "wheels": known.wheels}[route]
 
 
 def base_plan(base: Base) -> BuildPlan:
     """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
     found = {**always(), **variables(None, _ngc_release(base))}
-    return BuildPlan(base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None))
+    return BuildPlan(base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None, None))
 
 
 def plan(
@@ -181,7 +181,7 @@ def plan(
         lock=inside,
         deterministic=deterministic,
         added=added,
-        labels=_labels(base, inside, lock.policy.name),
+        labels=_labels(base, inside, lock.policy.name, lock.project.name if lock.project is not None else None),
     )
 
 
@@ -318,7 +318,8 @@ def shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     return dump(Lockfile.model_validate(kept))
 
 
-def _labels(base: Base, lock: bytes | None, policy: str | None) -> tuple[tuple[str, str], ...]:
+def _labels(base: Base, lock: bytes | None, policy: str | None, project: str | None) -> tuple[tuple[str, str], ...]:
+    """Return the labels that follow from lock and base: with a time or a commit, no rebuild would be the same image."""
     name, _, digest = base.reference.partition("@")
     labels = {
         "org.opencontainers.image.base.name": name,
@@ -326,6 +327,11 @@ def _labels(base: Base, lock: bytes | None, policy: str | None) -> tuple[tuple[s
         f"{NAMESPACE}.route": base.route,
         f"{NAMESPACE}.version": __version__,
     }
+    licenses = _defaults(base.route).licenses
+    if licenses is not None:
+        labels["org.opencontainers.image.licenses"] = licenses
+    if project is not None:
+        labels["org.opencontainers.image.title"] = project
     if lock is not None:
         labels[f"{NAMESPACE}.lock"] = f"sha256:{hashlib.sha256(lock).hexdigest()}"
     if policy is not None:

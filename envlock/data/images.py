@@ -249,8 +249,9 @@ class HostFact(Row):
 
 
 class RouteDefaults(Row):
-    """What is taken for an image's own settings where its config has not been read."""
+    """The licences of bases, an SPDX expression, and what is taken for their settings where no config was read."""
 
+    licenses: Text | None = None
     entrypoint: tuple[Text, ...] = ()
     command: tuple[Text, ...]
     source: Text

@@ -208,3 +208,12 @@ def test_a_base_for_teams_has_no_lock() -> None:
         "none",
         {"PYTHONHASHSEED": "0", "TF_DETERMINISTIC_OPS": "1"},
     )
+
+
+def test_labels_say_what_it_is_and_nothing_of_when() -> None:
+    named = without({**lock(), "project": {"name": "my-train"}}, "mine")
+    labels = {route: dict(planned(route, named).labels) for route in ("ngc", "wheels")}
+    assert {each["org.opencontainers.image.title"] for each in labels.values()} == {"my-train"}
+    licenses = [each.get("org.opencontainers.image.licenses") for each in labels.values()]
+    assert licenses == ["LicenseRef-NVIDIA-Deep-Learning-Container", None]
+    assert not {name for name in labels["ngc"] if name.endswith((".created", ".revision"))}
