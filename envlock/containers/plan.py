@@ -14,7 +14,7 @@ from envlock.containers.quoting import safe
 from envlock.data.images import RouteDefaults, image_table
 from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Lockfile, PackageIdentity
 from envlock.lock.route import Route
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
@@ -163,8 +163,8 @@ def plan(
     environ, notes = _environ(locked, wanted, dict(base.environ or ()), deterministic=deterministic)
     wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
     installed = {wheel.name for wheel in wheels}
-    missing = missing_patch(tensorflow, ngc, installed)
-    if missing is not None:
+    notes += [] if added.files else _without_program(lock, installed)
+    if (missing := missing_patch(tensorflow, ngc, installed)) is not None:
         notes.append(f"{missing} is not locked; without its patch this TensorFlow is not deterministic")
     inside = shipped(lock, wanted if deterministic else {})
     return BuildPlan(
@@ -183,6 +183,13 @@ def plan(
         added=added,
         labels=_labels(base, inside, lock.policy.name, lock.project.name if lock.project is not None else None),
     )
+
+
+def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
+    own = lock.project.name if lock.project is not None else None
+    if own is None or own in installed:
+        return []
+    return [f"the project's own package, {own}, is not in the image; envlock hash --build records its wheel"]
 
 
 def _ngc_release(base: Base) -> str | None:
@@ -288,8 +295,10 @@ def _wheels(
         digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
         version = safe(entry.version or "", "version", f"{where}.version")
         wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
-    if missing and route != "ngc":
-        raise _no_wheels(missing, dict(skipped))
+    if route == "ngc":
+        missing = [name for name in missing if _is_only_here(lock.identity.packages[name])]
+    if missing:
+        raise _no_wheels(missing, dict(skipped), own=_is_only_here(lock.identity.packages[missing[0]]))
     return tuple(wheels), tuple(skipped)
 
 
@@ -302,11 +311,18 @@ def _left_to_the_base(name: str, route: Route) -> str | None:
     return None
 
 
-def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
+def _is_only_here(package: PackageIdentity) -> bool:
+    """Return whether no base can have a package: it is a project's checkout, or a wheel was built of it."""
+    return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
+
+
+def _no_wheels(missing: list[str], reasons: Mapping[str, str], *, own: bool) -> UsageError:
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
     if reasons[missing[0]] != NOT_AT_HAND:
         hint = "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
+        if own:
+            hint = "run `envlock hash --build` to build its wheel, and then `envlock vendor`"
     return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)
 
 

@@ -244,6 +244,8 @@ def _container(table: Any, where: str) -> dict[str, Any] | None:
 
     if table is not None and (not isinstance(table, dict) or set(table) - set(KEYS)):
         hint = "use only " + ", ".join(f"`{key}`" for key in KEYS)
+        if isinstance(table, dict) and "apt" in table:
+            hint = "a build has no network: put Debian packages into a base of your own, and name it with `--base`"
         raise UsageError(f"{where}: `container` has an unknown key", hint=hint)
     if table is not None and "copy" in table:
         _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')

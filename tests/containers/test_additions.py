@@ -141,9 +141,14 @@ def test_the_settings_are_in_the_dockerfile(envlock: Command) -> None:
     ("table", "message", "hint"),
     [
         (
-            'apt = "libgl1"',
+            'ports = "80"',
             "[tool.envlock] in {file}: `container` has an unknown key",
             "use only `copy`, `workdir`, `user`, `command`, `environ`",
+        ),
+        (
+            'apt = "libgl1"',
+            "[tool.envlock] in {file}: `container` has an unknown key",
+            "a build has no network: put Debian packages into a base of your own, and name it with `--base`",
         ),
         (
             'workdir = "/usr/lib"',

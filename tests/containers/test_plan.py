@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.plan import Base, base_plan, missing_patch, plan, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import BASES, lock, model, planned, without
@@ -160,11 +162,28 @@ def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() 
     with pytest.raises(UsageError) as raised:
         plan(model(lock()), BASES["wheels"], None)
     assert raised.value.message == "mine cannot be installed: its wheel is unknown: it is an editable install"
+    assert raised.value.hint == "run `envlock hash --build` to build its wheel, and then `envlock vendor`"
+
+
+def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(model(lock()), BASES["ngc"], None)
+    assert raised.value.message == "mine cannot be installed: its wheel is unknown: it is an editable install"
+    local = put(lock(), "identity.packages.mine.origin", "local")
+    assert dict(plan(model(local), BASES["ngc"], None).skipped)["mine"].startswith("its wheel is unknown")
+    with pytest.raises(UsageError) as raised:
+        plan(model(local), BASES["wheels"], None)
     assert raised.value.hint == (
         "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
     )
-    skipped = dict(plan(model(lock()), BASES["ngc"], None).skipped)
-    assert skipped["mine"] == "its wheel is unknown: it is an editable install"
+
+
+def test_a_project_that_is_not_in_its_image_is_told() -> None:
+    held = {**HELD, "project": {"name": "mine"}}
+    told = "the project's own package, mine, is not in the image; envlock hash --build records its wheel"
+    assert told in planned("wheels", held).notes
+    file = CopiedFile("train.py", "ab" * 32, False, Path("train.py"))
+    assert told not in planned("wheels", held, added=Additions((file,))).notes
 
 
 def test_a_lock_without_identity() -> None:
