@@ -19,7 +19,7 @@ SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml'
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testcuda testolder fast lint format generate picture bench clean
+.PHONY: help demo test testcuda testolder fast lint format generate base picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ format: $(DEV)/.ready ## format the code
 
 generate: $(DEV)/.ready ## rewrite what is made from the tables and the models
 	$(DEV)/bin/python tools/generate.py
+
+base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELEASE=23.08 [TAG=...] [DIGEST=sha256:...]
+	@$(DEV)/bin/python tools/team_base.py "$(RELEASE)" $(TAG:%=--tag "%") $(DIGEST:%=--digest "%") > .Dockerfile.base && mv .Dockerfile.base Dockerfile.base \
+	|| { rm -f .Dockerfile.base; exit 2; }
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py

@@ -9,6 +9,12 @@ FORWARDED = "ENVLOCK_FORWARDED"
 
 def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
+    from pathlib import Path
+
+    if not (Path(__file__).parent / "cli").is_dir():  # in an image: the runtime half alone
+        from envlock.runtime.command import main as verify
+
+        sys.exit(verify(sys.argv[1:]))
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
         _without("Python 3.10 or newer")
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler

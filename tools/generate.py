@@ -27,13 +27,12 @@ import canary_page
 import determinism_page
 import lint_page
 import python_page
+import team_base
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
 from envlock import data
 from envlock.cli import COMMANDS, app
-from envlock.containers.plan import Base, base_plan
-from envlock.containers.render import dockerfile
 from envlock.data import determinism
 from envlock.data.canary import replay_table
 from envlock.data.determinism import operation_groups
@@ -191,13 +190,11 @@ def readme() -> str:
     return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"
 
 
-def base_dockerfile() -> str:
+def newest_base() -> str:
     """Return the Dockerfile of an image for teams to build on: the newest of NVIDIA's whose digest is known."""
-    table = image_tables().ngc
-    tags = [tag for release in reversed(table.release) for tag in release.tags]
-    digests = {row.tag: row.digest for row in table.digest if not row.earlier}
-    tag = next(tag for tag in tags if tag in digests)
-    return dockerfile(base_plan(Base(f"nvcr.io/nvidia/tensorflow:{tag}@{digests[tag]}", "ngc")))
+    tags = [tag for release in reversed(image_tables().ngc.release) for tag in release.tags]
+    digests = team_base.known_digests()
+    return team_base.base_dockerfile(*next((tag, digests[tag]) for tag in tags if tag in digests))
 
 
 def help_text(words: list[str]) -> str:
@@ -242,7 +239,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/cli.md": cli_page(),
         "docs/reference/python.md": python_page.page(),
         "README.md": readme(),
-        "Dockerfile.base": base_dockerfile(),
+        "Dockerfile.base": newest_base(),
     }
 
 

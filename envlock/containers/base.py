@@ -122,12 +122,16 @@ def _candidates(choice: str, asked: Wanted) -> list[Candidate]:
 
 
 def _named(choice: str, known: Sequence[Candidate], asked: Wanted) -> Candidate:
-    """Return the image of this name: with all that is known of it, where the tables have it."""
+    """Return the image of this name: with all that is known of it, where the tables have it and it is not another one.
+
+    A digest that is not the tag's known one names another image, of which the tables say nothing.
+    """
     reference = parse(choice)
     if reference.tag is None and reference.digest is None:
         raise UsageError(f"{choice} has neither a tag nor a digest", hint=f"use {choice}:TAG")
     same = [each for each in known if (each.reference.name, each.reference.tag) == (reference.name, reference.tag)]
-    if same:
+    published = Trust().known(replace(reference, digest=None))
+    if same and (None in (published, reference.digest) or published == reference.digest):
         return replace(same[0], reference=reference)
     return Candidate(_route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True)
 

@@ -155,7 +155,8 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
 def _tools(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
     """Yield the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
     package = Path(str(files(envlock)))
-    sources = [package / "__init__.py", *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
+    facade = [package / "__init__.py", package / "__main__.py"]
+    sources = [*facade, *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
     for source in sources:
         yield f"{HOME}/envlock/{source.relative_to(package).as_posix()}", source.read_bytes()
     for source in (package / "guest" / "image").glob("*.py"):

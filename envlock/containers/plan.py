@@ -160,7 +160,7 @@ def plan(
     tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
     ngc = _ngc_release(base)
     wanted = variables(tensorflow, ngc)
-    environ, notes = _environ(locked, wanted, dict(base.environ or ()), deterministic=deterministic)
+    environ, notes = _environ(locked, wanted, base, deterministic=deterministic)
     wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
     installed = {wheel.name for wheel in wheels}
     notes += [] if added.files else _without_program(lock, installed)
@@ -230,9 +230,10 @@ def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) 
 
 
 def _environ(
-    locked: Mapping[str, Any], wanted: Mapping[str, str], has: Mapping[str, str], *, deterministic: bool
+    locked: Mapping[str, Any], wanted: Mapping[str, str], base: Base, *, deterministic: bool
 ) -> tuple[dict[str, str], list[str]]:
     """Return the variables to set, and what is worth a word about those that are not."""
+    has = None if base.environ is None else dict(base.environ)
     found: dict[str, str] = {}
     notes: list[str] = []
     rows = {row["name"]: row for row in table("environ")}
@@ -244,10 +245,12 @@ def _environ(
                 f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
                 hint="restore the lockfile from version control, or create it again with `envlock capture`",
             )
-        if record(has.get(name), rows[name]) == value:
+        if has is not None and record(has.get(name), rows[name]) == value:
             continue  # the base has it so
         if "sha256:" in value or value in ("uuid", "mig-uuid"):
-            notes.append(f"{name} is locked as a hash, so the image does not set it; set it when the container starts")
+            unread = "whether the base has that value is unknown, as a dry run does not read its config"
+            missing = "so the image does not set it; set it when the container starts"
+            notes.append(f"{name} is locked as a hash, {missing if has is not None else unread}")
         else:
             found[name] = safe(value, "value", f"facts.environ.{name}")
     for name, value in sorted(wanted.items()):

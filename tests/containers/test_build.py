@@ -21,7 +21,6 @@ from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, identity
-from tests.locks import encode
 
 pytestmark = pytest.mark.engine
 
@@ -325,13 +324,18 @@ def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
     bare = bed.engine.docker(*run, "base:1", "true", check=False)
     assert bare.returncode == 3
     assert "lockfile not found: /opt/envlock/envlock.lock" in bare.stderr
-    found = json.loads(bed.engine.docker(*run, "base:1", "--facts").stdout)
-    lock = {**ngc_lock, "facts": found[0], "unavailable": found[1]}
-    (tmp_path / "envlock.lock").write_bytes(encode(lock))
+    made = Project(bed, tmp_path / "project", ngc_lock)
+    done = made("capture", "--image", "base:1", "-o", "../envlock.lock")
+    assert done.returncode == 0, done.stderr
     (tmp_path / "Dockerfile").write_text("FROM base:1\nCOPY envlock.lock /opt/envlock/envlock.lock\n", encoding="utf-8")
     ours = bed.engine.docker("build", "-q", "--network=none", tmp_path).stdout.strip()
     assert bed.engine.docker(*run, ours, "echo", "started").stdout == "started\n"
     refused(bed, ours, "-e", "TF_DETERMINISTIC_OPS=0")
+    refused(bed, ours, "-e", "PYTHONHASHSEED=7")
+    for words in (("envlock", "verify"), ("python3", "-m", "envlock", "verify", "--deep")):
+        assert bed.engine.docker(*run, ours, *words).stdout.startswith("matches under policy strict"), words
+    done = made("build", "../envlock.lock", "--base", bed.ngc)
+    assert "was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
 
 
 CONTAINER = """
