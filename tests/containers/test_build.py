@@ -126,6 +126,11 @@ def test_what_the_image_sets_beside_the_lock_is_a_promise(variable: str, said: s
 
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
+SPOIL = (
+    "python3 -c \"import marshal, sys; p = sys.argv[1]; head = open(p, 'rb').read(16); "
+    "open(p, 'wb').write(head + marshal.dumps(compile('evil = 1', 'x', 'exec')))\""
+)
+"""Puts other code behind the header that Python checks."""
 
 
 @pytest.mark.parametrize(
@@ -135,6 +140,10 @@ SITE = "/opt/venv/lib/python3.11/site-packages"
         (f"rm -r {SITE}/alpha", "1 file is not as recorded: alpha/__init__.py: is missing"),
         (f"echo 'import os' > {SITE}/foreign.py", "foreign.py: a file that belongs to no package"),
         (f"echo 'import os' > {SITE}/x.pth", "x.pth: belongs to no package, and runs `import os`"),
+        (
+            f"{SPOIL} {SITE}/alpha/__pycache__/__init__.cpython-311.pyc",
+            "alpha/__pycache__/__init__.cpython-311.pyc: was written after the build, and differs from the source",
+        ),
         (
             f"printf 'x = 1' > {SITE}/alpha/__init__.py; sed -i '/alpha.__init__/d' {SITE}/alpha-1.0.dist-info/RECORD",
             "alpha-1.0.dist-info: its RECORD differs from the locked one",
