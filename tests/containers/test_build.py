@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from envlock.containers.build import EMPTY_LAYER
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
@@ -200,6 +201,11 @@ def test_the_emergency_switch_is_loud(bed: Bed, image: str) -> None:
     assert "envlock: warning: ENVLOCK_MODE=off, the environment is not verified\n" in off.stderr
 
 
+def full(image: dict[str, Any]) -> list[str]:
+    """Return the layers that hold something: of WORKDIR only BuildKit makes one."""
+    return [layer for layer in image["layers"] if layer != EMPTY_LAYER]
+
+
 def test_the_same_image_from_another_place_umask_and_builder(
     bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path
 ) -> None:
@@ -210,7 +216,8 @@ def test_the_same_image_from_another_place_umask_and_builder(
         assert done.returncode == 0, done.stderr
         images[place] = made.image
     assert images["a"]["id"] == images["b/c"]["id"]
-    assert images["a"]["layers"] == images["b/c"]["layers"] == images["d"]["layers"]
+    assert images["a"]["layers"] == images["b/c"]["layers"]
+    assert full(images["a"]) == full(images["d"])
     assert images["a"]["config"] == images["d"]["config"]
 
 
@@ -442,7 +449,7 @@ def test_a_python_from_another_image(bed: Bed, tmp_path: Path, plain_lock: dict[
     ran = bed.engine.docker("run", "--rm", "--network=none", images[0]["id"], "python", "-c", code)
     assert ran.stdout == "2.5\n"
     assert images[0]["id"] == images[1]["id"]
-    assert images[0]["layers"] == images[2]["layers"]
+    assert full(images[0]) == full(images[2])
 
 
 STEP = """
