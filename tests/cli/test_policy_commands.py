@@ -11,7 +11,6 @@ import pytest
 import tomllib
 import yaml
 
-from envlock.runtime.policy import nearest
 from tests.conftest import Command
 from tests.machines import distribution
 
@@ -47,21 +46,6 @@ def test_a_path_that_no_fact_can_have(command: str, envlock: Command) -> None:
     done = envlock(command, "packges.pip.**", *words)
     message = "error: no fact fits `packges.pip.**`\nhint: did you mean `packages.pip.**`?\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
-
-
-def test_the_nearest_path() -> None:
-    """None where nothing is like it; itself where it can name a fact."""
-    cases = {
-        "cpu.flag": "cpu.flags",
-        "environ.TF_ENABLE_ONEDNN_OPT": "environ.TF_ENABLE_ONEDNN_OPTS",
-        "gpu.device.0.name": "gpu.devices.0.name",
-        "qqqq": None,
-        **{
-            path: path
-            for path in ("**", "*", "cpu", "cpu.**", "*.version", "packages.anything.version", "gpu.devices.0")
-        },
-    }
-    assert {path: nearest(path) for path in cases} == cases
 
 
 def test_what_may_differ_is_listed_with_its_reason(envlock: Command) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.runtime.policy import UNUSED, Policy, matches, names
+from envlock.runtime.policy import UNUSED, Policy, matches, names, nearest
 from envlock.runtime.tables import table
 
 PATHS = st.lists(st.sampled_from(["packages", "cpu", "flags", "environ", "TF_X", "version", "zzz"]), min_size=1).map(
@@ -112,6 +112,24 @@ def test_a_package_that_no_entry_point_imports_may_differ_unless_an_override_nam
     assert row == {**table_row, "rule": "ignore", "why": UNUSED}
     assert policy.row("cpu.flags") == Policy("strict").row("cpu.flags")
     assert Policy("strict", held=held).row("packages.pip.version") == Policy("strict").row("packages.pip.version")
+
+
+def test_the_nearest_path() -> None:
+    """None where nothing is like it; itself where it can name a fact."""
+    cases = {
+        "cpu.flag": "cpu.flags",
+        "environ.TF_ENABLE_ONEDNN_OPT": "environ.TF_ENABLE_ONEDNN_OPTS",
+        "gpu.device.0.name": "gpu.devices.0.name",
+        "packges.pip.**": "packages.pip.**",
+        "packages.pip.versoin": "packages.pip.version",
+        "qqqq": None,
+        "cpu.flags.x.y": "cpu.flags",
+        **{
+            path: path
+            for path in ("**", "*", "cpu", "cpu.**", "*.version", "packages.anything.version", "gpu.devices.0")
+        },
+    }
+    assert {path: nearest(path) for path in cases} == cases
 
 
 POLICIES = "(choose from: strict, bits, same-arch, functional)"
