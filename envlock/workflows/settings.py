@@ -240,14 +240,16 @@ def _lint(table: Any, where: str) -> dict[str, list[str]]:
 
 
 def _container(table: Any, where: str) -> dict[str, Any] | None:
-    from envlock.containers.additions import KEYS
+    if table is None:
+        return None
+    from envlock.containers.additions import KEYS  # and with it the models, a tenth of a second
 
-    if table is not None and (not isinstance(table, dict) or set(table) - set(KEYS)):
+    if not isinstance(table, dict) or set(table) - set(KEYS):
         hint = "use only " + ", ".join(f"`{key}`" for key in KEYS)
         if isinstance(table, dict) and "apt" in table:
             hint = "a build has no network: put Debian packages into a base of your own, and name it with `--base`"
         raise UsageError(f"{where}: `container` has an unknown key", hint=hint)
-    if table is not None and "copy" in table:
+    if "copy" in table:
         _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
     return table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envlock.cli import COMMANDS
-from tests.containers.plans import lock
+from tests.containers.plans import lock, without
 from tests.divergence.test_trace import MATMUL, written
 from tests.locks import document, encode
 from tests.packages.identified import lock_document, proof, wheel
@@ -44,8 +44,8 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "hash": ("--offline --python {python} new.lock", 0, INTERNET | {"packaging"}),
     "export": ("proven.lock --to pylock", 0, INTERNET | {"packaging", "tomli_w"}),
     "vendor": ("proven.lock", 0, INTERNET | {"packaging"}),
-    "images": ("--for built.lock", 0, set()),
-    "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2"}),
+    "images": ("--for built.lock", 0, {"packaging"}),
+    "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2", "packaging"}),
 }
 """A real call of each command, its exit code, and what of the dear it may load besides pydantic."""
 
@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "site" / "sitecustomize.py").write_text(TELL, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"], check=True)
     (folder / "x.lock").write_bytes(encode(document()))
-    (folder / "built.lock").write_bytes(encode(lock()))
+    (folder / "built.lock").write_bytes(encode(without(lock(), "mine")))
     name = "aa-1.0-py3-none-any.whl"
     proven = {"aa": proof("1.0", wheel(name, b"a wheel", url=f"https://example.org/{name}"))}
     (folder / "proven.lock").write_bytes(encode(lock_document(proven)))

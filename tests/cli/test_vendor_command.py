@@ -51,12 +51,12 @@ def test_it_fetches_what_is_proven_and_says_what_is_not(
     envlock: Command, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     with files(PATHS) as server:
-        _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install\u2028oops"))
+        _lock(tmp_path, server, mine=doubt("0.1", "it is an editable install\xa0oops"))
         first = envlock("vendor", environ=environ)
         second = envlock("vendor", environ=environ)
         other = envlock("vendor", "-o", "deep/other", environ=environ)
         silent = envlock("vendor", "-q", "--no-cache", "-o", "third", environ=environ)
-    left_out = "warning: 1 package not vendored:\n  mine 0.1: it is an editable install\\u2028oops\n"
+    left_out = "warning: 1 package not vendored:\n  mine 0.1: it is an editable install\\xa0oops\n"
     assert (first.returncode, first.stdout) == (0, "")
     lines = first.stderr.splitlines(keepends=True)
     assert sorted(lines[:2]) == [f"fetched {AA}\n", f"fetched {BB}\n"]

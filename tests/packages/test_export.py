@@ -176,7 +176,7 @@ VERSIONS = st.one_of(
     st.none(),
 )
 REASONS = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=40) | st.sampled_from(
-    ["a\u2028zz==1 --hash=sha256:" + "0" * 64, "a\x85zz==1", "\u202emoc", '"""\\', "${HOME}", "# [[packages]] \\"]
+    ["a\xa0zz==1 --hash=sha256:" + "0" * 64, '"""\\', "${HOME}", "# [[packages]] \\"]
 )
 URLS = (
     st.from_regex(r"https?://[A-Za-z0-9.:\[\]-]{1,8}(/[A-Za-z0-9._~!*'();:&=+,%/@-]{0,30})?", fullmatch=True)
