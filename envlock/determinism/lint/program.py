@@ -28,6 +28,10 @@ WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".Re
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
+HANDLES_DATA, PROJECT = "data", "project"
+"""It imports one of DATA; some file of those looked at does."""
+DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
+"""Packages of programs for which the order of data matters."""
 PREPARED = frozenset({TF, NUMPY, PYTHON, SWITCHED})
 """What pytest can do for a test before it runs."""
 
@@ -51,15 +55,14 @@ def summary(module: Module, tensorflow: str) -> Summary:
             does.add(SWITCHED)
         if name in TRAINING_NAMES:
             does.add(TRAINS)
-    for call in module.nodes(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in TRAINING_METHODS:
-            does.add(TRAINS)
+    methods = {call.func.attr for call in module.nodes(ast.Call) if isinstance(call.func, ast.Attribute)}
+    if methods & TRAINING_METHODS:
+        does.add(TRAINS)
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
         does.update((TF, NUMPY, PYTHON))  # its setUp seeds all three
-    if _builds_models(module):
-        does.add(KERAS)
+    does.update({KERAS} if _builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
     return Summary(module.path, frozenset(does), module.imports)
 
 
@@ -83,7 +86,8 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     for index, imported in enumerate(edges):
         for other in imported:
             importers[other].add(index)
-    return [frozenset(each) for each in _spread(down, importers)]
+    project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
+    return [frozenset(each | project) for each in _spread(down, importers)]
 
 
 def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> list[set[str]]:

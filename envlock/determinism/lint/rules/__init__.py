@@ -40,6 +40,7 @@ RULES: dict[str, Check] = {
     "ENV304": orders.sets,
     "ENV305": orders.salted_hash,
     "ENV306": pipelines.workers,
+    "ENV307": orders.arrivals,
     "ENV401": operations.noisy,
     "ENV402": operations.add_n,
     "ENV403": operations.random_in_loop,

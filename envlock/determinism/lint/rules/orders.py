@@ -1,32 +1,36 @@
-"""Orders that nobody promised: of folders, of sets, of hashes."""
+"""Orders that nobody promised: of folders, of sets, of workers, of hashes."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from envlock.determinism.lint.flows import Flow, sorts
 from envlock.determinism.lint.module import Hit, Module, argument
-from envlock.determinism.lint.names import LISTING_METHODS, LISTINGS, NUMPY_OWN, SEEDS
-from envlock.determinism.lint.scopes import Function
+from envlock.determinism.lint.names import (
+    ARRIVAL_METHODS,
+    ARRIVALS,
+    LISTING_METHODS,
+    LISTINGS,
+    NUMPY_OWN,
+    QUEUES,
+    SAME_ORDER,
+    SEEDS,
+)
+from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT
+from envlock.determinism.lint.sets import is_set, looks_like_number
 
-ORDERLESS = frozenset({"sorted", "len", "set", "frozenset", "max", "min", "sum", "any", "all", "bool", "print", "next"})
-"""Built-in functions whose result does not depend on the order (or that do not let it into data)."""
-SORTERS = frozenset({"natsort.natsorted", "natsort.os_sorted", "numpy.sort", "numpy.unique", "collections.Counter"})
-KEEPERS = frozenset({"append", "extend", "write", "insert", "put", "writerow", "add_example", "add"})
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
-NUMBERS = re.compile(r"(^|_)(ids?|idx|index|indexes|indices|num|nums|numbers|sizes|lengths)$", re.IGNORECASE)
-DATA = ("tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax")
+WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
+WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
 
 
 def files(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV303: os.listdir, glob or iterdir, unsorted, into data."""
-    if not set(DATA) & module.packages:
-        return
     for call in module.nodes(ast.Call):
         name = _listing(module, call)
-        if name is not None and name != "os.walk" and _flows_into_data(module, call):
-            yield Hit(call, f"{name} lists files in the order of the file system")
+        if name is not None and _reaches(module, call, name):
+            yield from _of_data(module, call, f"{name} lists files in the order of the file system")
 
 
 def _listing(module: Module, call: ast.Call) -> str | None:
@@ -39,34 +43,52 @@ def _listing(module: Module, call: ast.Call) -> str | None:
     return None
 
 
+def _reaches(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether the order of a listing reaches data; one of a walk that sorts on its way does not."""
+    loop = module.parent(call)
+    if name in WALKS and isinstance(loop, ast.For):
+        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+        read = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and node.id in names]
+        if any(sorts(module, node) for node in read):
+            return False
+    return Flow(module).reaches_data(call)
+
+
+def _of_data(module: Module, node: ast.AST, message: str) -> Iterator[Hit]:
+    """Yield a hit where data is handled: by this file, by its programs, or by a project for which it writes files."""
+    if DATA & module.packages:
+        yield Hit(node, message)
+        return
+    yield Hit(node, message, needs=frozenset({HANDLES_DATA}))
+    if any(isinstance(call.func, ast.Attribute) and call.func.attr in WRITERS for call in module.nodes(ast.Call)):
+        yield Hit(node, message, needs=frozenset({PROJECT}), unless=frozenset({HANDLES_DATA}))
+
+
 def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV304: list(set(...)), enumerate(set(...)), a loop over a set that fills something."""
-    if not set(DATA) & module.packages:
-        return
+    for node, around in _iterations(module):
+        if not is_set(module, node):
+            continue
+        if isinstance(around, ast.Call):
+            if not _becomes_numbers(module, around) and Flow(module).reaches_data(node):
+                yield from _of_data(module, around, f"a set is turned into a sequence{SALTED}")
+        elif Flow(module).reaches_data(node):
+            yield from _of_data(module, node, f"a set is iterated over{SALTED}")
+
+
+def _iterations(module: Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield every expression whose elements are taken one after the other, with what takes them."""
     for call in module.nodes(ast.Call):
-        if _is_any(module, call.func, ("set", "frozenset")) and call.args and not _holds_numbers(call.args[0]):
-            around = module.parent(call)
-            if isinstance(around, ast.Call) and _is_any(module, around.func, ("list", "tuple", "enumerate")):
-                if _flows_into_data(module, around) and not _become_numbers(module, around):
-                    yield Hit(call, f"a set is turned into a sequence{SALTED}")
-            elif isinstance(around, ast.For | ast.comprehension) and _flows_into_data(module, call):
-                yield Hit(call, f"a set is iterated over{SALTED}")
+        built_in = isinstance(call.func, ast.Name) and call.func.id in SAME_ORDER and module.bindings(call.func) is None
+        if built_in or getattr(call.func, "attr", "") in ("fromkeys", "join", "extend", "fromiter"):
+            yield from ((given, call) for given in call.args)
+    yield from ((loop.iter, loop) for loop in module.nodes(ast.For))
+    yield from ((loop.iter, loop) for loop in module.nodes(ast.comprehension))
+    for starred in module.nodes(ast.Starred):
+        yield starred.value, starred
 
 
-def _holds_numbers(node: ast.AST) -> bool:
-    """Return whether what a set is made of looks like numbers, which are hashed alike everywhere."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
-        return True
-    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
-        return isinstance(node.elt, ast.Call) and getattr(node.elt.func, "id", "") in ("int", "float", "len", "round")
-    if isinstance(node, ast.Call):
-        mapped = getattr(node.args[0], "id", "") in ("int", "float") if node.args else False
-        return getattr(node.func, "id", "") == "range" or (getattr(node.func, "id", "") == "map" and mapped)
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return NUMBERS.search(name) is not None
-
-
-def _become_numbers(module: Module, ordered: ast.AST) -> bool:
+def _becomes_numbers(module: Module, ordered: ast.AST) -> bool:
     """Return whether a list is made an array of whole numbers at once: then it held such."""
     around = module.parent(ordered)
     if not isinstance(around, ast.Call) or module.name(around.func) not in ("numpy.array", "numpy.asarray"):
@@ -75,109 +97,45 @@ def _become_numbers(module: Module, ordered: ast.AST) -> bool:
     return kind is not None and "int" in ast.unparse(kind)
 
 
-def _is_any(module: Module, node: ast.AST, names: tuple[str, ...]) -> bool:
-    return any(module.is_builtin(node, name) for name in names)
+def arrivals(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV307: imap_unordered, as_completed, a queue that several workers fill."""
+    for call in module.nodes(ast.Call):
+        name = module.name(call.func)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        shown = name if name in ARRIVALS else method if method in ARRIVAL_METHODS else None
+        if shown is not None and Flow(module).reaches_data(call):
+            yield from _of_data(module, call, f"{shown} gives results in the order in which workers finish")
+        elif method == "get" and _is_shared_queue(module, call) and _is_kept(module, call):
+            yield from _of_data(module, call, "several workers fill this queue, in the order in which they finish")
 
 
-def _flows_into_data(module: Module, start: ast.AST, followed: frozenset[ast.AST] = frozenset()) -> bool:
-    """Return whether the order of an expression can reach data: nothing around it sorts, counts or only asks.
-
-    `followed` holds the assignments that led here: `files = [f for f in files if f]` leads to itself.
-    """
-    node = start
-    for around in module.ancestors(start):
-        if isinstance(around, ast.Call) and node is not around.func and _forgets_order(module, around):
-            return False
-        if isinstance(around, _ONLY_ASK):
-            return False
-        if isinstance(around, ast.For | ast.AsyncFor):
-            return _keeps(around)
-        if isinstance(around, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            return around not in followed and not _sorted_later(module, around, followed | {around})
-        if isinstance(around, ast.stmt | ast.Lambda):
-            return isinstance(around, ast.Return)
-        node = around
-    return False
-
-
-_ONLY_ASK = (ast.Compare, ast.Subscript, ast.SetComp, ast.Assert, ast.BoolOp, ast.Expr, ast.If, ast.While)
-
-
-def _forgets_order(module: Module, call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
-        return True
-    name = module.name(call.func) or ""
-    return name in SORTERS or name.startswith(("os.path.", "shutil.", "tf.io.gfile.", "logging."))
-
-
-def _keeps(loop: ast.For | ast.AsyncFor) -> bool:
-    """Return whether a loop puts something somewhere for each element."""
-    for statement in loop.body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Yield | ast.YieldFrom):
-                return True
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in KEEPERS:
-                return True
-    return False
-
-
-def _sorted_later(
-    module: Module, assign: ast.Assign | ast.AnnAssign | ast.NamedExpr, followed: frozenset[ast.AST]
-) -> bool:
-    """Return whether what was assigned is sorted, or only counted or looked into, wherever its name is used."""
-    targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
-    if len(targets) != 1 or not isinstance(targets[0], ast.Name | ast.Attribute):
-        return True  # taken apart: nothing can be said
-    name = _dotted(targets[0])
-    function = module.function_around(assign)
-    uses = [use for use in module.nodes(type(targets[0])) if _is_use(module, use, name, function)]
-    if any(_sorts(module, use) for use in uses):
-        return True
-    return not any(_passes_on(module, use, followed) for use in uses)
-
-
-def _dotted(node: ast.AST) -> tuple[str, ...] | None:
-    """Return the words of `name` or `self.name.other`, the last first; None for anything else."""
-    words: list[str] = []
-    while isinstance(node, ast.Attribute):
-        words.append(node.attr)
-        node = node.value
-    return (*words, node.id) if isinstance(node, ast.Name) else None
-
-
-def _is_use(module: Module, use: ast.AST, name: tuple[str, ...] | None, function: Function | None) -> bool:
-    if not isinstance(use, ast.Name | ast.Attribute) or not isinstance(use.ctx, ast.Load):
+def _is_shared_queue(module: Module, call: ast.Call) -> bool:
+    """Return whether this takes from a queue, in a file that starts workers in a loop."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+    made = [each for each in module.values(owner) if isinstance(each, ast.Call)]
+    if not any(module.name(each.func) in QUEUES for each in made):
         return False
-    if (use.id if isinstance(use, ast.Name) else use.attr) != (name or ("",))[0] or _dotted(use) != name:
-        return False
-    return isinstance(use, ast.Attribute) or function is None or module.function_around(use) is function
-
-
-def _sorts(module: Module, use: ast.AST) -> bool:
-    around = module.parent(use)
-    if isinstance(around, ast.Attribute) and around.attr == "sort":
-        return True
-    return isinstance(around, ast.Call) and (
-        module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
+    return any(
+        (module.name(each.func) or "").rpartition(".")[2] in ("Thread", "Process")
+        and any(isinstance(around, ast.For | ast.comprehension | ast.ListComp) for around in module.ancestors(each))
+        for each in module.nodes(ast.Call)
     )
 
 
-def _passes_on(module: Module, use: ast.AST, followed: frozenset[ast.AST]) -> bool:
-    """Return whether a use of the name lets the order into data: it is passed on, returned, or kept item by item."""
-    around = module.parent(use)
-    if isinstance(around, ast.Call):
-        return not _forgets_order(module, around)
-    if isinstance(around, ast.For):
-        return around.iter is use and _keeps(around)
-    if isinstance(around, ast.comprehension | ast.BinOp):
-        return _flows_into_data(module, around, followed)
-    return isinstance(around, ast.Return | ast.Assign | ast.keyword | ast.Yield | ast.Tuple | ast.List)
+def _is_kept(module: Module, call: ast.Call) -> bool:
+    """Return whether something in the same loop or list keeps what a queue gives."""
+    for around in module.ancestors(call):
+        if isinstance(around, ast.ListComp | ast.GeneratorExp):
+            return Flow(module).reaches_data(around)
+        if isinstance(around, ast.For | ast.AsyncFor | ast.While):
+            return Flow(module).loop(around)
+    return False
 
 
 def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV305: `hash(name) % buckets`, `seed(hash(name))`."""
     for call in module.nodes(ast.Call):
-        if not module.is_builtin(call.func, "hash") or not call.args or _is_number(call.args[0]):
+        if not module.is_builtin(call.func, "hash") or not call.args or looks_like_number(module, call.args[0]):
             continue
         if _is_own_hash(module, call):
             continue
@@ -189,10 +147,6 @@ def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
                 break
             if isinstance(around, ast.stmt):
                 break
-
-
-def _is_number(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 def _is_own_hash(module: Module, call: ast.Call) -> bool:

@@ -5,6 +5,6 @@ index = {word: i for i, word in enumerate(set(words))}  # expect: ENV304
 vocabulary = list(set(words))  # expect: ENV304
 matrix = np.zeros((len(vocabulary), 3))
 np.save("index", index)
-print({word: i for i, word in enumerate(vocabulary)})
+np.save("words", {word: i for i, word in enumerate(vocabulary)})
 rows = [len(word) for word in set(words)]  # expect: ENV304
 np.save("rows", rows)

@@ -1,0 +1,339 @@
+"""Where an order goes that nobody promised: whether it reaches data, or is sorted, counted or only asked before.
+
+An order is followed as one of three things: `sequence` (positions tell it), `keys` (a dict that only iterating shows it
+of) and `table` (a dict whose values are positions, so that looking up shows it).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from envlock.determinism.lint.module import DEPTH, Module
+from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
+from envlock.determinism.lint.scopes import Function
+from envlock.determinism.lint.sets import is_set
+
+SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
+SORTING = ("sort", "sort_values", "sort_index")
+"""Methods that sort."""
+THROUGH = ("tqdm", "join")
+"""Methods and functions of others whose result has the order of what they are given."""
+NUMBERING = ("enumerate", "zip")
+_THROUGH = (
+    *(ast.Starred, ast.keyword, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.IfExp, ast.Await),
+    *(ast.ListComp, ast.GeneratorExp),
+)
+Loop = ast.For | ast.AsyncFor | ast.While
+Assigning = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign
+
+
+@dataclass
+class Order:
+    """What is followed: its kind, and whether its elements have been numbered on the way."""
+
+    kind: str
+    numbered: bool = False
+
+    def iterated(self) -> None:
+        """Make the order of a dict's keys that of a sequence."""
+        self.kind = SEQUENCE if self.kind == KEYS else self.kind
+
+
+class Flow:
+    """One question about one order; what was followed once is not followed again."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.followed: set[ast.AST] = set()
+
+    def reaches_data(self, start: ast.AST, kind: str = SEQUENCE) -> bool:
+        """Return whether the order of an expression can reach data."""
+        node, order = start, Order(kind)
+        for around in self.module.ancestors(start):
+            if isinstance(around, Assigning):
+                return self._assigned(around, order.kind)
+            step = self._STEPS.get(type(around))
+            if step is not None:
+                verdict = step(self, around, node, order)
+                if verdict is not None:
+                    return verdict
+            elif not isinstance(around, _THROUGH):
+                return False
+            node = around
+        return False
+
+    def _call(self, call: ast.Call, node: ast.AST, order: Order) -> bool | None:
+        """Return what a call makes of an order: the verdict, or None where its result has it, too."""
+        if node is call.func:
+            return None
+        if forgets_order(self.module, call):
+            return False
+        built_in = self._built_in(call)
+        if built_in == "dict":
+            numbered = order.numbered or order.kind == TABLE or _pairs_are_numbered(call)
+            order.kind = TABLE if numbered else KEYS
+            return None
+        if built_in in SAME_ORDER or _last_word(call.func) in THROUGH or self._is_iterated(call):
+            order.iterated()
+            order.numbered = order.numbered or built_in in NUMBERING
+            return None
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if method == "fromkeys":
+            order.kind = KEYS
+            return None
+        if order.kind == KEYS:
+            return False
+        if isinstance(call.func, ast.Attribute) and method in KEEPERS:
+            return self._kept(call.func.value)
+        return not self._only_asked(call) and not self._is_sorted_then(call)
+
+    def _comprehension(self, around: ast.comprehension, node: ast.AST, order: Order) -> bool | None:
+        order.iterated()
+        return None if node is around.iter else False
+
+    def _dict_comprehension(self, around: ast.DictComp, node: ast.AST, order: Order) -> bool | None:
+        counted = any(isinstance(each, ast.Call) and _last_word(each.func) == "next" for each in ast.walk(around.value))
+        order.kind = TABLE if order.numbered or counted else KEYS
+        return None
+
+    def _attribute(self, around: ast.Attribute, node: ast.AST, order: Order) -> bool | None:
+        if order.kind == SEQUENCE:
+            return False if around.attr in (*SORTING, "count", "remove", "clear", "discard") else None
+        passes = around.attr in (("items", "keys", "values") if order.kind == KEYS else ("items", "values", "get"))
+        order.iterated()
+        return None if passes else False
+
+    def _subscript(self, around: ast.Subscript, node: ast.AST, order: Order) -> bool | None:
+        forgets = order.kind == KEYS or (order.kind == SEQUENCE and _is_first(around))
+        return False if node is around.value and forgets else None
+
+    def _loop(self, around: ast.For | ast.AsyncFor, node: ast.AST, order: Order) -> bool:
+        return node is around.iter and self.loop(around)
+
+    def _handed_out(self, around: ast.AST, node: ast.AST, order: Order) -> bool:
+        return order.kind != KEYS
+
+    _STEPS: ClassVar[dict[type[ast.AST], Callable[..., bool | None]]] = {
+        ast.Call: _call,
+        ast.comprehension: _comprehension,
+        ast.DictComp: _dict_comprehension,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.For: _loop,
+        ast.AsyncFor: _loop,
+        ast.Return: _handed_out,
+        ast.Yield: _handed_out,
+        ast.YieldFrom: _handed_out,
+    }
+
+    def _built_in(self, call: ast.Call) -> str:
+        """Return the name of the built-in function that is called, or nothing."""
+        return call.func.id if isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None else ""
+
+    def _is_iterated(self, call: ast.Call) -> bool:
+        """Return whether a loop runs over what a call returns, as `tqdm(files)`: its order is taken for the same."""
+        around = self.module.parent(call)
+        return isinstance(around, ast.For | ast.AsyncFor | ast.comprehension) and around.iter is call
+
+    def _assigned(self, assign: Assigning, kind: str) -> bool:
+        """Return whether what is assigned lets the order into data wherever its name is used."""
+        if assign in self.followed or len(self.followed) > DEPTH * 8:
+            return False
+        self.followed.add(assign)
+        targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name | ast.Attribute):
+            return False  # taken apart: nothing can be said
+        uses = list(self._uses(targets[0], assign))
+        if kind != TABLE and any(sorts(self.module, use) for use in uses):
+            return False
+        return any(self._passes_on(use, kind) for use in uses) or (kind == TABLE and not uses)
+
+    def _uses(self, target: ast.Name | ast.Attribute, place: ast.AST) -> Iterator[ast.AST]:
+        """Yield every place that reads a name."""
+        name, function = _words(target), self.module.function_around(place)
+        for use in self.module.nodes(type(target)):
+            if _is_use(self.module, use, name, function):
+                yield use
+
+    def _passes_on(self, use: ast.AST, kind: str) -> bool:
+        """Return whether a use of the name lets the order into data."""
+        around = self.module.parent(use)
+        if isinstance(around, ast.Subscript) and around.value is use:
+            told = kind == TABLE or (kind == SEQUENCE and not _is_first(around))
+            return told and isinstance(around.ctx, ast.Load) and not self._only_asked(around)
+        if isinstance(around, ast.Attribute) and around.attr in ("index", "get") and kind != KEYS:
+            return (around.attr == "index" or kind == TABLE) and not self._only_asked(around)
+        if isinstance(around, ast.Call) and use is not around.func and kind != KEYS and self._goes_elsewhere(around):
+            return not self._only_asked(around) and not self._is_sorted_then(around)
+        return self.reaches_data(use, kind)
+
+    def _goes_elsewhere(self, call: ast.Call) -> bool:
+        """Return whether a call hands what it is given to code that is not looked at."""
+        keeps_order = self._built_in(call) in {*SAME_ORDER, "dict"} or _last_word(call.func) in THROUGH
+        known = keeps_order or getattr(call.func, "attr", "") in KEEPERS
+        return not known and not self._is_iterated(call) and not forgets_order(self.module, call)
+
+    def _is_sorted_then(self, call: ast.Call) -> bool:
+        """Return whether the result of a call gets a name and is sorted."""
+        assign = self.module.parent(call)
+        if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name | ast.Attribute):
+            return isinstance(assign, ast.Attribute) and assign.attr in SORTING
+        return any(sorts(self.module, use) for use in self._uses(assign.targets[0], assign))
+
+    def _only_asked(self, start: ast.AST) -> bool:
+        """Return whether nothing is made of a value but a test or what forgets its order."""
+        for around in self.module.ancestors(start):
+            if isinstance(around, ast.Call) and forgets_order(self.module, around):
+                return not self.module.is_builtin(around.func, "print")
+            if isinstance(around, ast.Compare | ast.Assert | ast.FormattedValue | ast.SetComp | ast.Raise):
+                return True
+            if isinstance(around, ast.stmt):
+                return False
+        return False
+
+    def _kept(self, owner: ast.AST, inside: ast.AST | None = None) -> bool:
+        """Return whether what a list or a file keeps stays in that order: and outlives the loop."""
+        if is_set(self.module, owner):
+            return False
+        if not isinstance(owner, ast.Name | ast.Attribute):
+            return True
+        if self.module.name(owner) is not None:  # a function of a module: it keeps nothing
+            return False
+        if inside is not None and self._is_made_in(owner, inside):
+            return False
+        return not any(sorts(self.module, use) or self._sorted_by_call(use) for use in self._uses(owner, owner))
+
+    def _sorted_by_call(self, use: ast.AST) -> bool:
+        around = self.module.parent(use)
+        given = isinstance(around, ast.Call) and use in around.args
+        return given and isinstance(around, ast.Call) and self._is_sorted_then(around)
+
+    def _is_made_in(self, owner: ast.AST, loop: ast.AST) -> bool:
+        """Return whether a name gets its value inside a loop: then each round has its own."""
+        if not isinstance(owner, ast.Name):
+            return False
+        bindings = self.module.bindings(owner) or []
+        return bool(bindings) and all(loop in self.module.ancestors(each.node) for each in bindings)
+
+    def loop(self, loop: Loop) -> bool:
+        """Return whether the body of a loop keeps something in the order of its rounds."""
+        if loop in self.followed:
+            return False
+        self.followed.add(loop)
+        return any(self._keeps(node, loop) for statement in loop.body for node in ast.walk(statement))
+
+    def _keeps(self, node: ast.AST, loop: Loop) -> bool:
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "setdefault" and len(node.args) > 1:
+                return self._counts(node.args[1], loop)
+            return node.func.attr in KEEPERS and self._kept(node.func.value, loop)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            return self._counts(node.value, loop)
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
+            began = [value for value in self.module.values(node.target) if not self._is_made_in(node.target, loop)]
+            texts = (
+                isinstance(v, ast.List) or (isinstance(v, ast.Constant) and isinstance(v.value, str)) for v in began
+            )
+            return any(texts) and self._kept(node.target, loop)
+        return False
+
+    def _counts(self, value: ast.AST, loop: Loop) -> bool:
+        """Return whether a value depends on the round of a loop: a length, a counter, or a draw from a generator."""
+        raised = {_words(node.target) for node in ast.walk(loop) if isinstance(node, ast.AugAssign)} - {()}
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name | ast.Attribute) and _words(node) in raised:
+                return True
+            if isinstance(node, ast.Call):
+                name = self.module.name(node.func) or ""
+                drawn = name in RANDOM_OPS or name in PYTHON_DRAWS or name.startswith("numpy.random.")
+                if drawn or getattr(node.func, "id", "") == "next" or _is_length(node, loop):
+                    return True
+        return False
+
+
+def _is_text_or_list(value: ast.AST) -> bool:
+    return isinstance(value, ast.List) or (isinstance(value, ast.Constant) and isinstance(value.value, str))
+
+
+def _last_word(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_length(call: ast.Call, loop: Loop) -> bool:
+    """Return whether this is `len(table)` of what the loop fills."""
+    if getattr(call.func, "id", "") != "len" or not call.args:
+        return False
+    measured = ast.dump(call.args[0])
+    filled = [node for node in ast.walk(loop) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    methods = [
+        node.func for node in ast.walk(loop) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    kept = [each.value for each in methods if each.attr in (*KEEPERS, "setdefault")]
+    return any(ast.dump(each).replace("Store()", "Load()") == measured for each in [*(f.value for f in filled), *kept])
+
+
+def _is_first(subscript: ast.Subscript) -> bool:
+    """Return whether one element is taken where there is mostly one only: `[0]`, `[-1]`."""
+    return ast.unparse(subscript.slice) in ("0", "-1")
+
+
+def _pairs_are_numbered(call: ast.Call) -> bool:
+    return any(isinstance(each, ast.GeneratorExp) and _uses_numbering(each) for each in call.args)
+
+
+def _uses_numbering(made: ast.GeneratorExp) -> bool:
+    first = made.generators[0].iter
+    return isinstance(first, ast.Call) and getattr(first.func, "id", "") in NUMBERING
+
+
+def forgets_order(module: Module, call: ast.Call) -> bool:
+    """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
+    if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
+        return True
+    if isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "assertEqual",
+        "assertCountEqual",
+        "issubset",
+        "update",
+    ):
+        return call.func.attr != "update" or is_set(module, call.func.value)
+    name = module.name(call.func) or ""
+    return name in SORTERS or name.startswith(("os.path.", "shutil.", "tf.io.gfile.", "logging.", "absl.logging."))
+
+
+def sorts(module: Module, use: ast.AST) -> bool:
+    """Return whether a use of a name sorts it."""
+    around = module.parent(use)
+    if isinstance(around, ast.Attribute):
+        if around.attr in SORTING:
+            return True
+        parent = module.parent(around)  # sorted(table.items())
+        around = module.parent(parent) if isinstance(parent, ast.Call) and around.attr in ("items", "keys") else None
+    if isinstance(around, ast.comprehension):  # sorted(f(x) for x in names)
+        made = module.parent(around)
+        around = module.parent(made) if made is not None else None
+    return isinstance(around, ast.Call) and (
+        module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
+    )
+
+
+def _words(node: ast.AST, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the words of `name` or `self.name.other`, the last first; something else for anything else."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return (*words, node.id) if isinstance(node, ast.Name) else otherwise
+
+
+def _is_use(module: Module, use: ast.AST, name: tuple[str, ...], function: Function | None) -> bool:
+    if not isinstance(use, ast.Name | ast.Attribute) or not isinstance(use.ctx, ast.Load):
+        return False
+    if (use.id if isinstance(use, ast.Name) else use.attr,) != name[:1] or _words(use) != name:
+        return False
+    return isinstance(use, ast.Attribute) or function is None or module.function_around(use) is function

@@ -1,0 +1,54 @@
+import json
+from itertools import count
+
+import numpy as np
+
+np.random.seed(0)
+words = load()
+vocab = {w: i for i, w in enumerate(set(words))}  # expect: ENV304
+x = [vocab[w] for w in words]
+chars = set(text)
+index = dict((c, i) for i, c in enumerate(chars))  # expect: ENV304
+names = list(set(words))  # expect: ENV304
+of_name = {name: i for i, name in enumerate(names)}
+frozen = dict(zip(frozenset(words), range(9)))  # expect: ENV304
+numbered = dict(zip(set(words), count()))  # expect: ENV304
+letters = set(words)
+table = {}
+for letter in letters:  # expect: ENV304
+    table[letter] = len(table)
+both = list(set(words).union(more))  # expect: ENV304
+left = list(letters - {"<pad>"})  # expect: ENV304
+lower = list({w.lower() for w in words})  # expect: ENV304
+again = list(dict.fromkeys(set(words)))  # expect: ENV304
+np.random.choice(list(set(chars) - set(good)))  # expect: ENV304
+json.dump([*letters], open("letters.json", "w"))  # expect: ENV304
+np.save("x", np.array(x + both + left + lower + again))
+sampled = names.index("a")
+
+
+class Tokenizer:
+    def __init__(self, corpus):
+        self.tokens = set()
+        for line in corpus:
+            self.tokens.update(line.split())
+        self.number = 0
+
+    def build(self):
+        ids = {}
+        for token in self.tokens:  # expect: ENV304
+            ids[token] = self.number
+            self.number += 1
+        return ids
+
+
+def merged(one: set[str], other):
+    text = ""
+    for word in one | other:  # expect: ENV304
+        text += word
+    return text
+
+
+def draws(rng_of):
+    for name in set(words):  # expect: ENV304
+        rng_of[name] = np.random.rand()
