@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from tokenize import detect_encoding
 
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Elsewhere, Module
 from envlock.runtime.errors import UsageError
 
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
@@ -78,8 +78,16 @@ def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
     return any(fnmatch(path.name, pattern) or fnmatch(str(path), pattern.rstrip("/")) for pattern in exclude)
 
 
-def read(path: str) -> Module:
-    """Return a file as a module.
+def head(path: str) -> str:
+    """Return the text of a file for a first look at its imports; nothing where it cannot be read."""
+    try:
+        return _bytes(path).decode("latin-1")
+    except Unreadable:
+        return ""
+
+
+def read(path: str, project: Elsewhere | None = None) -> Module:
+    """Return a file as a module; `project` knows the other files.
 
     Raises:
         Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
@@ -89,10 +97,10 @@ def read(path: str) -> Module:
         text = data.decode(detect_encoding(BytesIO(data).readline)[0])
     except (SyntaxError, UnicodeDecodeError, LookupError):
         raise Unreadable("it is not text in the encoding it declares (UTF-8 where it declares none)") from None
-    return parse(path, text)
+    return parse(path, text, project)
 
 
-def parse(path: str, text: str) -> Module:
+def parse(path: str, text: str, project: Elsewhere | None = None) -> Module:
     """Return Python source as a module.
 
     Raises:
@@ -109,7 +117,7 @@ def parse(path: str, text: str) -> Module:
         raise Unreadable("it holds a NUL byte") from None
     except (RecursionError, MemoryError):
         raise Unreadable("it is nested too deeply for Python's own parser") from None
-    return Module(path, text, tree)
+    return Module(path, text, tree, project)
 
 
 def _bytes(path: str) -> bytes:

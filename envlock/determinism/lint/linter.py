@@ -15,6 +15,7 @@ from envlock.data.lint import LintRule, lint_rules, reference
 from envlock.determinism.lint.files import Unreadable, read
 from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
+from envlock.determinism.lint.project import Project
 from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Finding, Where
@@ -51,9 +52,12 @@ def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = la
     looked: list[Looked] = []
     found: list[Finding] = []
     with _no_collection():
-        for file in files:
+        project = Project(files)
+        for file in project.ordered():
             try:
-                looked.append(look(read(file), settings.tensorflow, active))
+                module = read(file, project)
+                looked.append(look(module, settings.tensorflow, active))
+                project.add(module)
             except Unreadable as error:
                 found.extend(_unreadable(file, error) if UNREADABLE in active else ())
             step()

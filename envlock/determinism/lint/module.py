@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from envlock.determinism.lint.scopes import Binding, Function, Index
 
@@ -50,19 +50,33 @@ def _shorten(words: list[str]) -> None:
             del words[2]
 
 
+class Elsewhere(Protocol):
+    """What a module asks of the other files of its project."""
+
+    def meaning(self, name: str, path: str) -> str | None:
+        """Return what an imported name stands for to a file, or None for what no file of the project holds."""
+
+    def draws(self, name: str | None) -> list[Any]:
+        """Return what a function of another file draws."""
+
+
 class Module:
     """One file.
 
     Attributes:
         path: as it is shown.
         lines: its text, for the report.
+        project: what knows the other files, or None.
+        done_by: what its functions draw and call, as far as `stateful` has looked.
     """
 
-    def __init__(self, path: str, text: str, tree: ast.Module) -> None:
+    def __init__(self, path: str, text: str, tree: ast.Module, project: Elsewhere | None = None) -> None:
         self.path = path
+        self.project = project
         self.text = text
         self.lines = re.split("\r\n|\r|\n", text)
         self.tree = tree
+        self.done_by: dict[ast.AST, tuple[list[Any], list[Function]]] = {}
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
         self._meanings: dict[int, str | None] = {}
@@ -103,13 +117,16 @@ class Module:
         plain = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
         for node in self.nodes(ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            plain.update((module, *(f"{module}.{alias.name}" for alias in node.names)))
+            joint = "" if module.endswith(".") else "."
+            plain.update((module, *(f"{module}{joint}{alias.name}" for alias in node.names)))
         return frozenset(plain)
 
     @cached_property
     def packages(self) -> frozenset[str]:
-        """The top-level names of what is imported, canonical: `tf`, `keras`, `numpy`."""
-        return frozenset(canonical(name).partition(".")[0] for name in self.imports if not name.startswith("."))
+        """The top-level names of what is imported or called, canonical: `tf`, `keras`, `numpy`."""
+        found = {canonical(name).partition(".")[0] for name in self.imports if not name.startswith(".")}
+        passed = {name.partition(".")[0] for _, name in self.calls if not name.startswith(".")}
+        return frozenset(found | passed)
 
     @cached_property
     def uses_keras(self) -> bool:
@@ -135,14 +152,42 @@ class Module:
         if not isinstance(node, ast.Name) or depth == 0:
             return None
         start = self._name_of(node, depth)
-        return None if start is None else canonical(".".join([start, *reversed(attributes)]))
+        if start is None:
+            return None
+        full = canonical(".".join([start, *reversed(attributes)]))
+        return (self._elsewhere(full) or full) if full.startswith("./") else full
+
+    def _elsewhere(self, name: str) -> str | None:
+        """Return what another file of the project makes of a name, canonical, or None."""
+        found = self.project.meaning(name, self.path) if self.project is not None else None
+        return found if found is None or found.startswith("./") else canonical(found)
+
+    def passed_on(self) -> dict[str, str]:
+        """Return the names that importers of this file get from elsewhere through it, with their meaning."""
+        names = {name: self._meant(bindings, DEPTH) for name, bindings in self._index.top.bindings.items()}
+        return {name: meaning for name, meaning in names.items() if meaning is not None}
+
+    def stars(self) -> list[str]:
+        """Return the modules of which every name is imported."""
+        return self._index.top.stars
 
     def _name_of(self, node: ast.Name, depth: int) -> str | None:
         bindings = self.bindings(node)
         if bindings is None:
-            stars = self._index.top.stars
-            known = bool(stars) and not stars[-1].startswith(".") and not hasattr(builtins, node.id)
-            return f"{stars[-1]}.{node.id}" if known else None
+            return None if hasattr(builtins, node.id) else self._from_star(node.id)
+        return self._meant(bindings, depth)
+
+    def _from_star(self, name: str) -> str | None:
+        """Return what `from x import *` may have given: from a file of the project, else from the last one."""
+        for star in reversed(self._index.top.stars):
+            found = self._elsewhere(f"{star}{'' if star.endswith('.') else '.'}{name}")
+            if found is not None and (not found.startswith("./") or (self.project and self.project.draws(found))):
+                return found
+        last = self._index.top.stars[-1:]
+        return f"{last[0]}.{name}" if last and not last[0].startswith(".") else None
+
+    def _meant(self, bindings: list[Binding], depth: int) -> str | None:
+        """Return the one meaning of all bindings of a name."""
         key = id(bindings)  # the scope holds them as long as this module lives
         if key not in self._meanings:
             self._meanings[key] = None  # while it is looked for: a name that is made of itself means nothing
@@ -152,7 +197,8 @@ class Module:
 
     def _meaning(self, binding: Binding, depth: int) -> str | None:
         if binding.kind == "import":
-            return None if binding.dotted.startswith(".") else canonical(binding.dotted)
+            passed = self._elsewhere(binding.dotted)
+            return passed or (None if binding.dotted.startswith(".") else canonical(binding.dotted))
         if binding.kind == "value" and isinstance(binding.node, ast.Name | ast.Attribute):
             return self._resolve(binding.node, depth - 1)
         return None
@@ -194,9 +240,10 @@ class Module:
             depth -= 1
             if isinstance(node, ast.Lambda):
                 return node
-            if isinstance(node, ast.Call):  # functools.partial(f, ...), or what decorates f
-                if not node.args:
-                    return None
+            if isinstance(node, ast.Call):  # an object, functools.partial(f, ...), or what decorates f
+                called = self._method(node, "__call__") or self._method(node, "call")
+                if called is not None or not node.args:
+                    return called
                 node = node.args[0]
                 continue
             found = self._definition(node)
@@ -212,15 +259,28 @@ class Module:
             return last.node if last is not None and last.kind in ("def", "value") else None
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             around = self.class_around(node)
-            methods = around.body if around is not None else []
-            for method in methods:
-                if isinstance(method, Definition) and method.name == node.attr:
-                    return method
+            found = None if around is None else _member(around, node.attr)
+            return found or next((each for each in self.values(node) if isinstance(each, ast.Call)), None)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Call):
+            made = [node.value] if isinstance(node.value, ast.Call) else self.values(node.value)
+            methods = (self._method(each, node.attr) for each in made if isinstance(each, ast.Call))
+            return next((method for method in methods if method is not None), None)
         return None
+
+    def _method(self, call: ast.Call, name: str) -> Definition | None:
+        """Return the method of what a call makes, where that is an object of a class of this file."""
+        bindings = (self.bindings(call.func) or []) if isinstance(call.func, ast.Name) else []
+        last = bindings[-1].node if bindings else None
+        return _member(last, name) if isinstance(last, ast.ClassDef) else None
 
     def line(self, number: int) -> str:
         """Return a line of the text, the first is 1; empty behind the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+def _member(owner: ast.ClassDef, name: str) -> Definition | None:
+    """Return the method that a class defines under a name."""
+    return next((each for each in owner.body if isinstance(each, Definition) and each.name == name), None)
 
 
 def _is_none(binding: Binding) -> bool:

@@ -6,15 +6,14 @@ A file is part of every program that imports it, directly or not; what any file 
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from envlock.data.determinism import holds
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Module, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.places import Places, absolute
 
 TRUE = ("1", "true", "True", "TRUE")
 
@@ -79,9 +78,10 @@ def _builds_models(module: Module) -> bool:
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     """Return for each file what its programs do: it, all that it imports, all that import it, and all those import."""
-    edges = _edges(files)
+    places = Places([file.path for file in files])
+    edges = _edges(files, places)
     down = _spread([file.does for file in files], edges)
-    _prepare(files, down)
+    _prepare(places.paths, down)
     importers: list[set[int]] = [set() for _ in files]
     for index, imported in enumerate(edges):
         for other in imported:
@@ -104,57 +104,20 @@ def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> l
     return known
 
 
-def _edges(files: Sequence[Summary]) -> list[set[int]]:
-    """Return which of the files each file imports, told by the ends of their paths."""
-    paths = [_dotted(file.path) for file in files]
-    by_last: dict[str, list[int]] = {}
-    for index, path in enumerate(paths):
-        if path:
-            by_last.setdefault(path[-1], []).append(index)
+def _edges(files: Sequence[Summary], places: Places) -> list[set[int]]:
+    """Return which of the files each file imports."""
     edges: list[set[int]] = []
-    for file, path in zip(files, paths, strict=True):
-        folder = path if PurePath(file.path).stem == "__init__" else path[:-1]
+    for file, folder in zip(files, places.folders, strict=True):
         found: set[int] = set()
         for imported in file.imports:
-            name = _absolute(imported, folder)
-            found.update(_meant(by_last.get(name[-1], []), paths, name, folder))
+            found.update(places.meant(absolute(imported, folder), folder))
         edges.append(found)
     return edges
 
 
-def _prepare(files: Sequence[Summary], down: list[set[str]]) -> None:
+def _prepare(paths: Sequence[tuple[str, ...]], down: list[set[str]]) -> None:
     """Give test files what pytest seeds and switches before them: in the conftest.py beside them or further above."""
-    paths = [_dotted(file.path) for file in files]
     conftests = [(path[:-1], down[index] & PREPARED) for index, path in enumerate(paths) if path[-1:] == ("conftest",)]
     for path, does in zip(paths, down, strict=True):
         if path and (path[-1].startswith("test_") or path[-1].endswith("_test")):
             does.update(*(done for folder, done in conftests if path[: len(folder)] == folder))
-
-
-def _meant(
-    candidates: Sequence[int], paths: Sequence[tuple[str, ...]], name: tuple[str, ...], folder: tuple[str, ...]
-) -> list[int]:
-    """Return the files that an imported name can mean: their path ends so.
-
-    A single word means a neighbour, or else the only file or package of that name, unless Python has one, too.
-    """
-    fit = [each for each in candidates if paths[each][-len(name) :] == name]
-    if len(name) > 1:
-        return fit
-    near = [each for each in fit if paths[each][:-1] == folder]
-    alone = len(fit) == 1 and name[0] not in sys.stdlib_module_names
-    return near or (fit if alone else [])
-
-
-def _dotted(path: str) -> tuple[str, ...]:
-    parts = PurePath(path).with_suffix("").parts
-    return parts[:-1] if parts[-1:] == ("__init__",) else parts
-
-
-def _absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parts of an imported name; a relative one becomes the path it means."""
-    level = len(name) - len(name.lstrip("."))
-    parts = tuple(part for part in name[level:].split(".") if part)
-    if level:
-        parts = folder[: len(folder) - level + 1] + parts
-    return parts or ("",)

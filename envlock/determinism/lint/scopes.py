@@ -150,7 +150,8 @@ def _import_from(node: ast.ImportFrom, scope: Scope) -> None:
         if alias.name == "*":
             scope.stars.append(module)
         else:
-            scope.bind(alias.asname or alias.name, Binding("import", node, f"{module}.{alias.name}"))
+            joint = "" if module.endswith(".") else "."
+            scope.bind(alias.asname or alias.name, Binding("import", node, f"{module}{joint}{alias.name}"))
 
 
 def _targets(target: ast.AST, value: ast.AST | None, scope: Scope, kind: Kind) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from envlock.determinism.lint.module import DEPTH, Module
 from envlock.determinism.lint.names import (
+    GENERATOR_METHODS,
+    GENERATORS,
     NUMPY_NOT_DRAWN,
     PYTHON_DRAWS,
     PYTHON_FUNCTIONS,
@@ -20,7 +22,11 @@ from envlock.determinism.lint.scopes import Function
 
 @dataclass(frozen=True)
 class Draw:
-    """Something stateful in a function: `kind` is `op`, `layer`, `python` (drawn in Python) or `opaque`."""
+    """Something stateful in a function.
+
+    Attributes:
+        kind: `op`, `generator` (an object of TensorFlow), `layer`, `python` (drawn in Python) or `opaque`.
+    """
 
     kind: str
     name: str
@@ -37,15 +43,50 @@ def draws(module: Module, function: Function) -> list[Draw]:
         if current in seen:
             continue
         seen.add(current)
-        for call in _calls(current):
-            draw = _draw(module, call)
-            if draw is not None:
-                found.append(draw)
-                continue
-            handed = [
-                each for each in (call.func, *call.args) if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)
-            ]
-            stack.extend(each for each in map(module.definition, handed) if each is not None)
+        own, handed = module.done_by.get(current) or _done_by(module, current)
+        found.extend(own)
+        stack.extend(handed)
+    return found
+
+
+def _done_by(module: Module, function: Function) -> tuple[list[Draw], list[Function]]:
+    """Return what a function draws itself or by other files, and the functions here that it calls or hands on."""
+    found: list[Draw] = []
+    called: list[Function] = []
+    for call in _calls(function):
+        draw = _draw(module, call)
+        if draw is not None:
+            found.append(draw)
+            continue
+        handed = [each for each in (call.func, *call.args) if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)]
+        called.extend(each for each in map(module.definition, handed) if each is not None)
+        found.extend(each for one in handed for each in _elsewhere(module, one))
+    module.done_by[function] = found, called
+    return found, called
+
+
+def drawn_by(module: Module, node: ast.AST) -> list[Draw]:
+    """Return everything stateful that calling an expression does: a function by its name, a partial, an object."""
+    name = module.name(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    if name in RANDOM_OPS:
+        return [Draw("op", str(name), node)]
+    function = module.definition(node)
+    if function is not None:
+        return draws(module, function)
+    if isinstance(node, ast.Call):
+        return _elsewhere(module, node.func) or [each for given in node.args[:1] for each in drawn_by(module, given)]
+    return _elsewhere(module, node)
+
+
+def _elsewhere(module: Module, node: ast.AST) -> list[Draw]:
+    """Return what a function, a method or an object of another file of the project draws."""
+    if module.project is None or not isinstance(node, ast.Name | ast.Attribute):
+        return []
+    found: list[Draw] = list(module.project.draws(module.name(node)))
+    owner, method = (node.value, f".{node.attr}") if isinstance(node, ast.Attribute) else (node, "")
+    for value in module.values(owner):
+        if isinstance(value, ast.Call):
+            found.extend(module.project.draws(f"{module.name(value.func)}{method}"))
     return found
 
 
@@ -66,7 +107,21 @@ def _draw(module: Module, call: ast.Call) -> Draw | None:
     if name in PYTHON_FUNCTIONS:
         return _python(module, call, name)
     layer = random_layer(module, call.func)
-    return Draw("layer", layer, call) if layer is not None else None
+    return Draw("layer", layer, call) if layer is not None else _of_generator(module, call)
+
+
+def _of_generator(module: Module, call: ast.Call) -> Draw | None:
+    """Return what a method of a generator object draws, of TensorFlow, NumPy or Python."""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or method.attr not in GENERATOR_METHODS:
+        return None
+    made = [method.value, *module.values(method.value)]
+    for each in made:
+        name = module.name(each.func) if isinstance(each, ast.Call) else None
+        if name in GENERATORS:
+            kind = "python" if str(name).startswith(("numpy.", "random.")) else "generator"
+            return Draw(kind, f"{method.attr} of a {name}", call)
+    return None
 
 
 def _is_numpy(name: str) -> bool:

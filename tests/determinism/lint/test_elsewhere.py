@@ -28,3 +28,69 @@ def test_a_listing_without_tensorflow_counts_for_a_program_with_it(
         "it writes a file": {"a.py": ["ENV303"]},
         "nothing has data": {},
     }
+
+
+AUGMENT = """
+import tensorflow as tf
+
+
+def flip(x):
+    return tf.image.random_flip_left_right(x)
+
+
+def twice(x):
+    return flip(flip(x))
+
+
+def still(x):
+    return 2 * x
+
+
+class Jitter:
+    def __call__(self, x):
+        return x + tf.random.uniform([])
+
+    def scale(self, x):
+        return x * tf.random.normal([])
+"""
+MAP = "import tensorflow as tf\n{}\ntf.random.set_seed(1)\ntf.data.Dataset.range(9).map({}, num_parallel_calls=2)\n"
+
+
+def test_what_a_function_of_another_file_draws_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = {
+        ("from .augment import flip", "flip"): True,
+        ("from mine import augment", "augment.twice"): True,
+        ("from . import augment", "lambda x: augment.flip(x)"): True,
+        ("from mine.augment import Jitter", "Jitter()"): True,
+        ("from mine.augment import *\njitter = Jitter()", "jitter.scale"): True,
+        ("from mine.chain import through", "through"): True,
+        ("from .augment import still", "still"): False,
+        ("from other.augment import flip", "flip"): False,
+    }
+    chain = "from .augment import twice\n\n\ndef through(x):\n    return twice(x)\n"
+    files = {"mine/__init__.py": "", "mine/augment.py": AUGMENT, "mine/chain.py": chain}
+    found = {
+        key: rules(tmp_path, monkeypatch, {**files, "mine/a.py": MAP.format(*key)}).get("mine/a.py", []) == ["ENV301"]
+        for key in mapped
+    }
+    assert found == mapped
+
+
+def test_a_module_that_a_package_passes_on_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffle = "\nd = {}.data.Dataset.range(9).shuffle(9)\n"
+    codes = {
+        "from mine import tf" + shuffle.format("tf"): True,
+        "from mine import tf as flow" + shuffle.format("flow"): True,
+        "from . import tf" + shuffle.format("tf"): True,
+        "import mine" + shuffle.format("mine.tf"): True,
+        "from mine import *" + shuffle.format("tf"): True,
+        "from mine.compat import tf" + shuffle.format("tf"): True,
+        "from mine import compat" + shuffle.format("compat.tf"): True,
+        "from mine.compat import of_another as tf" + shuffle.format("tf"): False,
+    }
+    files = {
+        "mine/__init__.py": "from .compat import tf\n",
+        "mine/compat.py": "import tensorflow.compat.v2 as tf\nimport other as of_another\n",
+    }
+    found = {code: rules(tmp_path, monkeypatch, {**files, "mine/a.py": code}) for code in codes}
+    assert found == {code: {"mine/a.py": ["ENV203"]} if known else {} for code, known in codes.items()}

@@ -18,6 +18,7 @@ ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumu
 LOOPS = {"tf.map_fn": "fn", "tf.while_loop": "body", "tf.scan": "fn", "tf.foldl": "fn", "tf.foldr": "fn"}
 SCATTERS = ("scatter_add", "scatter_sub")
 SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
+IN_GRAPH = ("op", "generator")
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
 
@@ -246,7 +247,7 @@ def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
             continue
         body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
         function = module.definition(body) if body is not None else None
-        found = [each for each in draws(module, function) if each.kind == "op"] if function is not None else []
+        found = [each for each in draws(module, function) if each.kind in IN_GRAPH] if function is not None else []
         if found:
             yield Hit(call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}")
 

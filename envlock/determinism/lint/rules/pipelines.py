@@ -9,7 +9,7 @@ from envlock.data.determinism import holds
 from envlock.determinism.lint.datasets import is_dataset
 from envlock.determinism.lint.module import Hit, Module, argument, constant
 from envlock.determinism.lint.program import SWITCHED
-from envlock.determinism.lint.stateful import Draw, draws, random_layer
+from envlock.determinism.lint.stateful import Draw, drawn_by, random_layer
 
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
@@ -41,8 +41,7 @@ def _stateful(module: Module, mapped: ast.expr) -> Draw | None:
     layer = random_layer(module, mapped)
     if layer is not None:
         return Draw("layer", layer, mapped)
-    function = module.definition(mapped)
-    found = draws(module, function) if function is not None else []
+    found = drawn_by(module, mapped)
     return found[0] if found else None
 
 

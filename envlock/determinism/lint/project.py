@@ -1,0 +1,156 @@
+"""What the files of a project give each other: names that a module passes on, and functions that draw.
+
+A file is looked at after those it imports, so that what they give is known; of files that import each other, one is
+looked at first. Only these few names are kept of a file, never its tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from envlock.determinism.lint.files import head
+from envlock.determinism.lint.module import Definition, Module
+from envlock.determinism.lint.places import Places, absolute
+from envlock.determinism.lint.program import DATA
+from envlock.determinism.lint.stateful import Draw, draws
+
+IMPORTS = re.compile(
+    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+\(?([\w, \t\r\n]+)|import[ \t]+([\w., \t]+))", re.MULTILINE
+)
+TELLING = re.compile(r"[rR]andom|[dD]ropout|[sS]huffle|py_func|numpy_function|make_seeds|fractional_|distorted")
+"""What stands in a file that draws or calls Python by itself."""
+FEW = 3  # draws that are kept of a function: a report shows the first
+
+
+@dataclass
+class Given:
+    """What a file gives to those that import it: names with their meaning, and what its functions draw."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    draws: dict[str, list[Draw]] = field(default_factory=dict)
+
+
+class Project:
+    """The files that are looked at; `path` of a module is how it is known here."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = files
+        self._places = Places(files)
+        self._index = {file: index for index, file in enumerate(files)}
+        self._given: dict[int, Given] = {}
+        self._meanings: dict[tuple[tuple[str, ...], str], str | None] = {}
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """Every word that an import of a file here can begin with."""
+        words = {word for path in self._places.paths for word in path}
+        return frozenset(words - DATA - sys.stdlib_module_names - {"tensorflow", "tf_keras"})
+
+    def ordered(self) -> list[str]:
+        """Return the files, each after those it imports."""
+        edges = [sorted(self._imported(file)) for file in self.files]
+        done: dict[int, None] = {}
+        for start in range(len(self.files)):
+            stack = [(start, iter(edges[start]))]
+            entered = {start}
+            while stack:
+                index, rest = stack[-1]
+                following = next((each for each in rest if each not in done and each not in entered), None)
+                if following is None:
+                    done.setdefault(index)
+                    stack.pop()
+                else:
+                    entered.add(following)
+                    stack.append((following, iter(edges[following])))
+        return [self.files[index] for index in done]
+
+    def _imported(self, file: str) -> set[int]:
+        folder = self._places.folders[self._index[file]]
+        found: set[int] = set()
+        for origin, names, plain in IMPORTS.findall(head(file)):
+            joint = "" if origin.endswith(".") else "."
+            written = [f"{origin}{joint}{word}" for word in re.findall(r"\w+", names)] if origin else []
+            for name in written or re.findall(r"[\w.]+", plain):
+                place = self._place(name, folder)
+                if place is not None:
+                    found.add(place[0])
+        return found
+
+    def _place(self, name: str, folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
+        parts = absolute(name, folder)
+        if not name.startswith(".") and parts[0] not in self._words:
+            return None
+        return self._places.split(parts, folder)
+
+    def meaning(self, name: str, path: str) -> str | None:
+        """Return what an imported name stands for: what a file here passes on under it, else `./INDEX.NAME`.
+
+        None for what no file here holds.
+        """
+        if name.startswith("./"):
+            index, _, rest = name[2:].partition(".")
+            return self._passed_on(int(index), tuple(rest.split("."))) if rest else name
+        folder = self._places.folders[self._index[path]]
+        key = (folder, name)
+        if key not in self._meanings:
+            place = self._place(name, folder)
+            self._meanings[key] = None if place is None else self._passed_on(*place)
+        return self._meanings[key]
+
+    def _passed_on(self, index: int, rest: tuple[str, ...]) -> str:
+        given = self._given.get(index, Given())
+        if rest and rest[0] in given.names:
+            return ".".join([given.names[rest[0]], *rest[1:]])
+        return ".".join([f"./{index}", *rest])
+
+    def draws(self, name: str | None) -> list[Draw]:
+        """Return what a function, a method or the objects of a class of another file draw, by its name here."""
+        if name is None or not name.startswith("./"):
+            return []
+        index, _, rest = name[2:].partition(".")
+        return self._given.get(int(index), Given()).draws.get(rest, [])
+
+    def add(self, module: Module) -> None:
+        """Remember what a file that was looked at gives to others."""
+        index = self._index[module.path]
+        given = Given(names=module.passed_on())
+        for star in module.stars():
+            place = self._place(star, self._places.folders[index])
+            if place is not None and not place[1]:
+                other = self._given.get(place[0], Given())
+                own = {name: f"./{place[0]}.{name}" for name in other.draws}
+                given.names = {**own, **other.names, **given.names}
+        if TELLING.search(module.text) or any(self.draws(name) for _, name in module.calls):
+            given.draws = _drawn(module)
+        self._given[index] = given
+
+
+def _drawn(module: Module) -> dict[str, list[Draw]]:
+    """Return what the functions and methods of a file draw; a class stands for what its objects do when called."""
+    found: dict[str, list[Draw]] = {}
+    for node in module.tree.body:
+        if isinstance(node, Definition):
+            found[node.name] = _kept(module, draws(module, node))
+        elif isinstance(node, ast.ClassDef):
+            methods = {method.name: method for method in node.body if isinstance(method, Definition)}
+            for name, method in methods.items():
+                found[f"{node.name}.{name}"] = _kept(module, draws(module, method))
+            called = methods.get("__call__", methods.get("call"))
+            found[node.name] = [] if called is None else found[f"{node.name}.{called.name}"]
+    return {name: drawn for name, drawn in found.items() if drawn}
+
+
+def _kept(module: Module, drawn: Iterable[Draw]) -> list[Draw]:
+    """Return some draws with their place in words and without the tree of the file."""
+    file = module.path.rpartition("/")[2]
+    return [
+        replace(each, name=f"{each.name} (line {each.node.lineno} of {file})", node=ast.Pass())
+        if hasattr(each.node, "lineno")
+        else each
+        for each in list(drawn)[:FEW]
+    ]
