@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from envlock.determinism.pipeline import findings, graph_of
-from envlock.divergence.comparison import CALL, Difference, origins
+from envlock.divergence.comparison import CALL, Difference, Entry, origins
+from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.observe import Observed, Request, Say, observe, readable, without_first
+from envlock.divergence.threads import Seen as Threads
+from envlock.divergence.threads import examine
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.verdict import (
     SOURCE_LINES,
     Evidence,
-    Known,
     Level,
     Mode,
     Suspect,
     Verdict,
-    about,
-    known_row,
     report,
 )
 from envlock.runtime.errors import FactError
@@ -31,25 +32,31 @@ TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
 BEYOND = 2
 """How many steps are traced behind the one in which the runs first differed."""
-
+SEED_FIRST = (
+    "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
+    "call it first, and give each thread its own generator"
+)
+BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
+"""Verdicts that hold only if every operation was seen."""
 
 Observer = Callable[[Request, Path], Observed]
 
 
-def debug(request: Request, say: Say, observer: Observer = observe, *, processes: bool = True) -> Report:
+def debug(request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True) -> Report:
     """Return what makes the runs differ.
 
     Args:
         request: what to run.
         say: is told what is going on.
-        observer: makes the runs.
+        observer: makes the runs; child processes when not given.
         processes: whether it makes them in processes of their own, where more can be tried.
 
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
     with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
-        return report(_Search(request, Path(name), say, observer, processes).evidence())
+        making = observer or partial(observe, say=say)
+        return report(_Search(request, Path(name), say, making, processes).evidence())
 
 
 @dataclass
@@ -69,6 +76,9 @@ class _Search:
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._blind(own)
+        threads = _threads(own)
+        if threads.comparison is not None or (first is not None and threads.race is not None):
+            return self._in_threads(own, threads)
         if first is None:
             return self._evidence("identical", own, [_level(own)])
         if not _inside_graph(first):
@@ -119,6 +129,9 @@ class _Search:
 
     def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
         """Return the report on a difference between operations."""
+        threads = _threads(seen)
+        if threads.comparison is not None or threads.race is not None:
+            return self._in_threads(seen, threads, levels[:-1])
         verdict: Verdict = first.kind
         because: list[str] = []
         known = None
@@ -126,9 +139,30 @@ class _Search:
             because, known = self._python(seen)
         elif isinstance(first.entry, Record):
             known = self._known(seen, first.entry)
+        known = _fitting(known, seen)
+        if threads.blind is not None and known is None and verdict in BY_PYTHON:
+            verdict = "threads"
         found = self._evidence(verdict, seen, levels)
         pipelines = _pipelines(seen) if first.kind == "data" else ()
-        return replace(found, known=known, because=tuple(because), pipelines=pipelines)
+        return replace(found, known=known, because=tuple(because), pipelines=pipelines, blind=threads.blind)
+
+    def _in_threads(self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()) -> Evidence:
+        """Return the report on a difference whose cause stands in another thread."""
+        if threads.race is not None:
+            race = threads.race
+            found = self._evidence("race", seen, [*levels, _level(seen)])
+            source, start = _source(seen, race.record.operation.place)
+            distinct = len(set(race.groups))
+            cause = replace(found, record=race.record, index=None, origins=(), differing=(), distinct=distinct)
+            return replace(cause, source=source, source_from=start, threads=race.threads)
+        inside = replace(seen, comparison=threads.comparison or seen.comparison)
+        first = inside.comparison.first
+        verdict: Verdict = "threads" if first is None else first.kind
+        found = self._evidence(verdict, inside, [*levels, _level(inside)], f"{seen.traces[0]}.{threads.thread}")
+        record = found.record
+        known = _fitting(self._known(seen, record) if record is not None and verdict != "outside" else None, seen)
+        note = f"the operation ran in thread {threads.thread} of those that the program started"
+        return replace(found, known=known, notes=(*found.notes, note))
 
     def _known(self, seen: Observed, record: Record) -> Known | None:
         holds = {"unseeded"} if record.operation.name == "seed=0 seed2=0" else set()
@@ -185,7 +219,10 @@ class _Search:
         request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
         return self._try("looking inside its graphs", request)
 
-    def _evidence(self, verdict: Verdict, seen: Observed, levels: list[Level]) -> Evidence:
+    def _evidence(
+        self, verdict: Verdict, seen: Observed, levels: Sequence[Level], trace: str | None = None
+    ) -> Evidence:
+        """Return what is told of the first difference; `trace`: of a thread that it stands in."""
         comparison = seen.comparison
         first = comparison.first
         record = first.entry if first is not None and isinstance(first.entry, Record) else None
@@ -202,10 +239,11 @@ class _Search:
             distinct=first.distinct if first else 1,
             source=source,
             source_from=start,
-            origins=origins(readable(seen.traces[0]), first) if first and record else (),
+            origins=origins(readable(Path(trace or seen.traces[0])), first) if first and record else (),
             differing=first.inputs if first else (),
             others=tuple(comparison.others),
             timeline=comparison.timeline,
+            threads=max((end.get("begun", 0) for end in seen.answers["ends"].values()), default=0),
             notes=tuple(self._notes(seen)),
             failures=tuple(seen.failures),
         )
@@ -215,10 +253,35 @@ class _Search:
         if seen.comparison.runs < self.request.runs and not seen.failures:
             found.append("the first run ran other operations, as it initialized the process, and is left out")
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
-            found.append("operations of other threads (a strategy's replicas, Python workers) were not compared")
+            found.append("operations of further threads were not compared")
+        if seen.comparison.first is None and _threads(seen).race is not None:
+            found.append("threads changed one variable in another order in each run; this time the results are equal")
         if seen.comparison.first is None and not self.request.fresh and self.processes:
             found.append("all runs were in one process; `--fresh` also finds differences between processes")
         return found
+
+
+def _threads(seen: Observed) -> Threads:
+    """Return what is known of other threads."""
+    ends = seen.answers["ends"]
+    if seen.failures:
+        return Threads()
+    numbers = sorted(ends)[-seen.comparison.runs :]  # without the first run where that is left out
+    first = seen.comparison.first
+
+    def trace_of(number: int, thread: str) -> Iterator[Entry] | None:
+        path = seen.folder / f"{numbers[number]}.trace.{thread}"
+        return readable(path) if path.exists() else None
+
+    return examine([ends[each] for each in numbers], trace_of, None if first is None else first.index)
+
+
+def _fitting(known: Known | None, seen: Observed) -> Known | None:
+    """Return what is known without the advice to set all seeds, where the program does."""
+    if known is None or not any(end.get("seeded") for end in seen.answers["ends"].values()):
+        return known
+    fixes = tuple(SEED_FIRST if "set_random_seed" in each else each for each in known.fixes)
+    return replace(known, fixes=tuple(dict.fromkeys(fixes)))
 
 
 def _first_inside(seen: Observed) -> list[Suspect]:

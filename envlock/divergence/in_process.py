@@ -79,12 +79,13 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
             _seed(request)
             path = str(folder / f"{number}.trace")
             try:
-                with traced(tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets) as tracer:
+                tracing = traced(tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets)
+                with tracing as tracer, seeds.watched(lambda tracer=tracer: tracer.entries) as calls:  # type: ignore[misc]
                     perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
             except CallbacksMissing as error:
                 raise FactError(f"this TensorFlow does not show its operations: {error}") from None
-            ran = Ran(tracer)
-            ends[number] = {"elsewhere": ran.elsewhere}
+            ran = Ran(tracer, calls)
+            ends[number] = ran.threads
             suspects, blind = ran.suspects, ran.blind
     state.put_back()
     paths = [folder / f"{number}.trace" for number in range(request.runs)]

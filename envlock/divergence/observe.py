@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -86,8 +87,8 @@ class Observed:
         return grouped((str(each["run"]), each["message"], each["traceback"]) for each in failed)
 
 
-def observe(request: Request, folder: Path) -> Observed:
-    """Return what the runs gave; `folder` is made for their traces.
+def observe(request: Request, folder: Path, say: Say = lambda text: None) -> Observed:
+    """Return what the runs gave; `folder` is made for their traces, and `say` is told how long runs take.
 
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.
@@ -96,8 +97,14 @@ def observe(request: Request, folder: Path) -> Observed:
     """
     folder.mkdir()
     numbers = list(range(request.runs))
+    begun = time.monotonic()
     for group in [[each] for each in numbers] if request.fresh else [numbers]:
         _child(request, group, folder)
+        done = group[-1] + 1
+        if request.fresh and done < request.runs:
+            cost = (time.monotonic() - begun) / done
+            left = cost * (request.runs - done)
+            say(f"run {done} of {request.runs} ended; {cost:.0f} s a run, about {left:.0f} s left")
         said = answers(folder)
         _judge(said, request)
         if _failed(said) and not (folder / f"{group[0]}.trace").exists():

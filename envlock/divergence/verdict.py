@@ -6,16 +6,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from envlock.data.determinism import Solution, Source, cited, source, source_of, sources_table
 from envlock.data.lint import dataset_rules
 from envlock.divergence.comparison import Difference, Line, Origin
+from envlock.divergence.known import Known
 from envlock.divergence.trace import Place, Record
 from envlock.numerics.failure import RULE, TITLE, Failure
 from envlock.numerics.failure import findings as failure_findings
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, Where, clean
 
 Verdict = Literal[
-    "identical", "operation", "data", "outside", "variable", "sequence", "graph", "call", "quantity", "unseen"
+    "identical",
+    "operation",
+    "data",
+    "outside",
+    "variable",
+    "sequence",
+    "graph",
+    "call",
+    "quantity",
+    "race",
+    "threads",
+    "unseen",
 ]
 SOURCE_LINES = 1  # before and after the line that is named
 SOURCE = "docs/reference/diverge.md"
@@ -23,6 +34,17 @@ UNKNOWN_FIX = (
     "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises an error for operations "
     "without a deterministic kernel."
 )
+_SAME = (
+    "Make that value the same in every run: seed the generator that it comes from, sort names and sets, take what "
+    "threads deliver in a fixed order."
+)
+FIXES: Mapping[str, str] = {
+    "outside": _SAME,
+    "quantity": _SAME,
+    "sequence": _SAME,
+    "race": "Change the variable from one thread, in a fixed order; a lock alone leaves the order open.",
+    "threads": "Run the program with one thread and one replica: every operation is then compared.",
+}
 FAILURE_FIX = "Correct the program, or stop each run before it fails: `--steps`."
 TITLES: Mapping[str, str] = {
     "operation": "an operation gave different bits from equal inputs",
@@ -33,6 +55,8 @@ TITLES: Mapping[str, str] = {
     "graph": "the difference is inside a graph",
     "call": "a graph gave different bits from equal inputs",
     "quantity": "a returned or recorded value differs, but no operation does",
+    "race": "threads used a variable in another order",
+    "threads": "the difference came from outside the traced thread",
     "unseen": "the runs differ, and their operations are not visible",
 }
 
@@ -77,8 +101,9 @@ class Evidence:
     Attributes:
         verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
             `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
-            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `unseen`: this
-            TensorFlow shows no operations.
+            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `race`: threads
+            used a variable in another order; `threads`: the cause can stand in other threads, which were not wholly
+            seen; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
         record: the first operation that differs; None where there is none.
@@ -91,6 +116,8 @@ class Evidence:
         pipelines: what the dataset linter says of the pipelines that were read.
         others: later operations that differ by themselves.
         timeline: what happened around the first difference.
+        threads: how many Python threads the program started, or how many of them race.
+        blind: why a cause in other threads would not have been seen.
         notes: what limits the verdict.
         failures: runs that failed; all runs are compared until the first of these ended.
     """
@@ -114,6 +141,8 @@ class Evidence:
     pipelines: tuple[Finding, ...] = ()
     others: tuple[Difference, ...] = ()
     timeline: tuple[Line, ...] = ()
+    threads: int = 0
+    blind: str | None = None
     notes: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
 
@@ -159,7 +188,7 @@ def _findings(seen: Evidence) -> Iterator[Finding]:
 
 def _differences(seen: Evidence) -> Iterator[Finding]:
     known = seen.known
-    fix = "\n".join(known.fixes) if known is not None and known.fixes else UNKNOWN_FIX
+    fix = "\n".join(known.fixes) if known is not None and known.fixes else FIXES.get(seen.verdict, UNKNOWN_FIX)
     why, source = (_unknown(seen), SOURCE) if known is None else (known.why, known.source)
     yield Finding(seen.verdict, ERROR, _where(seen), headline(seen), why, fix, source)
     yield from seen.pipelines
@@ -189,7 +218,7 @@ def _other(seen: Evidence, difference: Difference) -> Finding:
 def _attachments(seen: Evidence) -> dict[str, Any]:
     """Return what is shown beside the findings, as JSON values."""
     fields = asdict(replace(seen, pipelines=(), others=(), failures=()))
-    for name in ("record", "timeline", "origins", "pipelines", "others", "notes", "failures"):
+    for name in ("record", "timeline", "origins", "pipelines", "others", "threads", "blind", "notes", "failures"):
         del fields[name]
     return {
         **{name: _listed(value) for name, value in fields.items()},
@@ -261,9 +290,17 @@ def headline(report: Evidence) -> str:
         "variable": f"a variable{about} holds a value that no traced operation wrote",
         "call": f"the graph{about} gave {results}, although its inputs were equal",
         "quantity": "a returned or recorded value differs, although every operation gave the same: Python computed it",
+        "race": f"{report.threads} threads used {_variable(report.record)} in {report.distinct} different orders "
+        f"in {report.runs} runs",
+        "threads": f"the difference, first in {shown}, came from outside the traced thread: {report.blind}",
         "unseen": f"the runs differ, first in {shown}",
     }
     return sentences[report.verdict]
+
+
+def _variable(record: Record | None) -> str:
+    name = None if record is None else record.operation.name
+    return f"variable {clean(name)}" if name else "a variable"
 
 
 def _about(record: Record | None) -> str:
@@ -292,7 +329,12 @@ def _unknown(report: Evidence) -> str:
         case "data":
             return "the data differ before any operation of the model runs; check the pipeline by itself"
         case "outside" | "quantity":
-            return "it comes from Python or NumPy: an unseeded random generator, the time, files, or an order of names"
+            order = "the order in which threads finished" if report.threads else "an order of names"
+            return f"it comes from Python or NumPy: an unseeded random generator, the time, files, or {order}"
+        case "race":
+            return "each update rounds, so another order gives other bits, and a read in between sees another value"
+        case "threads":
+            return "what other threads computed was not compared whole, so the cause can be there or in Python"
         case "sequence":
             return (
                 "Python decided differently: the order of a set, a random number, the time, or state of an earlier run"
@@ -303,66 +345,3 @@ def _unknown(report: Evidence) -> str:
             return "operations of a graph run in parallel, and compilers reorder sums; `--in-graph` looks inside"
         case _:
             return "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"
-
-
-HELPS = ("api", "env", "workaround", "patch", "lock", "default", "raises")
-"""Kinds of solutions, the best one first; `none` is no help."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A row of the table.
-
-    Attributes:
-        row: its id.
-        what, why: which operation, and what happens.
-        platform: where it was seen: gpu, cpu or any.
-        fixes: what helps in the installed version, a sentence each, the best first.
-        source: where it is known from.
-    """
-
-    row: str
-    what: str
-    why: str
-    platform: str
-    fixes: tuple[str, ...]
-    source: str
-
-
-def about(kind: str, holds: frozenset[str], tensorflow: str, *, determinism: bool | None = None) -> Known | None:
-    """Return what is known of an operation of type `kind`; None where the tables have nothing."""
-    source = source_of(kind, holds)
-    return None if source is None else _known(source, tensorflow, determinism=determinism)
-
-
-def known_row(name: str, tensorflow: str) -> Known:
-    """Return a row of the table by its id."""
-    return _known(source(name), tensorflow)
-
-
-def _known(source: Source, tensorflow: str, *, determinism: bool | None = None) -> Known:
-    solutions = sorted(
-        (each for each in source.solutions_for(tensorflow) if each.kind in HELPS),
-        key=lambda each: HELPS.index(each.kind),
-    )
-    if determinism:  # it is on, and did not help
-        solutions = [each for each in solutions if "enable_op_determinism" not in (each.api or "")]
-    evidence = sources_table().evidence
-    fixes = tuple(dict.fromkeys(text for each in solutions if (text := _sentence(each))))
-    return Known(source.id, source.component, source.why, source.platform, fixes, cited(source.sources[0], evidence))
-
-
-def _sentence(solution: Solution) -> str:
-    parts = []
-    if solution.api:
-        parts.append(f"call {solution.api} at the start")
-    if solution.set:
-        parts.append("set " + " ".join(f"{name}={value}" for name, value in solution.set.items()))
-    if solution.unset:
-        parts.append("unset " + " ".join(solution.unset))
-    if solution.package:
-        parts.append(f"use {solution.package}")
-    text = ", ".join(parts)
-    if solution.note:
-        return f"{text} ({solution.note.rstrip('.')})" if text else solution.note
-    return text

@@ -66,7 +66,7 @@ def _level(level: Mapping[str, Any]) -> str:
 def _where(seen: Mapping[str, Any]) -> Iterator[Line]:
     place, operation = seen["place"], seen["operation"]
     inside = operation is None or seen["verdict"] == "graph"
-    step = "" if inside else f", step {operation['step']}, entry {seen['index']}"
+    step = "" if inside or seen["index"] is None else f", step {operation['step']}, entry {seen['index']}"
     if place is None:
         yield "plain", f"      where: not in a line of the program{step}"
         return

@@ -44,12 +44,14 @@ def page(report: Report) -> str:
             f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>\n",
             f'<h1 class="{"ok" if report.match else "bad"}">{_text(headline)}</h1>\n',
             _circumstances(seen),
+            "" if same else _explanation(report),
+            _list("Limits", report.notes),
+            "" if same else _place(seen),
             _levels(seen["levels"]),
-            "" if same else _cause(report),
+            "" if same else _evidence(report),
+            _list("Other findings", others),
             "" if same else _timeline(seen["timeline"]),
             *(f"<h2>Traceback</h2>\n<pre>{_text(each['traceback'])}</pre>\n" for each in seen["failures"]),
-            _list("Other findings", others),
-            _list("Notes", report.notes),
             "</body></html>\n",
         ]
     )
@@ -77,22 +79,29 @@ def _run(number: int) -> str:
     return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
 
 
-def _cause(report: Report) -> str:
+def _explanation(report: Report) -> str:
+    """Return why it happens and what helps: what a reader wants first."""
+    cause, known = report.findings[0], report.attachments["known"]
+    row = "" if known is None else f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n'
+    remedies = _list("Remedies", cause.fix.split("\n"))
+    return f"<h2>Why</h2>\n<p>{_text(cause.why)}</p>\n{remedies}{row}"
+
+
+def _place(seen: Mapping[str, Any]) -> str:
     parts = ["<h2>Where</h2>\n"]
-    seen = report.attachments
     place = seen["place"]
     if place is None:
         parts.append("<p>Not in a line of the program.</p>\n")
     else:
         parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
         parts.append(_source(seen["source"], seen["source_from"], place["line"]))
-    parts.append(_origins(seen["origins"], seen["differing"]))
-    known = seen["known"]
-    if known is not None:
-        parts.append(f"<h2>Why</h2>\n<p>{_text(known['why'])}</p>\n")
-        parts.append(_list("Remedies", known["fixes"]))
-        parts.append(f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n')
-    parts.append(_list("Attempts", seen["because"]))
+    return "".join(parts)
+
+
+def _evidence(report: Report) -> str:
+    """Return what the verdict rests on."""
+    seen = report.attachments
+    parts = [_origins(seen["origins"], seen["differing"]), _list("Attempts", seen["because"])]
     found = [each for each in report.findings if each.rule.startswith("ENV")]
     pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
     parts.append(_list("The pipeline", pipelines))

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from envlock.divergence.verdict import Level, Suspect, Verdict, about, headline
+from envlock.divergence.known import about
+from envlock.divergence.verdict import Level, Suspect, Verdict, headline
 from envlock.reports import render
 from envlock.runtime.report import Finding, Where
 from tests.divergence.reports import KNOWN, PLACE, evidence, report
@@ -78,6 +79,21 @@ def test_identical_runs_are_told_in_two_lines() -> None:
 )
 def test_every_verdict_has_its_sentence(verdict: Verdict, sentence: str) -> None:
     assert headline(evidence(verdict)) == sentence
+
+
+def test_a_race_and_what_was_not_seen_have_their_own_words() -> None:
+    race = report("race", known=None, threads=3, others=()).findings[0]
+    assert race.message == "3 threads used variable <b>table</b>\\x1b[31m in 3 different orders in 5 runs"
+    assert race.fix == "Change the variable from one thread, in a fixed order; a lock alone leaves the order open."
+    blind = report("threads", known=None, blind="thread 1 did something else in each run", others=()).findings[0]
+    assert blind.message == (
+        "the difference, first in variable table after step, came from outside the traced thread: "
+        "thread 1 did something else in each run"
+    )
+    assert blind.why == "what other threads computed was not compared whole, so the cause can be there or in Python"
+    outside = report("outside", known=None, threads=2, others=()).findings[0]
+    assert outside.why.endswith(", or the order in which threads finished")
+    assert outside.fix.startswith("Make that value the same in every run: ")
 
 
 def test_in_graphs_the_likeliest_suspect_is_named_with_its_line() -> None:

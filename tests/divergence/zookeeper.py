@@ -20,6 +20,7 @@ from envlock.numerics.target import target
 from envlock.runtime.report import Report
 
 ZOO = Path(__file__).with_name("zoo.py")
+THREAD_ZOO = Path(__file__).with_name("thread_zoo.py")
 LOOP = """
 import json
 from envlock.guest.tracing.trace_program import work
@@ -37,17 +38,19 @@ class Animal:
         name: of the function; a comment with it marks the lines that may be named.
         verdict: the right one.
         types: the operations that may be named; any, where it is empty.
+        zoo: the file that it lives in.
     """
 
     name: str
     verdict: str
     types: tuple[str, ...] = ()
+    zoo: Path = ZOO
 
     def is_right(self, report: Report) -> bool:
         """Return whether a report names the cause and its line."""
         seen = report.attachments
         named = seen["verdict"] == self.verdict and (not self.types or seen["culprit"] in self.types)
-        return named and seen["place"] is not None and seen["place"]["line"] in lines(self.name)
+        return named and seen["place"] is not None and seen["place"]["line"] in lines(self.name, self.zoo)
 
 
 _RANDOM = ("RandomUniform", "RandomStandardNormal")
@@ -68,6 +71,15 @@ ANIMALS = (
     Animal("addn", "graph", ("AddN",)),
     Animal("xla_random", "graph", _RANDOM),
 )
+IN_THREADS = (
+    Animal("mirrored_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
+    Animal("hogwild", "race", ("AssignSubVariableOp",), THREAD_ZOO),
+    Animal("thread_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
+    Animal("thread_numpy", "outside", ("Sin",), THREAD_ZOO),
+    Animal("queue_loader", "outside", ("AddV2",), THREAD_ZOO),
+    Animal("late_seed", "outside", ("Sin",), THREAD_ZOO),
+)
+CLEAN_IN_THREADS = ("clean_threads", "clean_pool", "clean_turns", "clean_mirrored", "clean_undefined")
 KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
 KERAS_3 = (
     Animal("keras_dropout", "outside"),
@@ -75,9 +87,9 @@ KERAS_3 = (
 )
 
 
-def lines(name: str) -> set[int]:
+def lines(name: str, zoo: Path = ZOO) -> set[int]:
     """Return the numbers of the lines that are marked with a name."""
-    return {n for n, line in enumerate(ZOO.read_text().splitlines(), 1) if line.endswith(f"# {name}")}
+    return {n for n, line in enumerate(zoo.read_text().splitlines(), 1) if line.endswith(f"# {name}")}
 
 
 class Keeper:
@@ -89,10 +101,10 @@ class Keeper:
         self._children: dict[bool, subprocess.Popen[bytes]] = {}
         self._count = 0
 
-    def ask(self, name: str, *, runs: int) -> Report:
+    def ask(self, name: str, *, runs: int, zoo: Path = ZOO) -> Report:
         """Return what is said of a program of the zoo."""
         return debug(
-            Request(target(f"{ZOO}:{name}"), self._python, runs, fresh=False), lambda text: None, self._observe
+            Request(target(f"{zoo}:{name}"), self._python, runs, fresh=False), lambda text: None, self._observe
         )
 
     def close(self) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from envlock.divergence.known import Known
 from envlock.reports.divergence_page import page
 from envlock.runtime.report import Finding, Where
 from tests.conftest import absent
-from tests.divergence.reports import report
+from tests.divergence.reports import KNOWN, report
 
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -64,7 +65,16 @@ def test_pipelines_and_what_else_differs_have_their_lists() -> None:
     assert "<h2>The pipeline</h2>\n<ul><li>ENV501 it has no seed (read at train.py:8); Seed.</li></ul>" in text
     other = "also an independent cause: Sum at train.py:30, step 1: 2 results"
     assert f"<h2>Other findings</h2>\n<ul><li>{other}</li></ul>" in text
-    assert "<h2>Notes</h2>\n<ul><li>&lt;i&gt;</li></ul>" in text
+    assert "<h2>Limits</h2>\n<ul><li>&lt;i&gt;</li></ul>" in text
+
+
+@pytest.mark.parametrize("known", [KNOWN, None])
+def test_why_remedy_and_limits_stand_before_all_evidence(known: Known | None) -> None:
+    text = page(report("outside", known=known, notes=("it ran in one process",)))
+    titles = ["Why", "Remedies", "Limits", "Where", "Comparisons", "Inputs", "Other findings", "Surrounding operations"]
+    assert re.findall("<h2>(.*?)</h2>", text) == titles
+    why = "it comes from Python or NumPy: an unseeded random generator, the time, files, or an order of names"
+    assert f"<h2>Why</h2>\n<p>{why if known is None else known.why}</p>" in text
 
 
 @pytest.fixture

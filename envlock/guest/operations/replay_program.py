@@ -16,8 +16,7 @@ from importlib import import_module
 from envlock.guest import battery
 from envlock.guest.operations import making
 from envlock.guest.operations.inventory import LISTED, MOST_BYTES
-from envlock.guest.tracing import private
-from envlock.runtime.tables import table
+from envlock.guest.tracing import private, undefined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     Noted = Dict[str, Any]
 
-UNDEFINED = table("replay")["undefined"]
 REPEATS = 2
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
@@ -184,8 +182,7 @@ def _flat(results: Any) -> List[Any]:
 
 def _defined(results: Any, noted: Noted) -> List[Any]:
     """Return the results that have a meaning."""
-    rows = [row for row in UNDEFINED if row["operation"] == noted["type"]]
-    left_out = {place for row in rows if not noted["attributes"].get(row["where"]) for place in row["outputs"]}
+    left_out = undefined.outputs(noted["type"], noted["attributes"].get)
     return [each for place, each in enumerate(_flat(results)) if place not in left_out]
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from envlock.guest.tracing import private
+from envlock.guest.tracing import private, undefined
 from envlock.guest.tracing.trace_writer import spec
 from envlock.runtime.tables import table
 
@@ -109,7 +109,8 @@ class InGraph:
         return before is not None
 
     def _look(self, kind: str, inputs: Any, outputs: Any, name: str, graph: Any) -> None:
-        looked_at = [each for each in outputs if _is_looked_at(kind, each)]
+        void = undefined.outputs(kind, outputs[0].op.get_attr) if outputs else ()
+        looked_at = [each for at, each in enumerate(outputs) if at not in void and _is_looked_at(kind, each)]
         left = [] if looked_at or not kind.startswith(_MUTATING) else self._states(inputs)
         if not (looked_at or left) or name.rpartition("/")[2].startswith(_TEMPORARY):
             return

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 from envlock.guest.tracing import in_graph, private, tensors
 from envlock.guest.tracing.state import of as conditions_of
+from envlock.guest.tracing.threads import Threads
 from envlock.guest.tracing.trace_writer import TraceWriter
 from envlock.guest.tracing.tracer import Enough, Tracer
 from envlock.guest.training import contract
@@ -15,7 +16,7 @@ from envlock.runtime import recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+    from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
     from envlock.guest.datasets import Datasets
     from envlock.guest.tracing.source_lines import Places
@@ -28,9 +29,11 @@ IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
 class Observed:
     """What a run left beside its trace."""
 
-    def __init__(self, tracer: Tracer) -> None:
-        """Take it from a tracer that has been stopped."""
-        self.elsewhere = tracer.elsewhere
+    def __init__(self, tracer: Tracer, seeded: Sequence[int]) -> None:
+        """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
+        self.threads = {"elsewhere": tracer.elsewhere, "seeded": list(seeded)}
+        if tracer.threads is not None:
+            self.threads.update(tracer.threads.to_json())
         self.suspects = tracer.suspects.to_json()
         self.blind = tracer.blind
 
@@ -58,12 +61,15 @@ def traced(
     with open(path, "wb") as stream, ExitStack() as stack:
         writer = TraceWriter(stream, header(tf, mode, conditions or {}))
         graphs = in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL) if mode in (IN_GRAPH, IN_GRAPH_ALL) else None
-        tracer = Tracer(tf, writer, places, limit, graphs=graphs, counts=counts and graphs is not None)
+        threads = Threads(path, header(tf, mode, conditions or {}))
+        tracer = Tracer(tf, writer, places, limit, graphs=graphs, counts=counts and graphs is not None, threads=threads)
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
         stack.enter_context(datasets.seen(tf, tracer.quietly))
         writer.step(0)
         tracer.start(needed=mode != GRAPH)
+        if tracer.blind is None:
+            stack.enter_context(threads.followed(tracer.see, lambda: tracer.entries))
         try:
             tf.config.run_functions_eagerly(mode == EAGER)
             yield tracer
@@ -73,7 +79,7 @@ def traced(
             tf.config.run_functions_eagerly(was_eager)
             tracer.stop()
             unseen = 0 if graphs is None else graphs.unseen
-            writer.close({"elsewhere": tracer.elsewhere, "unseen": unseen, **conditions_of(tf)})
+            writer.close({"elsewhere": tracer.elsewhere + threads.entries, "unseen": unseen, **conditions_of(tf)})
 
 
 def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:

@@ -30,7 +30,7 @@ from envlock.guest.training.repeat_program import environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional
+    from typing import Any, Callable, Dict, List, Optional
 
     Asked = Dict[str, Any]
 
@@ -82,7 +82,7 @@ def work(asked: Asked) -> None:
                 if not os.path.exists(trace_of(asked, number)):  # it has shown nothing, and the next will not either
                     break
                 continue
-            answer({"run": number, "end": "finished", "elsewhere": observed.elsewhere})
+            answer({"run": number, "end": "finished", **observed.threads})
             found, blind = observed.suspects, observed.blind
         blind = blind or blindness(sys.modules.get("tensorflow"))
         if blind is not None:
@@ -106,7 +106,8 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     kept = list(sys.path)
     path = trace_of(asked, number)
     with ExitStack() as stack:
-        tracers = []
+        tracers: List[Any] = []
+        calls = stack.enter_context(seeds.watched(lambda: tracers[0].entries if tracers else 0))
 
         def begin(tf: Any) -> None:
             arguments = {"mode": asked["mode"], "limit": asked["steps"], "datasets": datasets}
@@ -125,7 +126,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     sys.path[:] = kept
     if not tracers:
         raise contract.Misuse(os.path.basename(script) + " does not import TensorFlow")
-    return Observed(tracers[0])
+    return Observed(tracers[0], calls)
 
 
 def trace_of(asked: Asked, number: int) -> str:

@@ -8,11 +8,12 @@ what is known to race, and never changed.
 from __future__ import annotations
 
 import re
+import threading
 from contextlib import contextmanager
-from threading import get_ident
 
-from envlock.guest.tracing import private, tensors
+from envlock.guest.tracing import private, tensors, undefined
 from envlock.guest.tracing.suspects import Suspects
+from envlock.guest.tracing.threads import REPLICA
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from envlock.guest.tracing.in_graph import InGraph
     from envlock.guest.tracing.source_lines import Places
+    from envlock.guest.tracing.threads import Threads
     from envlock.guest.tracing.trace_writer import TraceWriter
 
     Print = Tuple[Optional[int], str]
@@ -32,6 +34,7 @@ PYTHON = "PythonFunction"
 """The type of an entry for a function of the user's that TensorFlow called with arrays."""
 _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
 _MUTATING = tuple(table("operations")["mutating_prefix"])
+_READS = frozenset(table("operations")["reads"])
 _HANDLE_AS_TEXT = "ToStringHandle"  # a number of the process's own
 
 
@@ -40,7 +43,10 @@ class Enough(BaseException):
 
 
 class Tracer:
-    """Sees operations from `start` to `stop`, in the thread that has started it, and writes them into a trace."""
+    """Sees operations from `start` to `stop`, and writes them into the trace of their thread.
+
+    The thread that has started it has the run's own trace; so have the replicas that it waits for.
+    """
 
     def __init__(
         self,
@@ -51,26 +57,51 @@ class Tracer:
         *,
         graphs: Optional[InGraph] = None,
         counts: bool = False,
+        threads: Optional[Threads] = None,
     ) -> None:
         """Raise `Enough` when step `limit` begins; without a limit there is no end.
 
         `graphs` looks inside of graphs (level 3); with `counts`, each call of one is a step where nobody else counts.
+        `threads` takes operations of other threads; without, they are counted.
         """
         self._tf = tf
-        self._writer = writer
+        self._own = writer
         self._places = places
         self._limit = limit
-        self._thread = get_ident()
-        self._busy = False
+        self._thread = threading.get_ident()
+        self._local = threading.local()
+        self._stopped = False
         self._graphs = graphs
         self._counts = counts
+        self.threads = threads
         self._over = False  # whether the last call was one that counts
         self._handles: Dict[str, List[Any]] = {}
         self.suspects = Suspects(places)
         self.step = 0
         self.batches = 0  # that `Model.fit` has begun
-        self.elsewhere = 0  # operations of other threads, which are not written down
+        self.elsewhere = 0  # operations of other threads that are not written down
         self.blind: Optional[str] = None  # why no operation is seen, only what the run shows of itself
+
+    @property
+    def _writer(self) -> TraceWriter:
+        return getattr(self._local, "writer", self._own)
+
+    @property
+    def _busy(self) -> bool:
+        return getattr(self._local, "busy", False)
+
+    @_busy.setter
+    def _busy(self, busy: bool) -> None:
+        self._local.busy = busy
+
+    @property
+    def entries(self) -> int:
+        """How many entries the run's own trace has."""
+        return self._own.count
+
+    def _is_elsewhere(self) -> bool:
+        """Return whether this is a thread that the run's own trace has no place for."""
+        return threading.get_ident() != self._thread and type(threading.current_thread()).__name__ != REPLICA
 
     def start(self, *, needed: bool) -> None:
         """Begin to see.
@@ -79,7 +110,7 @@ class Tracer:
             CallbacksMissing: this TensorFlow has no operation callbacks, and they are `needed`.
         """
         try:
-            private.add(self._seen)
+            private.add(self.see)
         except private.CallbacksMissing as error:
             if needed:
                 raise
@@ -87,9 +118,10 @@ class Tracer:
 
     def stop(self) -> None:
         """See no more."""
+        self._stopped = True  # for threads that go on
         if self.blind is not None:
             return
-        private.remove(self._seen)
+        private.remove(self.see)
         for name, handles in self._last_calls():
             self._variables(name, handles)
 
@@ -126,7 +158,7 @@ class Tracer:
 
     def python(self, function: Any, inputs: Any, outputs: Any) -> None:
         """Write down that TensorFlow called a Python function."""
-        if self._busy or get_ident() != self._thread:
+        if self._busy or self._is_elsewhere():
             return
         self._busy = True
         try:
@@ -135,10 +167,11 @@ class Tracer:
         finally:
             self._busy = False
 
-    def _seen(
+    def see(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Optional[str] = None, graph: Any = None
     ) -> None:
-        if self._busy:  # our own looks at variables come through here, too
+        """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks tell it."""
+        if self._busy or self._stopped:  # our own looks at variables come through here, too
             return
         kind = private.kind(op_type)
         if graph is not None:
@@ -150,14 +183,30 @@ class Tracer:
             finally:
                 self._busy = False
             return
-        if get_ident() != self._thread:
-            self.elsewhere += 1
+        if self._is_elsewhere():
+            self._ran_elsewhere(kind, inputs, attrs, outputs)
             return
         self._busy = True
         try:
             self._ran(kind, inputs, attrs, outputs)
         finally:
             self._busy = False
+
+    def _ran_elsewhere(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
+        """Write an operation of another thread into that thread's trace, or count it."""
+        if self.threads is None:
+            self.elsewhere += 1
+            return
+        with self.threads.lock:
+            writer = self.threads.writer()
+            if writer is None:
+                self.elsewhere += 1
+                return
+            self._local.writer, self._busy = writer, True
+            try:
+                self._ran(kind, inputs, attrs, outputs)
+            finally:
+                self._busy = False
 
     def _ran(self, kind: str, inputs: Any, attrs: Any, outputs: Any) -> None:
         if kind in SKIPPED or kind.endswith(_HANDLE_AS_TEXT):
@@ -170,12 +219,15 @@ class Tracer:
             self._called(kind, inputs, outputs)
             return
         made = _prints(outputs)
+        for number in undefined.outputs(kind, lambda name: _attribute(attrs, name)):
+            made[number] = outputs[number]._envlock_print = None, made[number][1]
         about = None
         read = [tensors.of_tensor(each) for each in inputs]
         if inputs and read[0][1] == "resource[]":
             about = getattr(inputs[0], "_envlock_name", None)
             if not made and kind.startswith(_MUTATING):
                 made = self._left_behind(kind, inputs, read)
+            self._used(inputs[:1], kind)
         elif "Random" in kind or kind == "Multinomial":
             about = "seed={} seed2={}".format(_attribute(attrs, "seed") or 0, _attribute(attrs, "seed2") or 0)
         self._write(kind, about, read, made, 5)
@@ -190,6 +242,7 @@ class Tracer:
         ran = self._graphs is not None and self._graphs.take(self._writer)
         table = None if self._graphs is None else self._graphs.handle
         handles = [each for each in inputs if _is_handle(each) and each is not table]
+        self._used(handles, CALL)
         self._write(CALL, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 5)
         if self._graphs is None:
             self._variables(name, handles)
@@ -197,6 +250,13 @@ class Tracer:
             self._handles.pop(name, None)
             self._handles[name] = handles
         self._over = ran
+
+    def _used(self, handles: Any, kind: str) -> None:
+        """Note that a thread uses variables, where there is more than one thread."""
+        if self.threads is not None and self.threads.begun:
+            place = self._places.here(5)
+            for each in handles:
+                self.threads.used(each, kind, place, changed=kind not in _READS)
 
     def _last_calls(self) -> List[Tuple[str, List[Any]]]:
         """Return the calls that nobody but them has used some variable after."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.abc
 import sys
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Optional, Sequence
+    from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 
 def seed_all(seed: int) -> None:
@@ -30,6 +31,28 @@ def seed_all(seed: int) -> None:
         sys.meta_path.insert(0, _Later())
     for name in [name for name in seeding if name in sys.modules]:
         seeding[name](sys.modules[name])
+
+
+@contextmanager
+def watched(entries: Callable[[], int]) -> Iterator[List[int]]:
+    """Give a list that takes what `entries` says whenever the program calls `keras.utils.set_random_seed`.
+
+    That calls `random.seed` in every Keras, under whatever name the program has imported it.
+    """
+    import random
+
+    original, calls = random.seed, []
+
+    def seed(*args: Any, **kwargs: Any) -> None:
+        if sys._getframe(1).f_code.co_name == "set_random_seed":
+            calls.append(entries())
+        original(*args, **kwargs)
+
+    random.seed = seed
+    try:
+        yield calls
+    finally:
+        random.seed = original
 
 
 def _set_tensorflow(tensorflow: Any, seed: int) -> None:

@@ -1,0 +1,112 @@
+"""What other Python threads did in runs that differ: each thread's trace compared with its like, and who used what.
+
+Pure: what the tracer wrote in, values out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envlock.divergence.comparison import Comparison, Difference, Entry, compare
+from envlock.divergence.trace import Operation, Place, Record
+
+EXPLAINED = ("operation", "data", "outside")
+Open = Callable[[int, str], Iterable[Entry] | None]
+"""Gives the trace of a run's thread, both by number; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """A variable that threads used in another order in each run, with where one of them changes it."""
+
+    record: Record
+    groups: tuple[int, ...]
+    threads: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of other threads.
+
+    Attributes:
+        thread, comparison: the first thread in which an operation is the cause, and what it did.
+        race: the variable that they race for.
+        blind: why the difference can stand in a thread without being seen; None where it cannot.
+    """
+
+    thread: str | None = None
+    comparison: Comparison | None = None
+    race: Race | None = None
+    blind: str | None = None
+
+
+def examine(ends: Sequence[Mapping[str, Any]], trace_of: Open, before: int | None) -> Seen:
+    """Return what other threads did that can explain a difference at entry `before` of the run's own trace.
+
+    Threads that began after that only follow. None: the run's own trace has no difference.
+
+    Args:
+        ends: what the tracer said of each run.
+        trace_of: gives the traces of threads.
+        before: the number of the first entry that differs.
+    """
+    race = _race(ends)
+    if race is not None:
+        return Seen(race=race)
+    blind = "operations of more threads ran than were recorded" if any(each.get("elsewhere") for each in ends) else None
+    starts: list[Mapping[str, int]] = [each.get("starts") or {} for each in ends]
+    if _is_same_work(starts, trace_of):  # by whichever threads, as a pool has them
+        return Seen(blind=blind)
+    if len({tuple(sorted(each)) for each in starts}) > 1:
+        return Seen(blind=blind or "another number of threads ran TensorFlow operations in each run")
+    for name in sorted(starts[0], key=lambda each: [int(part) for part in each.split("-")]):
+        if before is not None and starts[0][name] > before:
+            continue
+        found = compare([trace_of(number, name) or () for number in range(len(ends))])
+        if found.first is None:
+            continue
+        if _is_explained(found.first, alone=before is None):
+            return Seen(name, found, blind=blind)
+        blind = blind or f"thread {name} did something else in each run"
+    return Seen(blind=blind)
+
+
+def _is_explained(first: Difference, *, alone: bool) -> bool:
+    """Return whether a thread's difference is a cause; what happens to a variable can be the work of another thread.
+
+    `alone`: the run's own trace has no difference, so what a thread was given does not matter.
+    """
+    entry = first.entry
+    known = isinstance(entry, Record) and entry.operation.inputs[:1] != ("resource[]",)
+    return known and first.kind in (("operation",) if alone else EXPLAINED)
+
+
+def _is_same_work(starts: Sequence[Mapping[str, int]], trace_of: Open) -> bool:
+    """Return whether the threads of each run, taken together, did the same in whatever order."""
+    sums = set()
+    for number, names in enumerate(starts):
+        entries = (entry for name in names for entry in trace_of(number, name) or ())
+        sums.add(sum(hash(_done(each)) for each in entries))
+    return len(sums) == 1
+
+
+def _done(entry: Entry) -> object:
+    if isinstance(entry, Record):
+        return entry.operation.type, entry.operation.place, entry.inputs, entry.outputs
+    return entry.name, entry.fingerprint
+
+
+def _race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
+    """Return the first variable whose uses by threads came in another order."""
+    for number, first in enumerate(ends[0].get("shared") or []):
+        alike = [(each.get("shared") or [])[number : number + 1] for each in ends]
+        orders = [each[0]["order"] if each and each[0]["name"] == first["name"] else None for each in alike]
+        if len(set(orders)) > 1:
+            known: dict[str | None, int] = {}
+            groups = tuple(known.setdefault(order, len(known)) for order in orders)
+            place = None if first["place"] is None else Place(*first["place"])
+            record = Record(0, 0, Operation(first["type"], first["name"], place, (), ()), (), ())
+            return Race(record, groups, first["threads"])
+    return None
