@@ -14,7 +14,7 @@ from typing import ClassVar
 from envlock.determinism.lint.module import DEPTH, Module
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.sets import is_set
+from envlock.determinism.lint.sets import ALGEBRA, is_set
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 SORTING = ("sort", "sort_values", "sort_index")
@@ -295,13 +295,11 @@ def forgets_order(module: Module, call: ast.Call) -> bool:
     """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
     if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
         return True
-    if isinstance(call.func, ast.Attribute) and call.func.attr in (
-        "assertEqual",
-        "assertCountEqual",
-        "issubset",
-        "update",
-    ):
-        return call.func.attr != "update" or is_set(module, call.func.value)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method.startswith(("assert", "issubset", "issuperset")):
+        return True
+    if isinstance(call.func, ast.Attribute) and method in ("update", *ALGEBRA):
+        return is_set(module, call.func.value)
     name = module.name(call.func) or ""
     return name in SORTERS or name.startswith(("os.path.", "shutil.", "tf.io.gfile.", "logging.", "absl.logging."))
 

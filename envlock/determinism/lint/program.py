@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from envlock.data.determinism import holds
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Module, constant
-from envlock.determinism.lint.names import SEEDS, SWITCHES, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
 from envlock.determinism.lint.places import Places, absolute
 
 TRUE = ("1", "true", "True", "TRUE")
@@ -25,8 +25,9 @@ WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".Re
 """Layers without weights, which draw nothing."""
 
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
-SWITCHED, TRAINS, KERAS = "switch", "trains", "keras"
-"""What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras."""
+SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
+"""What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
+sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
 HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
@@ -54,6 +55,8 @@ def summary(module: Module, tensorflow: str) -> Summary:
             does.add(SWITCHED)
         if name in TRAINING_NAMES:
             does.add(TRAINS)
+        if name in TENSORFLOW_1:
+            does.add(GRAPHS)
     methods = {call.func.attr for call in module.nodes(ast.Call) if isinstance(call.func, ast.Attribute)}
     if methods & TRAINING_METHODS:
         does.add(TRAINS)

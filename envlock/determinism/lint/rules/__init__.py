@@ -26,6 +26,7 @@ RULES: dict[str, Check] = {
     "ENV106": variables.unread,
     "ENV107": variables.of_another_version,
     "ENV108": variables.no_switch,
+    "ENV109": variables.of_tensorflow_1,
     "ENV201": seeds.partial,
     "ENV202": seeds.model_without_seed,
     "ENV203": seeds.dataset,

@@ -210,8 +210,8 @@ def _count(module: Module, given: ast.expr) -> int | None:
     if isinstance(given, ast.List | ast.Tuple):
         return None if any(isinstance(item, ast.Starred) for item in given.elts) else len(given.elts)
     values = module.values(given) if isinstance(given, ast.Name) else []
-    around = module.function_around(given)
-    if around is None or len(values) != 1 or len(module.bindings(given) or []) != 1:  # type: ignore[arg-type]
+    around = module.function_around(given) or module.tree
+    if len(values) != 1 or len(module.bindings(given) or []) != 1:  # type: ignore[arg-type]
         return None
     if not isinstance(values[0], ast.List) or any(isinstance(item, ast.Starred) for item in values[0].elts):
         return None

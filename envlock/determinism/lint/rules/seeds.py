@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
-from envlock.determinism.lint.module import Hit, Module, argument, constant, has_star
+from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star
 from envlock.determinism.lint.names import (
     CLOCKS,
     NEED_OP_SEED,
@@ -19,13 +19,15 @@ from envlock.determinism.lint.names import (
     RANDOM_OPS,
     SEEDS,
 )
-from envlock.determinism.lint.program import KERAS, NUMPY, PYTHON, TF
+from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, TF
+from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
-SEED_ARGUMENTS = ("seed", "random_state", "random_seed")
+IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
+FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
 
 def and_more(drawn: Sequence[object]) -> str:
@@ -38,7 +40,7 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     for call, name in module.calls:
         if SEEDS.get(name) == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
             message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
-            yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON}))
+            yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
 
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -122,39 +124,76 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
             if call.args and constant(call.args[0]) is None:
                 yield Hit(call, f"{name}(None) seeds from the operating system")
                 continue
-        for given in _seeds_of(call, name):
+    for call in module.nodes(ast.Call):
+        for given in _seeds_of(module, call, module.name(call.func) or ""):
             chance = _chance(module, given)
             if chance is not None:
                 yield Hit(call, f"the seed comes from {chance}, and differs from run to run")
                 break
 
 
-def _seeds_of(call: ast.Call, name: str) -> Iterator[ast.expr]:
-    """Yield the arguments of a call that are seeds."""
+def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
+    """Yield the arguments of a call that are seeds: of generators, datasets and flags, and of parameters called so."""
     if name in SEEDS or name in NUMPY_OWN or name in ("random.Random", "tf.random.Generator.from_seed"):
         yield from call.args[:1]
-    yield from (keyword.value for keyword in call.keywords if keyword.arg in SEED_ARGUMENTS)
+    yield from (keyword.value for keyword in call.keywords if keyword.arg and IS_SEED.search(keyword.arg))
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    place = 1 if method == "shuffle" else 2 if name == "tf.data.Dataset.list_files" else SAMPLERS.get(name)
+    if place is not None and len(call.args) > place:
+        yield call.args[place]
+    if (
+        FLAGS.fullmatch(method)
+        and call.args
+        and IS_SEED.search(str(constant(call.args[0])).strip("-").replace("-", "_"))
+    ):
+        default = argument(call, "default", 1)
+        yield from [default] if default is not None else []
+    function = module.definition(call.func) if call.args and isinstance(call.func, ast.Name) else None
+    if isinstance(function, Definition):
+        pairs = zip(function.args.args, call.args, strict=False)
+        yield from (given for parameter, given in pairs if IS_SEED.search(parameter.arg))
 
 
 def _chance(module: Module, node: ast.expr) -> str | None:
-    """Return what in an expression, or in what a name in it was given, is another in every run."""
+    """Return what in an expression, or in one of the values that a name in it is given, is another in every run."""
     stack: list[ast.AST] = [node]
-    followed = 0
-    while stack:
+    seen: set[ast.AST] = set()
+    while stack and len(seen) < 64:
         part = stack.pop()
+        if part in seen:
+            continue
+        seen.add(part)
         if isinstance(part, ast.Call):
             name = module.name(part.func)
             if name in CLOCKS:
                 return name
-            if module.is_builtin(part.func, "hash") or module.is_builtin(part.func, "id"):
+            if _is_address(module, part):
                 return f"{ast.unparse(part.func)}()"
-        if isinstance(part, ast.Name) and followed < 8:
-            values = module.values(part)
-            stack.extend(values if len(values) == 1 else [])
-            followed += 1
-        elif not isinstance(part, ast.Name | ast.Lambda | ast.FunctionDef | ast.ClassDef):
+        if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Load):
+            stack.extend(_values(module, part))
+        if not isinstance(part, ast.Name | ast.Lambda | ast.FunctionDef | ast.ClassDef):
             stack.extend(ast.iter_child_nodes(part))
     return None
+
+
+def _is_address(module: Module, call: ast.Call) -> bool:
+    """Return whether this is hash() of what is no number, or id()."""
+    salted = module.is_builtin(call.func, "hash") and not any(looks_like_number(module, each) for each in call.args)
+    return salted or module.is_builtin(call.func, "id")
+
+
+def _values(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
+    """Return what a name is given; for `args.seed`, what is assigned to it in this file."""
+    found = module.values(node)
+    if found or isinstance(node, ast.Name) or not IS_SEED.search(node.attr):
+        return found
+    written = ast.unparse(node)
+    pairs = [(target, assign.value) for assign in module.nodes(ast.Assign) for target in assign.targets]
+    return [
+        value
+        for target, value in pairs
+        if isinstance(target, ast.Attribute) and target.attr == node.attr and ast.unparse(target) == written
+    ]
 
 
 SAMPLERS = {

@@ -10,7 +10,7 @@ from envlock.data import variables
 from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
 from envlock.determinism.lint.environ import Setting, assignments
 from envlock.determinism.lint.module import Hit, Module
-from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, SWITCH, TRAINING_METHODS
+from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, STARTS_NOTHING, SWITCH, TENSORFLOW_1, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.stateful import hands_on, is_tape
@@ -46,22 +46,29 @@ def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
         elif setting.name in _read_once():
             first = _import_before(module, setting, top)
             if first is not None:
-                yield _late(module, setting, first)
+                yield from _late(module, setting, first)
 
 
-def _late(module: Module, setting: Setting, first: ast.stmt) -> Hit:
-    """Return the hit; where TensorFlow can hardly have asked yet, it is for information."""
+def _late(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
+    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked before."""
     message = f"{setting.name} is set after the import in line {first.lineno}"
     if _read_once()[setting.name] == "import":
-        return Hit(setting.node, f"{message}, which has read it")
+        yield Hit(setting.node, f"{message}, which has read it")
+        return
+    worked = _worked_before(module, setting)
+    if worked is not None:
+        yield Hit(setting.node, f"{message}, and TensorFlow can have read it in line {worked.lineno}")
+
+
+def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
+    """Return a call above, in the same function or outside of all, that makes TensorFlow work."""
     line = getattr(setting.node, "lineno", 0)
-    asked = any(
-        name.startswith(("tf.", "keras.")) and module.function_around(call) is None and call.lineno < line
-        for call, name in module.calls
-    )
-    if module.function_around(setting.node) is not None or asked:
-        return Hit(setting.node, f"{message}: it counts only if TensorFlow has not asked for it yet")
-    return Hit(setting.node, f"{message}: it counts only if no TensorFlow code ran before", "info")
+    places = (None, module.function_around(setting.node))
+    for call, name in module.calls:
+        works = name.startswith(("tf.", "keras.")) and not name.startswith(STARTS_NOTHING)
+        if works and call.lineno < line and module.function_around(call) in places:
+            return call
+    return None
 
 
 def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -215,6 +222,21 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
             if setting.name == "TF_CUDNN_DETERMINISTIC":
                 message = f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
                 yield Hit(setting.node, message, "warning", fix, unless=frozenset({SWITCHED}))
+
+
+EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
+"""What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
+
+
+def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
+    if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
+        return
+    for call, name in module.calls:
+        if name in TENSORFLOW_1 or name.startswith("tf.contrib."):
+            message = f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
+            yield Hit(call, message)
+            return
 
 
 def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:

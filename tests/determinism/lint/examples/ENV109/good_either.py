@@ -1,0 +1,4 @@
+import tensorflow as tf
+
+if tf.__version__.startswith("1."):
+    session = tf.Session()
