@@ -13,7 +13,10 @@ from envlock.cli.parser import Command, new_app
 app = new_app()
 
 PathsArgument = Annotated[
-    list[str], typer.Argument(metavar="PATH...", help="Python files, or folders that hold them.", show_default=False)
+    list[str],
+    typer.Argument(
+        metavar="PATH...", help="Python files and notebooks, or folders that hold them.", show_default=False
+    ),
 ]
 TensorflowOption = Annotated[
     str | None,

@@ -42,7 +42,7 @@ def lint(
     (the version that was judged for).
 
     Args:
-        paths: files, and folders with *.py files.
+        paths: files, and folders with *.py and *.ipynb files.
         tensorflow: the version to judge for; the lock's when not given, else the installed one, else the newest known.
         lock: the lockfile that says which TensorFlow, and whether op determinism is on.
         select: only these rules, or prefixes of rules.

@@ -1,4 +1,4 @@
-"""Finding the Python files of a project, and reading one: everything here is bounded, whatever lies on the disk."""
+"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on the disk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathlib import Path
 from tokenize import detect_encoding
 
 from envlock.determinism.lint.module import Elsewhere, Module
+from envlock.determinism.lint.notebooks import SUFFIX, Cells, code
 from envlock.runtime.errors import UsageError
 
 SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
+NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
 FILE_LIMIT = 100_000
 SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
@@ -31,7 +33,7 @@ class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
 
 
 def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
-    """Return the files to look at: those named, and every *.py below the folders named, sorted, each once.
+    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named, sorted, each once.
 
     Folders that hold no code of the project are passed over: hidden ones, environments, builds. Links to folders are
     not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
@@ -64,7 +66,7 @@ def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if not _is_skipped(here / name, exclude))
         for name in names:
             file = here / name
-            if file.suffix == ".py" and not _is_excluded(file, exclude) and file.is_file():
+            if file.suffix in (".py", SUFFIX) and not _is_excluded(file, exclude) and file.is_file():
                 yield str(file)
 
 
@@ -81,7 +83,7 @@ def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
 def head(path: str) -> str:
     """Return the text of a file for a first look at its imports; nothing where it cannot be read."""
     try:
-        return _bytes(path).decode("latin-1")
+        return _code(path)[0]
     except Unreadable:
         return ""
 
@@ -92,15 +94,28 @@ def read(path: str, project: Elsewhere | None = None) -> Module:
     Raises:
         Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
     """
+    text, cells = _code(path)
+    return parse(path, text, project, cells)
+
+
+def _code(path: str) -> tuple[str, Cells | None]:
+    """Return the Python in a file, and where the cells of a notebook begin in it."""
     data = _bytes(path)
+    if not path.endswith(SUFFIX):
+        try:
+            return data.decode(detect_encoding(BytesIO(data).readline)[0]), None
+        except (SyntaxError, UnicodeDecodeError, LookupError):
+            raise Unreadable("it is not text in the encoding it declares (UTF-8 where it declares none)") from None
     try:
-        text = data.decode(detect_encoding(BytesIO(data).readline)[0])
-    except (SyntaxError, UnicodeDecodeError, LookupError):
-        raise Unreadable("it is not text in the encoding it declares (UTF-8 where it declares none)") from None
-    return parse(path, text, project)
+        text, cells = code(data.decode("utf-8-sig"))
+    except ValueError as error:
+        raise Unreadable(f"it is not a notebook: {error}") from None
+    if len(text) > SIZE_LIMIT:
+        raise Unreadable(f"its code is larger than {SIZE_LIMIT // 2**20} MB")
+    return text, cells
 
 
-def parse(path: str, text: str, project: Elsewhere | None = None) -> Module:
+def parse(path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None) -> Module:
     """Return Python source as a module.
 
     Raises:
@@ -112,15 +127,20 @@ def parse(path: str, text: str, project: Elsewhere | None = None) -> Module:
             tree = ast.parse(text.removeprefix("\ufeff"), path)
     except SyntaxError as error:
         reason = f"it is not valid Python for this interpreter: {error.msg}"
-        raise Unreadable(reason, max(error.lineno or 1, 1), max(error.offset or 1, 1)) from None
+        line = max(error.lineno or 1, 1)
+        if cells is not None:
+            cell, line = cells.place(line)
+            reason = f"cell {cell}: {reason}"
+        raise Unreadable(reason, line, max(error.offset or 1, 1)) from None
     except ValueError:
         raise Unreadable("it holds a NUL byte") from None
     except (RecursionError, MemoryError):
         raise Unreadable("it is nested too deeply for Python's own parser") from None
-    return Module(path, text, tree, project)
+    return Module(path, text, tree, project, cells)
 
 
 def _bytes(path: str) -> bytes:
+    limit = NOTEBOOK_LIMIT if path.endswith(SUFFIX) else SIZE_LIMIT
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
@@ -129,9 +149,9 @@ def _bytes(path: str) -> bytes:
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise Unreadable("it is not a regular file")
-            data = stream.read(SIZE_LIMIT + 1)
+            data = stream.read(limit + 1)
         except OSError as error:
             raise Unreadable(f"it cannot be read: {error.strerror}") from None
-    if len(data) > SIZE_LIMIT:
-        raise Unreadable(f"it is larger than {SIZE_LIMIT // 2**20} MB")
+    if len(data) > limit:
+        raise Unreadable(f"it is larger than {limit // 2**20} MB")
     return data

@@ -14,6 +14,7 @@ from envlock.data.determinism import holds
 from envlock.data.lint import LintRule, lint_rules, reference
 from envlock.determinism.lint.files import Unreadable, read
 from envlock.determinism.lint.module import Hit, Module
+from envlock.determinism.lint.notebooks import Cells
 from envlock.determinism.lint.program import SWITCHED, Summary, programs, summary
 from envlock.determinism.lint.project import Project
 from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
@@ -40,6 +41,7 @@ class Looked:
     summary: Summary
     found: list[tuple[Hit, Finding]]
     comments: list[Ignore]
+    cells: Cells | None = None
 
 
 def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None) -> list[Finding]:
@@ -63,13 +65,30 @@ def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = la
             step()
     outside = frozenset({SWITCHED} if settings.switched_on else ())
     for each, does in zip(looked, programs([each.summary for each in looked]), strict=True):
-        found.extend(judge(each, does | outside, active))
+        judged = judge(each, does | outside, active)
+        found.extend(judged if each.cells is None else (_in_cell(finding, each.cells) for finding in judged))
     return sorted(found, key=_place)
 
 
 def _place(finding: Finding) -> tuple[str, int, int, str, str]:
     where = finding.where
     return where.file, where.line, where.column, finding.rule, finding.message
+
+
+def _in_cell(finding: Finding, cells: Cells) -> Finding:
+    """Return a finding in a notebook with the line in its cell, and the cell in the message."""
+    where = finding.where
+    cell, line = cells.place(where.line)
+    place = Where(
+        file=where.file,
+        line=line,
+        column=where.column,
+        end_line=line + max(where.end_line - where.line, 0),
+        end_column=where.end_column,
+        text=where.text,
+    )
+    message = f"cell {cell}: {finding.message}"
+    return Finding(finding.rule, finding.severity, place, message, finding.why, finding.fix, finding.source)
 
 
 @contextmanager
@@ -91,7 +110,7 @@ def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
         hits = RULES[rule](module, tensorflow) if rule in RULES else iter(())
         found.extend((hit, _finding(module, lint_rules()[rule], hit)) for hit in hits)
     comments = ignores(module.text, lint_rules())
-    return Looked(summary(module, tensorflow), found, comments)
+    return Looked(summary(module, tensorflow), found, comments, module.cells)
 
 
 def judge(looked: Looked, does: frozenset[str], active: Sequence[str]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from envlock.determinism.lint.notebooks import Cells
 from envlock.determinism.lint.scopes import Binding, Function, Index
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -67,12 +68,16 @@ class Module:
         path: as it is shown.
         lines: its text, for the report.
         project: what knows the other files, or None.
+        cells: where the cells begin, of a notebook.
         done_by: what its functions draw and call, as far as `stateful` has looked.
     """
 
-    def __init__(self, path: str, text: str, tree: ast.Module, project: Elsewhere | None = None) -> None:
+    def __init__(
+        self, path: str, text: str, tree: ast.Module, project: Elsewhere | None = None, cells: Cells | None = None
+    ) -> None:
         self.path = path
         self.project = project
+        self.cells = cells
         self.text = text
         self.lines = re.split("\r\n|\r|\n", text)
         self.tree = tree

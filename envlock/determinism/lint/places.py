@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from envlock.determinism.lint.notebooks import SUFFIX
+
 
 class Places:
     """Where files lie, as imports see them."""
@@ -18,7 +20,7 @@ class Places:
         ]
         self._by_last: dict[str, list[int]] = {}
         for index, path in enumerate(self.paths):
-            if path:
+            if path and not files[index].endswith(SUFFIX):  # nothing imports a notebook
                 self._by_last.setdefault(path[-1], []).append(index)
 
     def meant(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:

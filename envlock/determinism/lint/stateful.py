@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -162,7 +163,17 @@ def random_layer(module: Module, node: ast.AST) -> str | None:
     return None
 
 
+OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
+"""What is fitted and is no model, by its name."""
 STEPS = ("apply_gradients", "minimize", "assign", "assign_add", "assign_sub")
+
+
+def is_of_model(call: ast.Call) -> bool:
+    """Return whether a method such as `fit` belongs to a model; scalers and encoders are fitted, too."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner = call.func.value
+    return OTHERS.search(getattr(owner, "id", "") or getattr(owner, "attr", "")) is None
 
 
 def is_tape(module: Module, call: ast.Call) -> bool:

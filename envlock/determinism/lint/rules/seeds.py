@@ -21,10 +21,9 @@ from envlock.determinism.lint.names import (
 )
 from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, TF
 from envlock.determinism.lint.sets import looks_like_number
-from envlock.determinism.lint.stateful import hands_on, is_tape
+from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
-OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
@@ -55,11 +54,8 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _fits(call: ast.Call) -> bool:
-    """Return whether this trains a model; scalers and encoders are fitted, too."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in FITS:
-        return False
-    owner = call.func.value
-    return OTHERS.search(getattr(owner, "id", "") or getattr(owner, "attr", "")) is None
+    """Return whether this trains a model."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in FITS and is_of_model(call)
 
 
 def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -13,7 +13,7 @@ from envlock.determinism.lint.module import Hit, Module
 from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, STARTS_NOTHING, SWITCH, TENSORFLOW_1, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.stateful import hands_on, is_tape
+from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
 from envlock.runtime.recipe import recipe_for
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -245,7 +245,8 @@ def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     for call in module.nodes(ast.Call):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        trains = method in TRAINING_METHODS and module.uses_keras and not hands_on(module, call)
+        trains = method in TRAINING_METHODS and module.uses_keras and is_of_model(call)
+        trains = trains and not hands_on(module, call)
         if trains or is_tape(module, call):
             message = "training starts here, but nothing turns op determinism on"
             yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))

@@ -1,0 +1,98 @@
+"""The code of a notebook: its cells one after the other, without what only IPython understands.
+
+A notebook is a JSON file: https://nbformat.readthedocs.io/en/latest/format_description.html
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from bisect import bisect_right
+from dataclasses import dataclass
+
+SUFFIX = ".ipynb"
+PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
+"""Magics of a cell whose other lines are Python; https://ipython.readthedocs.io/en/stable/interactive/magics.html"""
+MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[^#'\"]*\?\??)$")
+ASSIGNED = re.compile(r"^(\s*[\w, ]+=\s*)[!%].*$")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where the cells of a notebook begin in its code: `numbers` counts all cells from 1, `starts` lines from 1."""
+
+    numbers: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    def place(self, line: int) -> tuple[int, int]:
+        """Return the cell that a line of the code stands in, and the line there."""
+        at = max(bisect_right(self.starts, line) - 1, 0)
+        return self.numbers[at], line - self.starts[at] + 1
+
+
+def code(text: str) -> tuple[str, Cells]:
+    """Return the Python of a notebook and where its cells begin; none where it is in another language.
+
+    Raises:
+        ValueError: it is not a notebook.
+    """
+    try:
+        notebook = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("it has no cells")
+    if _language(notebook) != "python":
+        return "", Cells()
+    lines: list[str] = []
+    numbers: list[int] = []
+    starts: list[int] = []
+    for number, cell in enumerate(cells, 1):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            numbers.append(number)
+            starts.append(len(lines) + 1)
+            lines += _python(_source(cell)).split("\n")
+    return "\n".join(lines), Cells(tuple(numbers), tuple(starts))
+
+
+def _language(notebook: dict[str, object]) -> str:
+    metadata = notebook.get("metadata")
+    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    language = kernel.get("language", "python") if isinstance(kernel, dict) else "python"
+    return str(language).lower()
+
+
+def _source(cell: dict[str, object]) -> str:
+    source = cell.get("source")
+    parts = source if isinstance(source, list) else [source]
+    return re.sub("\r\n?", "\n", "".join(part for part in parts if isinstance(part, str)))
+
+
+def _python(source: str) -> str:
+    """Return a cell with as many lines, without magics; a cell of another language is empty.
+
+    As IPython does, it takes the indentation of the first line off every line.
+    """
+    indent = re.match(r"[ \t]*", source.lstrip("\n"))
+    if indent is not None and indent[0]:
+        source = re.sub(rf"^{indent[0]}", "", source, flags=re.MULTILINE)
+    if _is_python(source):
+        return source
+    lines = source.split("\n")
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith("%%") and first.split()[0] not in PYTHON_MAGICS:
+        return "\n" * (len(lines) - 1)
+    return "\n".join(ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in lines)
+
+
+def _is_python(source: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
