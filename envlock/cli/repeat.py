@@ -135,9 +135,9 @@ def _hint(report: Report) -> None:
 def _write(report: Report, html: Path | None, png: Path | None) -> None:
     """Write the page and the picture that are asked for."""
     from envlock.lock.writer import write_atomically
-    from envlock.reports import heatmap, render
+    from envlock.reports import heatmap, render, repeat_page
 
     if html is not None:
-        write_atomically(html, heatmap.page(report, render(report)).encode("utf-8"), "page")
+        write_atomically(html, repeat_page.page(report, render(report)).encode("utf-8"), "page")
     if png is not None:
         write_atomically(png, heatmap.png(report), "picture")

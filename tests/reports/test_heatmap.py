@@ -13,7 +13,8 @@ from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.outcome import Outcome
 from envlock.reports import render
-from envlock.reports.heatmap import COLORS, need_png, page, png
+from envlock.reports.heatmap import COLORS, need_png, png
+from envlock.reports.repeat_page import page
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 from tests.numerics.test_comparison import run
@@ -23,12 +24,20 @@ ZEROS: list[list[float | None]] = [[0.0, 0.0], [0.0, 0.0]]
 
 
 def report(
-    cells: list[list[float | None]], labels: str = "012", name: str = "weights", note: str = "A note.", steps: int = 1
+    cells: list[list[float | None]],
+    labels: str = "012",
+    name: str = "weights",
+    note: str = "A note.",
+    steps: int = 1,
+    more: list[list[float | None]] | None = None,
 ) -> Report:
-    """Return a report of `repeat` with a matrix at each step."""
+    """Return a report of `repeat` with a matrix at each step; with `more`, of two steps."""
+    steps = steps if more is None else 2
     runs = [run(label, *({name: number} for _ in range(steps))) for number, label in enumerate(labels)]
     shown = [quantity for step in range(steps) for quantity in results.at(runs, step)]
     matrices = [Matrix(quantity, dict.fromkeys(MEASURES, cells), (note,)) for quantity in shown]
+    if more is not None:
+        matrices[1] = Matrix(shown[1], dict.fromkeys(MEASURES, more), (note,))
     return outcome.report(Outcome(runs, [], len(runs), shown[0] if shown else None, shown, matrices, {}))
 
 
@@ -40,16 +49,22 @@ class Reader(HTMLParser):
         self.tags: list[str] = []
         self.open: list[str] = []
         self.cells: list[tuple[str | None, str]] = []
+        self.hover: list[str | None] = []
+        self.bar: list[str | None] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        assert {name for name, _ in attrs} <= {"class", "lang", "charset"}
-        if tag != "meta":
+        assert {name for name, _ in attrs} & {"href", "src", "srcset", "action", "style"} == set()
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag not in ("meta", "br"):
             self.open.append(tag)
         if tag == "td":
             self.cells.append((dict(attrs)["class"], ""))
+            self.hover.append(dict(attrs)["title"])
+        if tag == "rect":
+            self.bar.append(dict(attrs)["class"])
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -63,9 +78,12 @@ def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
     found = report(CELLS)
     text = page(found, render(found))
     read = Reader(text)
-    assert "<h2>step 0, weights: sum of the absolute differences</h2>" in text
+    assert "<h3>step 0, weights: sum of the absolute differences</h3>" in text
     assert "<p>A note.</p>" in text
-    assert "<h1>envlock repeat</h1>\n<pre>not the same: 3 runs gave 3 different results\n" in text
+    assert '<h1 class="bad">not the same: 3 runs gave 3 different results</h1>' in text
+    assert "default-src 'none'" in text
+    assert "url(" not in text
+    assert "<pre>not the same: 3 runs gave 3 different results\n" in text
     assert read.open == []
     assert read.cells == [
         ("z", "0"),
@@ -78,29 +96,46 @@ def test_the_page_holds_every_number_and_nothing_that_runs_or_loads() -> None:
         ("l7", "1.0e-03"),
         ("l7", "inf"),
     ]
-    assert set(read.tags) <= {
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "pre",
-        "table",
-        "tr",
-        "th",
-        "td",
-        "p",
-    }
+    assert read.hover[1] == (
+        "runs 0 and 1: sum of the absolute differences 1e-06; largest difference 1e-06; "
+        "epsilons of the largest magnitude 1e-06"
+    )
+    assert read.hover[2] == "runs 0 and 2: no distance"
+    assert set(read.tags) & {"script", "link", "img", "iframe", "object", "a", "use", "image"} == set()
+
+
+def test_all_matrices_have_one_scale_and_its_legend() -> None:
+    """The same distance has the same color in both, though it is the largest of one and the smallest of the other."""
+    small: list[list[float | None]] = [[0.0, 1e-6, 3e-3], [1e-6, 0.0, 3e-3], [3e-3, 3e-3, 0.0]]
+    large: list[list[float | None]] = [[0.0, 3e-3, 1e2], [3e-3, 0.0, 1e2], [1e2, 1e2, 0.0]]
+    text = page(report(small, more=large), "")
+    classes = {value: name for name, value in Reader(text).cells}
+    assert classes == {"0": "z", "1.0e-06": "l0", "3.0e-03": "l3", "1.0e+02": "l7"}
+    assert text.count('<span class="key l') == 8
+    assert '<span class="key l7">from 1.0e+01</span>' in text
+    one = page(report([[0.0, 1e-6], [1e-6, 0.0]], "01"), "")
+    assert [part[:23] for part in one.split('<span class="key ')[1:]] == ['l7">from 1.0e-06</span>']
+
+
+def test_the_chart_has_the_compared_steps_and_its_bar_all_steps() -> None:
+    found = report(CELLS, steps=4)
+    found.attachments["matrices"] = [each for each in found.attachments["matrices"] if each["step"] in (1, 3)]
+    found.attachments["differing"] = [each for each in found.attachments["differing"] if each["step"] != 0]
+    text = page(found, "")
+    assert text.count("<circle") == 2
+    assert "<title>weights, step 1: inf</title>" in text
+    assert Reader(text).bar == ["even", "rug"]
+    assert "<title>step 0: the same bits</title>" in text
+    assert "<title>steps 1 to 3: weights differ</title>" in text
+    assert "at the 2 compared steps" in text
+    assert "<svg" not in page(report(CELLS), "")  # one step is no line
 
 
 def test_what_a_user_names_is_text() -> None:
     evil = "<script>alert(1)"
     text = page(report(CELLS, "<&>", evil, evil), evil)
     assert "<script" not in text
-    assert text.count("&lt;script&gt;alert(1)") == 3
+    assert text.count("&lt;script&gt;alert(1)") == 4
     assert Reader(text).open == []
 
 
