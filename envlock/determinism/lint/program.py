@@ -86,9 +86,11 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     down = _spread([file.does for file in files], edges)
     _prepare(places.paths, down)
     importers: list[set[int]] = [set() for _ in files]
+    tests = [_is_test(path) for path in places.paths]
     for index, imported in enumerate(edges):
         for other in imported:
-            importers[other].add(index)
+            if tests[other] or not tests[index]:  # what a test seeds is not seeded when the program runs
+                importers[other].add(index)
     project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
     return [frozenset(each | project) for each in _spread(down, importers)]
 
@@ -118,9 +120,13 @@ def _edges(files: Sequence[Summary], places: Places) -> list[set[int]]:
     return edges
 
 
+def _is_test(path: tuple[str, ...]) -> bool:
+    return bool(path) and (path[-1].startswith("test_") or path[-1].endswith("_test"))
+
+
 def _prepare(paths: Sequence[tuple[str, ...]], down: list[set[str]]) -> None:
     """Give test files what pytest seeds and switches before them: in the conftest.py beside them or further above."""
     conftests = [(path[:-1], down[index] & PREPARED) for index, path in enumerate(paths) if path[-1:] == ("conftest",)]
     for path, does in zip(paths, down, strict=True):
-        if path and (path[-1].startswith("test_") or path[-1].endswith("_test")):
+        if _is_test(path):
             does.update(*(done for folder, done in conftests if path[: len(folder)] == folder))

@@ -76,6 +76,11 @@ def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monke
     assert rules(tmp_path, monkeypatch, {**files, "src/mine/__init__.py": ""}) == {"src/mine/data/read.py": ["ENV203"]}
 
 
+def test_what_a_test_seeds_does_not_count_for_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = f"import data\n{SEED}\n\n{SHUFFLE}"
+    assert rules(tmp_path, monkeypatch, {"data.py": SHUFFLE, "data_test.py": test}) == {"data.py": ["ENV203"]}
+
+
 def test_imports_in_a_circle_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.py": f"import b\n{SEED}", "b.py": f"import a\n{SHUFFLE}"}
     assert rules(tmp_path, monkeypatch, files) == {}

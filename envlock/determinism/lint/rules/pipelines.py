@@ -73,8 +73,10 @@ def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
             continue
         if call.func.attr in PARALLEL and constant(argument(call, "deterministic")) is False:
             yield call, f"{call.func.attr} can give its elements in any order"
-        elif constant(argument(call, "sloppy")) is True and "tf" in module.packages:
-            yield call, f"a sloppy {call.func.attr} gives its elements in any order"
+        sloppy = argument(call, "sloppy")
+        if "tf" in module.packages and sloppy is not None and constant(sloppy) not in (False, None):
+            can = "gives" if constant(sloppy) is True else "can give"
+            yield call, f"a sloppy {call.func.attr} {can} its elements in any order"
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             if isinstance(target, ast.Attribute) and constant(assign.value) is False and _is_option(module, target):
