@@ -172,6 +172,25 @@ def test_an_untouched_image_starts_when_asked_to_look_deep(bed: Bed, image: str)
     assert (found["match"], found["policy"]["name"]) == (True, "strict")
 
 
+BASE = "/usr/local/lib/python3.11/dist-packages"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"echo '# edited' >> {BASE}/keras/__init__.py", f"{BASE}/keras/__init__.py: was changed after"),
+        (f"echo 'fast = False' > {BASE}/patches/quick.py", f"{BASE}/patches: was changed after"),
+        (f"touch {BASE}/patches/more.py", f"{BASE}/patches: was changed after"),
+        (f"echo '# edited' >> {BASE}/numpy/__init__.py", f"{BASE}/numpy/__init__.py: longer: "),
+    ],
+)
+def test_what_the_base_had_is_known_and_a_change_to_it_is_refused(
+    command: str, said: str, bed: Bed, image: str, tmp_path: Path
+) -> None:
+    other = derived(bed, image, command, tmp_path)
+    assert f"1 file is not as recorded: {said}" in refused(bed, other, "-e", "ENVLOCK_MODE=deep")
+
+
 def test_a_replaced_tensorflow_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
     site = "/usr/local/lib/python3.11/dist-packages"
     move = f"mv {site}/tensorflow-2.17.0+nv25.2.dist-info {site}/tensorflow-2.18.0.dist-info"

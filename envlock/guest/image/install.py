@@ -133,6 +133,7 @@ def runtime() -> str:
         shutil.rmtree(folder)
     for python, folders in interpreters():
         enter(python, folders, layer)
+    write_down()
     shutil.copytree(HOME, layer + HOME, ignore=shutil.ignore_patterns(*ONLY_HERE))
     for path, _, names in os.walk(layer + HOME):  # a checkout has the modes of whoever made it
         os.chmod(path, 0o755)
@@ -278,6 +279,15 @@ def enter(python: str, folders: List[str], layer: str) -> None:
     own = os.path.join(HOME, "envlock")
     run(compiler(python, own, own, "unchecked-hash"))
     run([python, "-B", "-c", "import envlock.runtime.assertion"])
+
+
+def write_down() -> None:
+    """Let the Python that will verify the image write down which files of the base contradict their RECORDs."""
+    own = os.path.join(VENV, "bin", "python")
+    python = own if os.path.exists(own) else "python3"
+    ask = "import sys; sys.exit(sys.version_info < {!r})".format(OLDEST)
+    if subprocess.call([python, "-B", "-c", ask]) == 0:  # with an older one, nothing will be verified
+        run([python, "-B", "-c", "from envlock.runtime.files.deep import write_down; write_down()"])
 
 
 def compiler(python: str, folder: str, there: str, mode: str) -> List[str]:

@@ -1,7 +1,8 @@
 """Every installed file of this process's own environment: `ENVLOCK_MODE=deep`, and `envlock verify --deep` in an image.
 
 As `envlock verify --deep` outside, but for bytecode, which that compares in processes of its own. In an image, where
-everything that the build wrote has one time, bytecode of the locked packages with another time is compared here.
+everything that the build wrote has one time, bytecode of the locked packages with another time is compared here, and
+what the base had is accepted as the build has written it down.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import sys
 from typing import Any
 
 from envlock.runtime.distributions import import_path
+from envlock.runtime.files import as_built
 from envlock.runtime.files.compiled import Compiled
 from envlock.runtime.files.findings import Fault
-from envlock.runtime.files.survey import survey
+from envlock.runtime.files.survey import Survey, survey
 from envlock.runtime.files.verification import check, report
 from envlock.runtime.host import Host
 from envlock.runtime.report import Finding
@@ -26,16 +28,33 @@ EPOCH = 315532800
 HEADER = 16
 
 
+AS_BUILT = os.path.join(HOME, "base.json")
+"""What no RECORD vouches for in the base of an image, as its build has found it."""
+
+
 def verify_files(lock: dict[str, Any]) -> list[Finding]:
     """Return every file of this environment that is not as its RECORD says, or whose RECORD is not the locked one."""
-    folders = dict.fromkeys(os.path.realpath(folder) for folder in import_path(Host()))
-    found = survey(sys.prefix, [folder for folder in folders if os.path.isdir(folder)])
+    found = _surveyed()
     packages, own = lock.get("identity", {}).get("packages", {}), lock.get("project", {}).get("name")
     locked = {name: (each["content"], each.get("built")) for name, each in packages.items() if name != own}
     faults, compiled = check(found, locked)
-    if os.path.exists(os.path.join(HOME, "entrypoint.py")) and sys.prefix != sys.base_prefix:
-        faults += newer_bytecode(compiled, os.path.realpath(sys.prefix))
+    if os.path.exists(os.path.join(HOME, "entrypoint.py")):  # an image that `envlock build` has made
+        faults = as_built.accept(found, faults, as_built.read(AS_BUILT))
+        if sys.prefix != sys.base_prefix:
+            faults += newer_bytecode(compiled, os.path.realpath(sys.prefix))
     return report(found, faults)
+
+
+def write_down() -> None:
+    """Write down what no RECORD vouches for, where `verify_files` looks for it: a build does it before it installs."""
+    found = _surveyed()
+    faults, _ = check(found, {})
+    as_built.write(as_built.known(found, faults), AS_BUILT)
+
+
+def _surveyed() -> Survey:
+    folders = dict.fromkeys(os.path.realpath(folder) for folder in import_path(Host()))
+    return survey(sys.prefix, [folder for folder in folders if os.path.isdir(folder)])
 
 
 def newer_bytecode(compiled: list[Compiled], prefix: str, epoch: int = EPOCH) -> list[Fault]:

@@ -50,10 +50,10 @@ class Survey:
 
     def owned(self, site: str) -> Owned:
         """Return what belongs to somebody in a folder of the import path."""
-        trees = {path for package in self.packages if package.folder == site for path in _trees(package)}
+        whole = {path for package in self.packages if package.folder == site for path in trees(package)}
         links = {link: real for link, real in self.links.items() if link.startswith(site + "/")}
         folders = {folder for start in (site, *links.values()) for folder in folders_of(self.claims, start)}
-        return Owned(self.claims, folders, trees | set(links))
+        return Owned(self.claims, folders, whole | set(links))
 
 
 def survey(prefix: str, folders: list[str]) -> Survey:
@@ -103,7 +103,7 @@ def _rivals(found: list[Package]) -> Iterator[Fault]:
             )
 
 
-def _trees(package: Package) -> Iterator[str]:
+def trees(package: Package) -> Iterator[str]:
     """Yield what a package without a readable RECORD owns in all likelihood: what it names, or is named like it."""
     if package.rows:
         return
