@@ -183,7 +183,7 @@ class _Search:
         for what, request, row in tries:
             found = self._try(f"trying {what}", request).comparison.first
             here = seen.comparison.first
-            gone = found is None or (here is not None and found.index > here.index)
+            gone = found is None or (here is not None and _is_later(found, here))
             because.append(f"with {what}, {'the difference is gone' if gone else 'the difference remains'}")
             if gone:
                 return because, known_row(row, tensorflow)
@@ -274,6 +274,16 @@ def _threads(seen: Observed) -> Threads:
         return readable(path) if path.exists() else None
 
     return examine([ends[each] for each in numbers], trace_of, None if first is None else first.index)
+
+
+def _is_later(found: Difference, here: Difference) -> bool:
+    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause."""
+    return found.index > here.index and _label(found) != _label(here) and _line_of(found) != _line_of(here)
+
+
+def _line_of(difference: Difference) -> Place | None:
+    entry = difference.entry
+    return entry.operation.place if isinstance(entry, Record) else None
 
 
 def _fitting(known: Known | None, seen: Observed) -> Known | None:
