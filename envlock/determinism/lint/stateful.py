@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from envlock.determinism.lint.module import DEPTH, Module
+from envlock.determinism.lint.module import DEPTH, Module, argument
 from envlock.determinism.lint.names import (
     GENERATOR_METHODS,
     GENERATORS,
@@ -132,10 +132,14 @@ def _is_numpy(name: str) -> bool:
 
 def _python(module: Module, call: ast.Call, name: str) -> Draw | None:
     """Return what a py_function does; nothing where it can be seen that it draws nothing."""
-    inner = module.definition(call.args[0]) if call.args else None
+    given = argument(call, "func", PYTHON_FUNCTIONS[name])
+    inner = module.definition(given) if given is not None else None
     if inner is None:
-        known = (module.name(call.args[0]) or "") if call.args else ""
-        harmless = known.startswith("numpy.") and not _is_numpy(known)
+        known = (module.name(given) or "") if given is not None else ""
+        elsewhere = drawn_by(module, given) if given is not None and known.startswith("./") else []
+        if elsewhere:
+            return Draw("python", f"{name} with {elsewhere[0].name}", call)
+        harmless = known.startswith(("numpy.", "./")) and not _is_numpy(known)
         return None if harmless else Draw("opaque", name, call)
     inside = draws(module, inner)
     return Draw("python", f"{name} with {inside[0].name}", call) if inside else None

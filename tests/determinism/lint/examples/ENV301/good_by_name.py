@@ -19,3 +19,11 @@ b = ds.map(lambda x: tf.image.stateless_random_flip_left_right(x, seed), num_par
 c = ds.map(Scale(2), num_parallel_calls=2)
 d = ds.map(Scale(2).__call__, num_parallel_calls=2)
 e = ds.map(lambda x: "a b".split(), num_parallel_calls=2)
+
+
+class Reader:
+    def token(self, line):
+        return len(line)
+
+    def read(self, lines):
+        return lines.map(lambda line: tf.py_func(func=self.token, inp=[line], Tout=tf.int64), num_parallel_calls=2)
