@@ -20,7 +20,8 @@ from envlock.determinism.lint.program import DATA
 from envlock.determinism.lint.stateful import Draw, draws
 
 IMPORTS = re.compile(
-    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+\(?([\w, \t\r\n]+)|import[ \t]+([\w., \t]+))", re.MULTILINE
+    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*|(?:\\\r?\n|[^\\\r\n#])*)|import[ \t]+([\w., \t]+))",
+    re.MULTILINE,
 )
 TELLING = re.compile(r"[rR]andom|[dD]ropout|[sS]huffle|py_func|numpy_function|make_seeds|fractional_|distorted")
 """What stands in a file that draws or calls Python by itself."""
@@ -74,7 +75,7 @@ class Project:
         found: set[int] = set()
         for origin, names, plain in IMPORTS.findall(head(file)):
             joint = "" if origin.endswith(".") else "."
-            written = [f"{origin}{joint}{word}" for word in re.findall(r"\w+", names)] if origin else []
+            written = [origin, *(f"{origin}{joint}{word}" for word in re.findall(r"\w+", names))] if origin else []
             for name in written or re.findall(r"[\w.]+", plain):
                 place = self._place(name, folder)
                 if place is not None:

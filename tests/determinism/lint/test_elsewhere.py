@@ -64,13 +64,15 @@ def test_what_a_function_of_another_file_draws_counts(tmp_path: Path, monkeypatc
         ("from mine.augment import Jitter", "Jitter()"): True,
         ("from mine.augment import *\njitter = Jitter()", "jitter.scale"): True,
         ("from mine.chain import through", "through"): True,
+        ("from mine import chain\nfrom .augment import flip", "flip"): True,
+        ("from mine.augment import (\n    still,\n    twice,\n)", "twice"): True,
         ("from .augment import still", "still"): False,
         ("from other.augment import flip", "flip"): False,
     }
     chain = "from .augment import twice\n\n\ndef through(x):\n    return twice(x)\n"
     files = {"mine/__init__.py": "", "mine/augment.py": AUGMENT, "mine/chain.py": chain}
     found = {
-        key: rules(tmp_path, monkeypatch, {**files, "mine/a.py": MAP.format(*key)}).get("mine/a.py", []) == ["ENV301"]
+        key: rules(tmp_path, monkeypatch, {"mine/a.py": MAP.format(*key), **files}).get("mine/a.py", []) == ["ENV301"]
         for key in mapped
     }
     assert found == mapped
