@@ -17,14 +17,12 @@ from envlock.determinism.lint.files import head
 from envlock.determinism.lint.module import Definition, Module
 from envlock.determinism.lint.places import Places, absolute
 from envlock.determinism.lint.program import DATA
-from envlock.determinism.lint.stateful import Draw, draws
+from envlock.determinism.lint.stateful import Draw, draws, is_stateful
 
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*|(?:\\\r?\n|[^\\\r\n#])*)|import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
-TELLING = re.compile(r"[rR]andom|[dD]ropout|[sS]huffle|py_func|numpy_function|make_seeds|fractional_|distorted")
-"""What stands in a file that draws or calls Python by itself."""
 FEW = 3  # draws that are kept of a function: a report shows the first
 
 
@@ -126,7 +124,7 @@ class Project:
                 other = self._given.get(place[0], Given())
                 own = {name: f"./{place[0]}.{name}" for name in other.draws}
                 given.names = {**own, **other.names, **given.names}
-        if TELLING.search(module.text) or any(self.draws(name) for _, name in module.calls):
+        if any(is_stateful(name) or self.draws(name) for _, name in module.calls):
             given.draws = _drawn(module)
         self._given[index] = given
 

@@ -20,6 +20,8 @@ from envlock.determinism.lint.names import (
 )
 from envlock.determinism.lint.scopes import Function
 
+STATEFUL = frozenset({*RANDOM_OPS, *PYTHON_DRAWS, *PYTHON_FUNCTIONS, *RANDOM_LAYERS, *GENERATORS})
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -123,6 +125,11 @@ def _of_generator(module: Module, call: ast.Call) -> Draw | None:
             kind = "python" if str(name).startswith(("numpy.", "random.")) else "generator"
             return Draw(kind, f"{method.attr} of a {name}", call)
     return None
+
+
+def is_stateful(name: str) -> bool:
+    """Return whether a function of this name draws, or makes what draws."""
+    return name in STATEFUL or _is_numpy(name)
 
 
 def _is_numpy(name: str) -> bool:
