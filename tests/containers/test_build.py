@@ -247,7 +247,8 @@ def nameless(bed: Bed) -> set[str]:
 def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
     assert ngc("build", "--base", bed.ngc).returncode == 0
     done = ngc("build", "--check")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "identical: the same image ID\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.endswith("identical: the same image ID\n")  # after lines of a builder that takes long
     before = nameless(bed)
     done = ngc("build", "--check", "--engine", "docker")
     assert (done.returncode, done.stdout, nameless(bed) - before) == (0, "", set())
@@ -406,7 +407,7 @@ def test_a_project_with_its_code_user_and_command(
     assert ran.stdout == "4321 me /app vision step False\n"
     (made.folder / "pyproject.toml").unlink()  # the lock knows it all
     done = made("build", "--check")
-    assert (done.returncode, done.stderr) == (0, "identical: the same image ID\n")
+    assert done.stderr.endswith("identical: the same image ID\n")
     classic = made("build", "--check", "--engine", "docker")
     assert classic.stderr.startswith("identical in layers and configuration"), classic.stderr
     (made.folder / "src" / "step.py").write_text("NAME = 'other'\n", encoding="utf-8")

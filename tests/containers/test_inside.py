@@ -49,14 +49,9 @@ def test_an_image_is_captured_and_the_lock_is_built_on_it(bed: Bed, tmp_path: Pa
     made = Project(bed, tmp_path / "project", document())
     (made.folder / "envlock.lock").unlink()
     name, _, digest = bed.ngc.partition("@")
-    layers, containers = bed.engine.docker("images", "-aq").stdout, bed.engine.docker("ps", "-aq").stdout
     done = made("capture", "--image", bed.ngc)
     assert done.returncode == 0, done.stderr
     assert f"capturing inside {bed.ngc}\nwrote envlock.lock: TensorFlow 2.17.0+nv25.2, 5 packages" in done.stderr
-    assert bed.engine.docker("ps", "-aq").stdout == containers
-    made_of = bed.engine.docker("image", "inspect", "-f", "{{.Id}}", bed.ngc).stdout.removeprefix("sha256:")
-    new = set(bed.engine.docker("images", "-aq").stdout.split()) - set(layers.split())
-    assert all(made_of.startswith(each) for each in new)
     lock = load(made.folder / "envlock.lock")
     assert lock.base_image is not None
     base = lock.base_image
@@ -67,6 +62,7 @@ def test_an_image_is_captured_and_the_lock_is_built_on_it(bed: Bed, tmp_path: Pa
     assert "test/inside:1 was verified inside: it matches under policy strict\n" in built.stderr
     again = made("capture", "--image", "test/inside:1", "-o", "again.lock")
     assert again.returncode == 0, again.stderr
+    assert bed.engine.docker("ps", "-aq", "--filter", "ancestor=test/inside:1").stdout == ""
     assert made("diff", "envlock.lock", "again.lock").stdout == "matches under policy strict\n"
     wrong = made("capture", "--image", "test/inside:1", "--hashes")
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (
