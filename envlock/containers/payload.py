@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
+from envlock.lock.drafts import draft_folder
 from envlock.runtime.errors import OutsideError, UsageError
 
 HOME = "opt/envlock"
@@ -65,29 +65,27 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
             raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".envlock.", dir=folder.resolve().parent))
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
+    target = folder.resolve()
     try:
-        for name, text in texts.items():
-            (draft / name).write_text(text, encoding="ascii")
-        for name, members in tars(plan).items():
-            with (draft / name).open("wb") as stream:
-                write(members, plan.epoch, wheelhouse, stream)
-        if plan.base.python_archive is not None:
-            with (draft / standalone.TAR).open("wb") as stream:
-                standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
-        for name in sorted(OWN):
-            if (draft / name).exists():
-                (draft / name).replace(folder / name)
-            else:
-                (folder / name).unlink(missing_ok=True)
+        with draft_folder(target.parent) as draft:
+            made = draft / "new"
+            made.mkdir()
+            for name, text in texts.items():
+                (made / name).write_text(text, encoding="ascii")
+            for name, members in tars(plan).items():
+                with (made / name).open("wb") as stream:
+                    write(members, plan.epoch, wheelhouse, stream)
+            if plan.base.python_archive is not None:
+                with (made / standalone.TAR).open("wb") as stream:
+                    standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
+            target.rename(draft / "old")  # no moment has files of two contexts
+            made.rename(target)
     except OSError as error:
-        is_temporary = Path(tempfile.gettempdir()) in folder.resolve().parents
+        is_temporary = Path(tempfile.gettempdir()) in target.parents
         hint = "free disk space there" + (", or set TMPDIR to a folder with more" if is_temporary else "")
         raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
