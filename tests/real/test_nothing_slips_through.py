@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from envlock.data import policy_table
 from tests.conftest import Command
 
@@ -15,6 +13,7 @@ LET_THROUGH = (
     "cpu.model_name",
     "cpu.quota",
     "environ.CUDA_VISIBLE_DEVICES",
+    "python.compiler",
     "python.prefix_kind",
     "system.container",
     "system.kernel_release",
