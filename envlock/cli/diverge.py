@@ -181,7 +181,7 @@ WARNINGS = {
 
 
 def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
-    """Say what was written; what limits it is said with --quiet as well."""
+    """Say what was written; limits are reported with --quiet as well."""
     size = f"{found.size / 1e6:.1f} MB" if found.size >= 100_000 else f"{found.size / 1e3:.1f} kB"
     amount = f"{found.entries} entries of {count(found.steps, 'step')}"
     talk(f"wrote {output}: {amount}, {size}, TensorFlow {found.header.tensorflow}", quiet=quiet)

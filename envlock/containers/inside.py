@@ -31,7 +31,7 @@ GUARD = f"import sys\nif sys.version_info < (3, 8): sys.exit({TOO_OLD!r} + '.'.j
 """Before the rest, which an older Python could not read."""
 
 NO_PROGRAM = "does not have the program"
-"""What the engine's own error is told as (engines/failures.py)."""
+"""The message that stands for the engine's own error (engines/failures.py)."""
 
 
 class Inside(NamedTuple):
@@ -51,7 +51,7 @@ def look_inside(
         image: its name, digest or ID; pulled if the engine does not have it.
         python: the interpreter inside; the first `python3` or `python` on the image's PATH when not given.
         gpus: with this machine's GPUs.
-        say: is told what the engine prints while it pulls.
+        say: gets what the engine prints while it pulls.
 
     Raises:
         EngineError: there is no such image, it is for another platform, or it cannot be run.

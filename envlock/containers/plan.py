@@ -199,7 +199,7 @@ def _ngc_release(base: Base) -> str | None:
 
 
 def _recipe(tensorflow: str | None) -> Recipe | None:
-    """Return the recipe of the numbers that a version begins with: a lock may hold what is none."""
+    """Return the recipe of the numbers that a version begins with: a lock may hold a text that is not a version."""
     found = release(tensorflow or "")
     return None if found is None else recipe_for(".".join(map(str, found[1:])))
 
@@ -232,7 +232,7 @@ def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) 
 def _environ(
     locked: Mapping[str, Any], wanted: Mapping[str, str], base: Base, *, deterministic: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the variables to set, and what is worth a word about those that are not."""
+    """Return the variables to set, and a note for each that is not set although a user may expect it."""
     has = None if base.environ is None else dict(base.environ)
     found: dict[str, str] = {}
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""What goes with which TensorFlow, as typed rows; for the authoring half."""
+"""Which versions suit which TensorFlow, as typed rows; for the authoring half."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CompatibilityTable(Row):
 
 @cache
 def compatibility_table() -> CompatibilityTable:
-    """Return what goes with which TensorFlow."""
+    """Return which versions suit which TensorFlow."""
     return CompatibilityTable.model_validate(read("compatibility"))
 
 

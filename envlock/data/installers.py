@@ -1,4 +1,4 @@
-"""How installers are told what to do, as typed rows."""
+"""The options of installers, as typed rows."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ OPENED = _GROUPS["opened"] | {CALL}
 PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
 READS = _GROUPS["reads"]
 BEFORE, AFTER, OTHERS = 8, 24, 10
-"""How many entries are shown before and behind the first difference, and how many other causes."""
+"""How many entries are shown before and after the first difference, and how many other causes."""
 
 
 @dataclass(frozen=True)

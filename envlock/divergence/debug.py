@@ -31,7 +31,7 @@ from envlock.runtime.report import INFO, Finding, Report, clean
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
 BEYOND = 2
-"""How many steps are traced behind the one in which the runs first differed."""
+"""How many steps are traced after the one in which the runs first differed."""
 SEED_FIRST = (
     "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
     "call it first, and give each thread its own generator"
@@ -47,7 +47,7 @@ def debug(request: Request, say: Say, observer: Observer | None = None, *, proce
 
     Args:
         request: what to run.
-        say: is told what is going on.
+        say: gets lines of progress.
         observer: makes the runs; child processes when not given.
         processes: whether it makes them in processes of their own, where more can be tried.
 
@@ -222,7 +222,7 @@ class _Search:
     def _evidence(
         self, verdict: Verdict, seen: Observed, levels: Sequence[Level], trace: str | None = None
     ) -> Evidence:
-        """Return what is told of the first difference; `trace`: of a thread that it stands in."""
+        """Return how the first difference is reported; `trace`: that of the thread it is in."""
         comparison = seen.comparison
         first = comparison.first
         record = first.entry if first is not None and isinstance(first.entry, Record) else None

@@ -38,7 +38,7 @@ def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = N
     Args:
         function: takes nothing; what it returns is compared, too (as for `envlock diverge SCRIPT:FUNCTION`).
         runs: how often to call it, twice at least; when they differ, as often again eagerly.
-        steps: end each run behind this many steps.
+        steps: end each run after this many steps.
         seed: set all seeds to this before each run.
 
     Raises:

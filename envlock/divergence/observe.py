@@ -88,7 +88,7 @@ class Observed:
 
 
 def observe(request: Request, folder: Path, say: Say = lambda text: None) -> Observed:
-    """Return what the runs gave; `folder` is made for their traces, and `say` is told how long runs take.
+    """Return what the runs gave; `folder` is made for their traces, and `say` gets how long runs take.
 
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.

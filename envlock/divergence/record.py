@@ -19,7 +19,7 @@ from envlock.runtime.facts import leaves
 
 Effect = Literal["none", "changed", "unstable", "unknown"]
 _LEFT_OUT = ("packages", "cuda")
-"""Sections of the facts that are too long for a header; what they decide is told by versions."""
+"""Sections of the facts that are too long for a header; versions stand for what they decide."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def differ(a: Mapping[str, tuple[int | None, ...]], b: Mapping[str, tuple[int | 
 
 
 def conditions(facts: Mapping[str, Any]) -> dict[str, Scalar]:
-    """Return the facts of an environment as a trace's header has them: what is there, by its dotted path."""
+    """Return the facts of an environment as a trace's header has them: each that exists, by its dotted path."""
     found: dict[str, Scalar] = {}
     for path, value in leaves(facts):
         if value is None or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:

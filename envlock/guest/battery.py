@@ -11,7 +11,7 @@ imported, only NumPy and TensorFlow. Argument: JSON with
 
 Inputs are made of integers (a counter, mixed, as a multiple of 2**-23), so neither a random generator nor a
 mathematical library has a part in them. Every operation is computed several times: one that differs from itself is
-`unstable`. What a group cannot do is said in the place of the result; bfloat16 comes last, as it can end the process.
+`unstable`. Where a group cannot run, the reason is its result; bfloat16 comes last, as it can end the process.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ASK = (
     ("cublasLt", "cublasLtGetVersion", "value"),
     ("cufft", "cufftGetVersion", "pointer"),
 )
-"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it behind a null handle."""
+"""(key, symbol, how): `value` returns the number, `pointer` writes it, `handle` writes it after a null handle."""
 
 
 def main() -> None:

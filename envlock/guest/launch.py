@@ -2,7 +2,7 @@
 
 A program is a module of this room. Those that use other modules of the room, or the runtime half, are imported over
 there from this installation's own folder (`module`); one that stands alone is sent as text (`text`), so that it runs in
-a Python that knows nothing of envlock. Each takes one argument, JSON, and answers with lines of JSON behind `MARK`.
+a Python without envlock. Each takes one argument, JSON, and answers with lines of JSON that begin with `MARK`.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def last_words(text: str) -> str:
 
 
 def _limit(pid: int, memory: int) -> None:
-    """Let a process have so much memory, or less where it may not have so much, and leave no dump of it behind."""
+    """Limit a process to this much memory, or to its own limit where that is lower, and let it write no core dump."""
     import resource
 
     with suppress(ProcessLookupError):  # it has ended already

@@ -26,7 +26,7 @@ class Value(NamedTuple):
 class Likeness(NamedTuple):
     """How like what is wanted it is; the greater, the liker.
 
-    `grade` 3: the same as far as both are told; 2: the same major and minor number; 1: one is not told; 0: another.
+    `grade` 3: the same as far as both are known; 2: the same major and minor number; 1: one is unknown; 0: another.
     """
 
     grade: int

@@ -102,7 +102,7 @@ def pin(
         reference: the image.
         platform: of the image.
         mirrors: where to ask instead.
-        second: asked where the registry is not to be had from here for a reason that is ours alone.
+        second: asked where the registry cannot be reached for a reason on our side.
         trust: which digests are known.
 
     Raises:
@@ -147,7 +147,7 @@ def look_up(
 ) -> tuple[list[Candidate], dict[Reference, Pinned]]:
     """Return the candidates by what the registries say of the best of them, and what was found, by reference.
 
-    One that is gone falls behind all that are there. Where a runner-up cannot be asked for, that is noted.
+    One that is gone is ranked after all that exist. Where a runner-up cannot be asked for, that is noted.
 
     Raises:
         MovedTagError: the tag of the best one points at another image than is known.

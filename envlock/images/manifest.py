@@ -80,7 +80,7 @@ def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
     """Return a document.
 
     Raises:
-        RegistryError: it is none.
+        RegistryError: it is not a manifest.
     """
     try:
         document = strict_json.parse(data)
@@ -92,7 +92,7 @@ def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
 
 
 def unreadable(what: str, reference: Reference, why: str) -> RegistryError:
-    """Return the error for a document that is none."""
+    """Return the error for a document of another kind."""
     return RegistryError(
         f"{reference.registry} sent {what} of {reference.repository} that cannot be read: {why}",
         hint="check the name of the registry, and of its mirror",
@@ -106,7 +106,7 @@ def manifest_for(platform: str, index: dict[str, Any], reference: Reference) -> 
         RegistryError: there is none.
     """
     offered = dict(_offered(index))
-    offered.pop("unknown/unknown", None)  # what BuildKit adds to an image, and is none
+    offered.pop("unknown/unknown", None)  # BuildKit's attestation, which is not an image
     if platform not in offered:
         there = ", ".join(sorted(offered)) or "none that envlock knows"
         raise RegistryError(

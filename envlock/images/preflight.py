@@ -23,7 +23,7 @@ FACTS = {
     "libc": ("system.libc_version",),
     "os": ("system.os", "system.os_version"),
 }
-"""The facts behind what a candidate holds; several are the words of one value."""
+"""The facts that each part of a candidate decides; several are the words of one value."""
 
 
 class CannotMatchError(ImageMismatch):

@@ -139,7 +139,7 @@ def parse_digest(text: str) -> str:
     """Return a digest.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a reference.
     """
     if re.fullmatch(_DIGEST, text, re.ASCII) is None:
         raise UsageError(f"invalid digest `{clean(text[:120])}`", hint="use sha256: and 64 hexadecimal digits")

@@ -61,7 +61,7 @@ def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], No
 def compare_bytecode(
     python: Path, compiled: list[Compiled], faults: list[Fault], advance: Callable[[int], None] = lambda _: None
 ) -> list[Fault]:
-    """Return the bytecode that is not its source's; where the source is not as recorded, that is said already."""
+    """Return the bytecode that is not its source's; another source than the recorded one is a finding already."""
     wrong = {fault.path for fault in faults}
     asked = [each for each in compiled if each.source not in wrong and Path(each.source).exists()]
     told = compare(python, asked, advance)

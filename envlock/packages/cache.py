@@ -48,7 +48,7 @@ def prepare(target: Path) -> None:
 
 
 def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
-    """Return what is there, hashed anew, when it is the file it should be; what is not is removed."""
+    """Return the cached file, hashed anew, when it is the file it should be; another is removed."""
     if sha256 is None:
         return None
     try:

@@ -201,7 +201,7 @@ def _more_indexes(kept: Sequence[Proven | Checkout]) -> list[str]:
 
 
 def _anywhere(package: Proven) -> str | None:
-    return None  # installers look for the hash in whatever index or folder they are told
+    return None  # installers look for the hash in whatever index or folder they are given
 
 
 def _on_the_web(package: Proven) -> str | None:

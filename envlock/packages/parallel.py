@@ -56,7 +56,7 @@ def run_all(
 
     Raises:
         Exception: what a task raised that was not expected, as it is.
-        TimeoutError: some tasks are not done after so many seconds, whatever they are at.
+        TimeoutError: some tasks are not done after this many seconds, whatever they are doing.
     """
     stop = Event()
     todo: SimpleQueue[T] = SimpleQueue()

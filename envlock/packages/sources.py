@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import Distribution
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -53,9 +52,3 @@ def _source(document: Any) -> Source | None:
     if "dir_info" in document:
         return Source("folder", place)
     return Source("wheel" if place.endswith(".whl") else "archive", place)
-
-
-def tree_of(source: Source) -> Path | None:
-    """Return the folder of sources on this machine; None where it is gone, or where there is none."""
-    folder = Path(source.place)
-    return folder if source.kind == "folder" and folder.is_dir() else None

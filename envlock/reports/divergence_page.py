@@ -25,7 +25,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-a
 .runs span { display: inline-block; min-width: 1.6em; text-align: center; border-radius: 4px; margin-right: 2px; }
 """
 STATES = {"same": "same", "cause": "differs independently", "carried": "differs because of its inputs"}
-COLORS = 12  # of results; more of them are told by their numbers only
+COLORS = 12  # of results; further ones have their number only
 
 
 def page(report: Report) -> str:

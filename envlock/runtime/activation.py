@@ -84,7 +84,7 @@ def activate(
 
     Call it before `import tensorflow`, once a process: variables are set and unset as the lock and the recipe have
     them, TensorFlow is imported, its threads are fixed to the lock's effective counts, op determinism is switched on,
-    and everything that the version draws from is seeded. Where the two differ the lock wins, and that is said. A
+    and everything that the version draws from is seeded. Where the two differ the lock wins, and the report says so. A
     second call only seeds again.
 
     Args:
@@ -101,7 +101,7 @@ def activate(
             `off` no lockfile is looked at.
         TooLateError: TensorFlow is imported, and has read or begun something that would have to be otherwise.
         FactError: there is no TensorFlow here, or a step of its recipe fails.
-        UsageError: the seed is none, or a lockfile is named and not wanted.
+        UsageError: the seed is not a seed, or a lockfile is named although none is wanted.
     """
     number, mode, host = _seed(seed), mode_of_process(), Host()
     lockfile, document = _lock(path, mode, locked=locked)

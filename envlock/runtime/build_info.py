@@ -91,7 +91,7 @@ def _tokens(text: str) -> List[Tuple[str, str]]:
 
 
 def _string(text: str, at: int) -> Tuple[str, int]:
-    """Return one quoted text and the place behind it; one that never ends goes to the end."""
+    """Return one quoted text and the place after it; one that never ends goes to the end."""
     quote = text[at]
     content: List[str] = []
     at += 1

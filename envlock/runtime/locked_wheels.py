@@ -34,7 +34,7 @@ def with_locked_origins(lock: Dict[str, Any], live: Snapshot, host: Callable[[],
 
 
 def _of_another_origin(lock: Dict[str, Any], live: Snapshot) -> List[str]:
-    """Return the packages whose wheel the lock names, and whose origin is none of those that were locked."""
+    """Return the packages whose wheel the lock names, and whose origin is not a locked one."""
     identities = (lock.get("identity") or {}).get("packages") or {}
     locked, here = lock["facts"].get("packages"), live.facts.get("packages")
     if not identities or not isinstance(locked, dict) or not isinstance(here, dict):
@@ -51,7 +51,7 @@ def _origin(packages: Dict[str, Any], name: str) -> Any:
 
 
 def _digest(text: str) -> str:
-    """Return the digest of what a RECORD lists; of nothing, where it is none."""
+    """Return the digest of what a RECORD lists; that of an empty file where it is not a RECORD."""
     from envlock.runtime.errors import FactError
     from envlock.runtime.files.record import content, digest, rows
 

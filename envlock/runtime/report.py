@@ -157,7 +157,7 @@ class Report:
         overrides: how many paths the project holds by rules of its own.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
-        notes: sentences about what is no finding, and is worth a word.
+        notes: sentences that are worth reading and are not findings.
         titles: a short title for each rule.
         attachments: what the command shows beside findings, as JSON values by name.
         breaking: the severities that make the answer no.

@@ -18,7 +18,7 @@ from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 
 BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
-"""What asking and reading can raise; ValueError: a header or a chunk's size that is none, a file that was closed."""
+"""What asking and reading can raise; ValueError: a malformed header or chunk size, a file that was closed."""
 
 AGAIN = (429, 500, 502, 503, 504)
 """Statuses that may pass."""
@@ -79,7 +79,7 @@ def too_large(url: str, limit: int) -> WebError:
 
 
 def garbled(url: str, why: str) -> WebError:
-    """Return the error for an answer that is none."""
+    """Return the error for a malformed answer."""
     return WebError(f"{shown(url)} sent an unreadable answer: {why}", hint=ADDRESS)
 
 

@@ -14,7 +14,7 @@ class Limits:
         silence: one wait for the next byte.
         answer: a whole `get`, or the wait for a stream's headers, with every attempt and redirect.
         body: a stream's body.
-        window, floor: in every so many seconds of waiting, at least `floor` bytes a second.
+        window, floor: in every `window` seconds of waiting, at least `floor` bytes a second.
         attempts: at most, the first included.
         backoff: before the second attempt; doubled each time.
         retry_after: the longest wait that a server may ask for.

@@ -59,7 +59,7 @@ class BuiltImage:
         name: its tag, or its ID without one.
         verdict: whether it is the locked environment; None where its Python is too old to tell.
         lock: the lock with the base and the image recorded.
-        warnings: what is worth a word.
+        warnings: sentences for the user.
         pushed: its name in a registry, by digest; None where it was not pushed.
     """
 

@@ -64,7 +64,7 @@ def capture(
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, nothing
-            fits a pattern, or this is none of the machines of `earlier`, which has several.
+            fits a pattern, or `earlier` has several machines, and this is not one of them.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """

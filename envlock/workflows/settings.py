@@ -190,7 +190,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _at(document: Any, *names: str, missing: Any = None) -> Any:
-    """Return what stands there; `missing` where a table on the way is none, or has it not."""
+    """Return what stands there; `missing` where a table on the way is not a table, or does not have it."""
     for name in names:
         if not isinstance(document, dict) or name not in document:
             return missing

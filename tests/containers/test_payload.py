@@ -100,11 +100,11 @@ def test_code_is_read_only_in_a_folder_that_everybody_may_write(house: Path, tmp
         CopiedFile("go.sh", digest, True, tmp_path / "go.sh"),
         CopiedFile("src/train.py", digest, False, tmp_path / "src/train.py"),
     )
-    made = replace(planned("wheels"), added=Additions(files, "/work/app"))
+    made = replace(planned("wheels"), added=Additions(files, "/srv/app"))
     found = [(info.name, oct(info.mode)) for info in members(written(house, made)["code.tar"])]
     assert found == [
-        *(("work", "0o755"), ("work/app", "0o1777"), ("work/app/go.sh", "0o755"), ("work/app/src", "0o755")),
-        ("work/app/src/train.py", "0o644"),
+        *(("srv", "0o755"), ("srv/app", "0o1777"), ("srv/app/go.sh", "0o755"), ("srv/app/src", "0o755")),
+        ("srv/app/src/train.py", "0o644"),
     ]
     (tmp_path / "go.sh").write_bytes(b"y")
     with pytest.raises(OutsideError) as raised:

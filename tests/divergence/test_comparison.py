@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from envlock.divergence.comparison import AFTER, BEFORE, Entry, compare, origins
 from envlock.divergence.trace import Operation, Place, Record, Value
 
-LINE = Place("train.py", 7, "step")
-
 
 def record(
     number: int,

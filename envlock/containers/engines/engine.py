@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Order:
-    """A build: the folder with its Dockerfile, and what the builder is told beside that."""
+    """A build: the folder with its Dockerfile, and the builder's other arguments."""
 
     context: Path
     epoch: int

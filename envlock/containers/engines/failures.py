@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
     Attributes:
         pattern: found in the engine's own text; its groups fill `message`.
-        message, hint: what is said of it.
+        message, hint: how it is reported.
         in_log: whether a program that the build ran may be the one who said it.
     """
 

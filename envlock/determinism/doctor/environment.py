@@ -71,7 +71,7 @@ class Environment:
 
     @property
     def tensorflow(self) -> str | None:
-        """The TensorFlow version; None without one, or where it is none that can be compared."""
+        """The TensorFlow version; None without one, or where it cannot be compared."""
         return _version(self.get("tensorflow.version"))
 
     @property

@@ -20,7 +20,7 @@ _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes
 
 
 def no_tensorflow(environment: Environment) -> Iterator[Finding]:
-    """Yield that there is none, or that its version cannot be told, so that most rules have nothing to say."""
+    """Yield that there is no TensorFlow, or that its version is unknown, so that most rules do not apply."""
     if environment.tensorflow is None:
         entry = environment.unavailable.get("tensorflow") or environment.unavailable.get("tensorflow.version")
         evidence = (

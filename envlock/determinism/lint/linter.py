@@ -104,7 +104,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
-    """Return what the active rules find in a module; whether it counts is told when its programs are known."""
+    """Return what the active rules find in a module; whether it counts is decided when its programs are known."""
     found: list[tuple[Hit, Finding]] = []
     for rule in active:
         hits = RULES[rule](module, tensorflow) if rule in RULES else iter(())
@@ -210,7 +210,7 @@ class Ignore:
 
 
 def ignores(text: str, known: Iterable[str]) -> list[Ignore]:
-    """Return the ignore comments of a file; text in strings is none."""
+    """Return the ignore comments of a file; text in strings does not count."""
     if "envlock:" not in text:
         return []
     rules = frozenset(known)

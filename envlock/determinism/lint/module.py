@@ -1,4 +1,4 @@
-"""A module as the rules see it: its nodes by type, and the full dotted name behind every expression.
+"""A module as the rules see it: its nodes by type, and the full dotted name of every expression.
 
 Names are written in one canonical way, so that a rule need not know how the code imports them: `tf.` for tensorflow
 (also for `tf.compat.v1`), `keras.` for `tf.keras` and tf_keras, `numpy.`.
@@ -279,7 +279,7 @@ class Module:
         return _member(last, name) if isinstance(last, ast.ClassDef) else None
 
     def line(self, number: int) -> str:
-        """Return a line of the text, the first is 1; empty behind the end."""
+        """Return a line of the text, counted from 1; empty after the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
 
@@ -311,7 +311,7 @@ def has_star(call: ast.Call) -> bool:
 
 
 def constant(node: ast.AST | None) -> object:
-    """Return the value of a literal constant, a minus sign included; `...` where it is none."""
+    """Return the value of a literal constant, a minus sign included; `...` for any other expression."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):

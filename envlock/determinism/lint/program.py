@@ -20,7 +20,7 @@ TRUE = ("1", "true", "True", "TRUE")
 
 _KERAS = ("layers.", "Model", "Sequential", "models.", "applications.", "initializers.", "optimizers.")
 DRAWING = tuple(f"keras.{name}" for name in _KERAS)
-"""What is there only where weights are drawn."""
+"""Names that appear only where weights are drawn."""
 WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".ReLU", ".Softmax", ".Concatenate", ".Add")
 """Layers without weights, which draw nothing."""
 

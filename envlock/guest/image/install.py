@@ -67,7 +67,7 @@ def virtual_environment(mode: str) -> str:
     os.makedirs(layer)
     if os.path.isdir(NEEDS):
         with open(LOADER[0], "w", encoding="ascii") as stream:
-            stream.write(NEEDS + "\n")  # behind all of the base's own
+            stream.write(NEEDS + "\n")  # after all of the base's own
         run(["ldconfig"])
         for path in LOADER:
             place(path, layer)
@@ -268,7 +268,7 @@ def interpreters() -> List[Tuple[str, List[str]]]:
 
 
 def enter(python: str, folders: List[str], layer: str) -> None:
-    """Let a Python find the runtime half, behind everything else, and compile it for that Python."""
+    """Let a Python find the runtime half, after everything else, and compile it for that Python."""
     places = [folder for folder in folders if os.path.isdir(folder)] or folders[:1]
     has = subprocess.check_output([python, "-B", "-c", "import sys; print(chr(10).join(sys.path))"])
     if HOME not in has.decode("utf-8", "surrogateescape").split("\n"):  # a virtual environment sees the base's

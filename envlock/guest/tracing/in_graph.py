@@ -1,6 +1,6 @@
 """Fingerprints of what operations compute inside of graphs, taken while the graphs run (level 3).
 
-While a graph is built, each operation that computes numbers gets a few more behind it, which add its fingerprint to a
+While a graph is built, each operation that computes numbers gets a few more after it, which add its fingerprint to a
 slot of one table. That works wherever graphs are: under XLA, in the bodies of loops and branches, in replicas. When the
 graph has run, `take` reads the table and writes it into the trace.
 
@@ -179,7 +179,7 @@ class InGraph:
         return self._functions[key]
 
     def _states(self, inputs: Any) -> List[Any]:
-        """Return what an operation without outputs leaves in its variables, read behind it."""
+        """Return what an operation without outputs leaves in its variables, read after it."""
         found = []
         for each in inputs:
             dtype = private.held_type(each) if each.dtype == self._tf.resource else None

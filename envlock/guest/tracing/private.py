@@ -48,7 +48,7 @@ def determinism() -> Optional[bool]:
 
 
 def global_seed() -> Optional[int]:
-    """Return TensorFlow's seed; None where there is none, or it cannot be told."""
+    """Return TensorFlow's seed; None where there is none, or it cannot be read."""
     try:
         from tensorflow.python.eager import context
 
@@ -86,7 +86,7 @@ def held_type(handle: Any) -> Optional[Any]:
 def python_functions(taker: Taker) -> Iterator[None]:
     """Let `taker(function, inputs, outputs)` see what `tf.numpy_function` gives in eager mode, which is no operation.
 
-    Where this TensorFlow is built otherwise nothing is seen, and such a value is told at the operation that uses it.
+    Where this TensorFlow is built otherwise nothing is seen: the operation that uses such a value is reported instead.
     """
     try:
         from tensorflow.python.eager import context
@@ -127,7 +127,7 @@ def remove(callback: Callback) -> None:
 def probe(tf: Any) -> None:
     """Try both kinds, an eager operation and one that is put into a graph.
 
-    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices: call it behind one.
+    It starts TensorFlow's runtime, after which a program can no longer choose threads and devices: call it after one.
 
     Raises:
         CallbacksMissing: one of them was not seen.

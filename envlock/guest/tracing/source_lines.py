@@ -19,7 +19,7 @@ _AUTOGRAPH = "__autograph_generated_file"
 
 
 class Places:
-    """Finds the user's frame; `folder` is where the script lies, and places are told from there on."""
+    """Finds the user's frame; `folder` is where the script is, and places are relative to it."""
 
     def __init__(self, folder: str) -> None:
         """Take what is below `folder`, and whatever else is no library, for the user's own."""

@@ -161,7 +161,7 @@ def _generators(seed: Optional[int]) -> None:
 
 
 def when_imported(name: str, action: Callable[[Any], None]) -> None:
-    """Call `action` with a module when it is there, now or right behind its first import."""
+    """Call `action` with a module when it is there, now or right after its first import."""
     if name in sys.modules:
         action(sys.modules[name])
     else:
@@ -174,7 +174,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         self._action: Optional[Callable[[Any], None]] = action
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Return the module's own spec, with the action behind its execution."""
+        """Return the module's own spec, with the action after its execution."""
         action = self._action
         if name != self._name or action is None:
             return None

@@ -56,7 +56,7 @@ def tag_of(row: SlimImages, python: str | None) -> tuple[str, str]:
 
 
 def version_of(row: SlimImages, asked: str | None) -> str:
-    """Return the Python behind the tag for it: a tag without a patch is never older than the newest patch known."""
+    """Return the Python that a tag stands for: one without a patch is never older than the newest patch known."""
     _, python = tag_of(row, asked)
     patch = numbers(asked or "")[2:3]
     earlier = minor(asked or "") == row.python and patch != () and patch[0] < row.first

@@ -316,7 +316,7 @@ def _though(found: Comparison) -> str:
 ALWAYS, OFTEN, NEVER = 0.97, 0.5, 0.015
 """How probable a sign is where the cause shows it always, often, or was never seen to show it."""
 
-LEAST = 0.005  # a cause below this share is not worth a word
+LEAST = 0.005  # a cause below this share is not reported
 
 
 @dataclass(frozen=True)

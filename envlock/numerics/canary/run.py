@@ -71,7 +71,7 @@ class _Heard:
 def compute(python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None) -> Canary:
     """Return the exact results of the battery in the interpreter `python`; each visible GPU too, with `gpus`.
 
-    A group that ends its process is a result with the signal, and the groups behind it are computed by another.
+    A group that ends its process is a result with the signal, and the groups after it are computed by another.
     `program` takes the battery's place, in tests.
 
     Raises:

@@ -65,7 +65,7 @@ def download(
         url: of the file; a `file:` URL is copied.
         target: where it is to be; its folder exists.
         sha256, size: what it must be, as far as that is known.
-        on_bytes: is told how many more bytes are there; a negative number where it begins anew.
+        on_bytes: gets the number of new bytes; a negative number where the download begins anew.
 
     Raises:
         WrongFileError: it is another file than it was said to be; nothing is kept.
@@ -209,7 +209,7 @@ class Part:
 
     @property
     def sha256(self) -> str:
-        """The hash of what is there."""
+        """The hash of what was downloaded so far."""
         return self._digest.hexdigest()
 
     def resume(self, url: str, *, trusted: bool) -> None:
@@ -235,7 +235,7 @@ class Part:
         return None
 
     def begin(self) -> None:
-        """Throw away what is there."""
+        """Throw away what was downloaded so far."""
         self._file.seek(0)
         self._file.truncate()
         self._digest = hashlib.sha256()

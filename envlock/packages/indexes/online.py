@@ -61,12 +61,12 @@ class Online:
         return list(found.values())
 
     def glance(self, file: IndexFile) -> Glance | None:
-        """Return the RECORD of a wheel and its size; None where only the whole file is to be had."""
+        """Return the RECORD of a wheel and its size; None where the server gives only the whole file."""
         seen = wheel_record(self.client, file)
         return None if seen is None else Glance(_text(seen.record, file), seen.size)
 
     def fetch(self, file: IndexFile) -> Whole:
-        """Read a whole wheel into the cache, where it is looked for first, and hash what is there."""
+        """Read a whole wheel into the cache, where it is looked for first, and hash it."""
         target, known = self._kept(file)
         return Whole(known.sha256, known.size, _text(record_of(target), file))
 

@@ -69,7 +69,7 @@ def files(client: Client, index: Index, project: str) -> list[IndexFile]:
 
 
 def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
-    """Return the files on a page: what it is is told by its first character, since servers mislabel."""
+    """Return the files on a page; its first character decides between HTML and JSON, since servers mislabel."""
     start = body[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start not in (b"{", b"<"):
         raise _no_page(url, "it is neither JSON nor HTML")

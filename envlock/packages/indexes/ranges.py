@@ -28,7 +28,7 @@ CONTENTS = 8 * 1024 * 1024
 FAULTY = "use another index: this server is faulty"
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 Fetch = Callable[[int, int], bytes]
-"""Takes the offsets of the first byte and of the one behind the last, returns the bytes."""
+"""Takes the offsets of the first byte and of the one after the last, returns the bytes."""
 
 
 class BadWheel(OutsideError):  # noqa: N818 (it says what it is)
@@ -274,7 +274,7 @@ def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zi
 
 
 def _range(answer: Answer) -> tuple[int, int, int]:
-    """Return the offsets of the first byte and of the one behind the last, and the size of the whole."""
+    """Return the offsets of the first byte and of the one after the last, and the size of the whole."""
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None:
         raise WebError(f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY)

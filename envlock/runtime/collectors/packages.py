@@ -102,7 +102,7 @@ def _inside(folder: Any) -> Union[str, Unavailable]:
 def public_url(url: str) -> Optional[str]:
     """Return a URL without user, password, query and fragment; a local one keeps only `file:` and a wheel's name.
 
-    A path on this machine names its user, and would differ for every checkout. An `@` behind the host may be the end
+    A path on this machine names its user, and would differ for every checkout. An `@` after the host may be the end
     of a password that holds a slash or the like, and a `%` before the path or a port that is no number the rest of
     one, so such a URL is not kept at all.
     """
@@ -126,7 +126,7 @@ def public_url(url: str) -> Optional[str]:
 
 
 def checkout_commit(folder: str) -> Optional[str]:
-    """Return the commit checked out in a Git work tree, from its files; None when it is none."""
+    """Return the commit checked out in a Git work tree, from its files; None when the folder is not one."""
     try:
         git = os.path.join(folder, ".git")
         link = read_text(git) if os.path.isfile(git) else None

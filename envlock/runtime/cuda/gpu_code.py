@@ -29,7 +29,7 @@ class Target:
         """Read `sm_80`, `sm_90a`, `compute_90` or `8.0`.
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: it is something else.
         """
         self.text = text
         kind, _, number = text.rpartition("_")

@@ -112,7 +112,7 @@ class Replay:
         return Found(name, path, "", self._loader.read(path))
 
     def run(self) -> Iterator[Tuple[str, Union[Resolved, Unavailable]]]:
-        """Yield (key, answer) for every library, cuDNN's parts behind cuDNN."""
+        """Yield (key, answer) for every library, cuDNN's parts after cuDNN."""
         for library in LIBRARIES:
             answer = self._resolve(library)
             if isinstance(answer, Resolved):

@@ -63,7 +63,7 @@ def workers() -> int:
 
 
 def states(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda _: None) -> Iterator[State]:
-    """Yield the state of each file, large ones first, as they get ready; `advance` is told how many bytes are done."""
+    """Yield the state of each file, large ones first, as each is done; `advance` gets the number of bytes read."""
     batches = list(_batches(sorted(wanted, key=expected_size, reverse=True)))
     pool = ThreadPoolExecutor(workers(), thread_name_prefix="envlock-hash")
 

@@ -38,7 +38,7 @@ def around(survey: Survey, site: str, seen: Around, *, by: str | None) -> Iterat
 def customized_elsewhere(survey: Survey) -> Iterator[Fault]:
     """Yield `sitecustomize` and `usercustomize` in the other folders of the import path.
 
-    That of a distribution's own Python, as it comes with it, is none to speak of.
+    The unchanged one of a distribution's own Python does not count.
     """
     for folder in survey.folders:
         if folder in survey.sites:

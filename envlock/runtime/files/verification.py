@@ -1,4 +1,4 @@
-"""Deep verification: whether every file of an environment is what its RECORD says, and what is there besides."""
+"""Deep verification: whether every file of an environment is what its RECORD says, and which files no RECORD lists."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
 
 
 def not_locked(survey: Survey, locked: Mapping[str, tuple[str | None, ...]]) -> Iterator[Fault]:
-    """Yield the packages whose RECORD is none of those that a lock knows; where it knows none, nothing is said."""
+    """Yield the packages whose RECORD the lock does not know; nothing where it knows no RECORD."""
     first: dict[str, Package] = {}
     for package in survey.packages:
         first.setdefault(package.name, package)

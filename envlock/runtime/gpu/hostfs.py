@@ -39,7 +39,7 @@ def hints_at_gpu(host: Host) -> bool:
 def gpu_count(host: Host) -> int:
     """Return how many NVIDIA display devices the PCI bus has that the nvidia driver holds or could take.
 
-    A card that another driver holds (nouveau, vfio-pci) is none that CUDA could use.
+    CUDA cannot use a card that another driver holds (nouveau, vfio-pci).
     """
     return sum(_is_usable_gpu(host, f"{PCI}/{name}") for name in host.listdir(PCI))
 

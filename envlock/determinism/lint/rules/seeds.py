@@ -30,7 +30,7 @@ FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
 
 def and_more(drawn: Sequence[object]) -> str:
-    """Return how many more uses there are behind the one that is reported."""
+    """Return how many more uses follow the one that is reported."""
     return f", and {len(drawn) - 1} more below" if len(drawn) > 1 else ""
 
 
@@ -83,7 +83,7 @@ def _draws(call: ast.Call, name: str) -> bool:
 
 
 def _flow(module: Module, call: ast.Call) -> str | None:
-    """Return the name of a generator of images from a folder, which shuffles unless it is told not to, or None."""
+    """Return the name of a generator of images from a folder, which shuffles without `shuffle=False`, or None."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in FLOWS or not module.uses_keras:
         return None
     seed, shuffle = argument(call, "seed"), argument(call, "shuffle")
