@@ -13,6 +13,7 @@ from typing import Any
 
 from envlock import __version__
 from envlock.containers.base import Chosen
+from envlock.containers.engines.container import Start
 from envlock.containers.engines.engine import Built, Engine, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
@@ -59,7 +60,7 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     if plan.verified and plan.lock is not None:
         verdict = verify(
             json.loads(plan.lock),
-            partial(engine.run, built.image_id, gpus=wish.gpus),
+            partial(engine.run, built.image_id, start=Start(gpus=wish.gpus)),
             installed=plan.venv != "none",
         )
     if wish.tag is not None and (verdict is None or verdict.image.match):

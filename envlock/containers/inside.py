@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import envlock
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Engine, Say
 from envlock.containers.engines.failures import EngineError
 from envlock.guest import launch
@@ -108,7 +108,7 @@ def _run(
 ) -> Finished | None:
     """Return how a program ended; None where the image does not have it."""
     try:
-        return engine.run(image, words, gpus=gpus, env={"ENVLOCK_MODE": "off"}, entrypoint=entrypoint, brought=brought)
+        return engine.run(image, words, Start(gpus, {"ENVLOCK_MODE": "off"}, entrypoint, brought))
     except EngineError as error:
         if NO_PROGRAM in error.message:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished
 from envlock.data.images import image_table
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import OutsideError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.inside import look_inside
 from envlock.lock.document import load

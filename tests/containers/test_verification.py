@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished
 from envlock.containers.verification import answer, differing, of_machine, sentence, verify
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.findings import Fault, findings

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import EngineError, Trail, explain
 from envlock.containers.engines.podman import built, mount
-from envlock.containers.engines.process import ask, call, pull, push
+from envlock.containers.engines.process import ask, call, images, pull, push, tag
 from envlock.images.reference import MACHINES
 
 PROGRAM = "buildah"
@@ -29,10 +29,10 @@ class Buildah:
     def __init__(self) -> None:
         self.version = str(json.loads(call(PROGRAM, "version", "--json"))["version"])
         self.platform = MACHINES.get(platform.machine(), platform.machine())
-
-    def images(self) -> set[str]:
-        """Return the IDs of all images."""
-        return set(call(PROGRAM, "images", "--all", "--quiet", "--no-trunc").split())
+        self.images = partial(images, PROGRAM)
+        self.pull = partial(pull, PROGRAM)
+        self.push = partial(push, PROGRAM)
+        self.tag = partial(tag, PROGRAM)
 
     def inspect(self, image: str) -> dict[str, Any]:
         """Return what buildah knows of an image, in Docker's words.
@@ -50,26 +50,6 @@ class Buildah:
             "RootFS": {"Layers": config["rootfs"]["diff_ids"]},
         }
 
-    def pull(self, reference: str) -> Iterator[dict[str, Any]]:
-        """Pull an image.
-
-        Raises:
-            EngineError: the registry was not reached, refused, or does not have it.
-        """
-        return pull(PROGRAM, reference)
-
-    def push(self, name: str) -> Iterator[dict[str, Any]]:
-        """Push an image by its name and yield its digest.
-
-        Raises:
-            EngineError: the registry was not reached, or refused.
-        """
-        return push(PROGRAM, name)
-
-    def tag(self, image: str, name: str) -> None:
-        """Give an image a name; buildah puts `localhost/` before one without a registry."""
-        call(PROGRAM, "tag", "--", image, name)
-
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
         code, told, _ = ask(PROGRAM, "images", "--json", "--", image)
@@ -84,35 +64,24 @@ class Buildah:
         """Remove a container, if it is there."""
         ask(PROGRAM, "rm", "--", container)
 
-    def run(
-        self,
-        image: str,
-        argv: Sequence[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        read_only: bool = False,
-        entrypoint: Sequence[str] | None = None,
-        brought: Path | None = None,
-    ) -> Finished:
+    def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
         """Run a program in a container of the image, which is removed in every case.
 
         Raises:
-            EngineError: it cannot be started, or GPUs or a read-only root are wanted, which buildah does not have.
+            EngineError: it cannot be started, or GPUs are wanted, which buildah does not have.
         """
-        if gpus or read_only:
+        if start.gpus:
             raise EngineError(
                 "buildah gives no GPU to a container", hint="use `--engine podman`, or leave out `--gpus`"
             )
         config = self.inspect(image)["Config"]
-        own = config.get("Entrypoint") or [] if entrypoint is None else entrypoint
+        own = config.get("Entrypoint") or [] if start.entrypoint is None else start.entrypoint
         words = [*own, *(argv or config.get("Cmd") or [])]
         container = call(PROGRAM, "from", "--pull-never", "--", image).strip()
         try:
-            variables = [f"--env={key}={value}" for key, value in (env or {}).items()]
-            variables += [] if brought is None else [mount(brought)]
-            code, stdout, stderr = ask(PROGRAM, "run", *variables, f"--network={network}", "--", container, *words)
+            variables = [f"--env={key}={value}" for key, value in start.env.items()]
+            variables += [] if start.brought is None else [mount(start.brought)]
+            code, stdout, stderr = ask(PROGRAM, "run", *variables, "--network=none", "--", container, *words)
         finally:
             self.remove_container(container)
         if code in (125, 126, 127) and "rror: " in stderr:

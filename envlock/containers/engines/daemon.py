@@ -10,8 +10,7 @@ import subprocess
 import tarfile
 import uuid
 import weakref
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from docker.types import DeviceRequest, LogConfig
 from docker.utils import parse_repository_tag
 from urllib3.exceptions import HTTPError
 
+from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.failures import EngineError, explain
 
 SECONDS = 120
@@ -28,15 +28,6 @@ SECONDS = 120
 
 OUTPUT_LIMIT = "64m"
 """How much of what a container prints is kept: the last, on the daemon's machine."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A container that ran to its end."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
 
 
 class Daemon:
@@ -162,47 +153,34 @@ class Daemon:
         with contextlib.suppress(EngineError), _told():
             self._api.remove_container(container, v=True, force=True)
 
-    def run(
-        self,
-        image: str,
-        argv: Sequence[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        read_only: bool = False,
-        entrypoint: Sequence[str] | None = None,
-        brought: Path | None = None,
-    ) -> Finished:
+    def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
         """Run a container to its end and return what it printed; it is removed in every case.
 
-        `brought` is a folder that is there at the root, under its own name. It is copied: the daemon may be elsewhere.
+        What is brought is copied: the daemon may be elsewhere.
 
         Raises:
             EngineError: it cannot be started.
         """
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
         settings = self._api.create_host_config(
-            network_mode=network,
-            read_only=read_only,
+            network_mode="none",
             log_config=LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}),
-            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if gpus else None,
+            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if start.gpus else None,
         )
-        own = None if entrypoint is None else list(entrypoint) or [""]  # the API's word for "none"
+        own = None if start.entrypoint is None else list(start.entrypoint) or [""]  # the API's word for "none"
         try:
             with _told(image):
-                environment = dict(env or {})
                 self._api.create_container(
                     image,
                     list(argv),
                     name=name,
                     entrypoint=own,
-                    environment=environment,
+                    environment=dict(start.env),
                     host_config=settings,
                     use_config_proxy=False,  # the image's variables are looked at, not this user's
                 )
-                if brought is not None:
-                    self._api.put_archive(name, "/", _tar(brought))
+                if start.brought is not None:
+                    self._api.put_archive(name, "/", _tar(start.brought))
                 self._api.start(name)
                 code = int(self._api.wait(name, timeout=None)["StatusCode"])
                 stdout, stderr = (self._api.logs(name, **wanted) for wanted in ({"stderr": False}, {"stdout": False}))

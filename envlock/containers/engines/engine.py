@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import PLAIN, Finished, Start
 from envlock.containers.engines.failures import EngineError, Trail, pulled
 from envlock.runtime.errors import UsageError
 
@@ -54,18 +54,7 @@ class Host(Protocol):
 
     def remove_container(self, container: str) -> None: ...
 
-    def run(
-        self,
-        image: str,
-        argv: Sequence[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        read_only: bool = False,
-        entrypoint: Sequence[str] | None = None,
-        brought: Path | None = None,
-    ) -> Finished: ...
+    def run(self, image: str, argv: Sequence[str], start: Start) -> Finished: ...
 
 
 class Builder(Protocol):
@@ -167,36 +156,13 @@ class Engine:
                 raise
         return built
 
-    def run(
-        self,
-        image: str,
-        argv: Sequence[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        read_only: bool = False,
-        entrypoint: Sequence[str] | None = None,
-        brought: Path | None = None,
-    ) -> Finished:
+    def run(self, image: str, argv: Sequence[str], start: Start = PLAIN) -> Finished:
         """Run a container to its end; it is removed in every case.
-
-        `brought` is a folder that is there at the root, under its own name.
-        Podman starts a container without GPUs where GPUs were asked for: look inside.
 
         Raises:
             EngineError: it cannot be started: no such image or program, no GPU runtime.
         """
-        return self.daemon.run(
-            image,
-            argv,
-            gpus=gpus,
-            env=env,
-            network=network,
-            read_only=read_only,
-            entrypoint=entrypoint,
-            brought=brought,
-        )
+        return self.daemon.run(image, argv, start)
 
     @property
     def platform(self) -> str:

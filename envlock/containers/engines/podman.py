@@ -9,14 +9,15 @@ import json
 import platform
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envlock.containers.engines.daemon import Finished
+from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import Trail, explain, words
-from envlock.containers.engines.process import ask, call, follow, pull, push
+from envlock.containers.engines.process import ask, call, follow, images, pull, push, tag
 from envlock.images.reference import MACHINES
 
 PROGRAM = "podman"
@@ -33,10 +34,10 @@ class Podman:
     def __init__(self) -> None:
         self.version = str(json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}")))
         self.platform = MACHINES.get(platform.machine(), platform.machine())
-
-    def images(self) -> set[str]:
-        """Return the IDs of all images."""
-        return set(call(PROGRAM, "images", "--all", "--quiet", "--no-trunc").split())
+        self.images = partial(images, PROGRAM)
+        self.pull = partial(pull, PROGRAM)
+        self.push = partial(push, PROGRAM)
+        self.tag = partial(tag, PROGRAM)
 
     def inspect(self, image: str) -> dict[str, Any]:
         """Return what podman knows of an image; its ID is written as Docker does.
@@ -46,26 +47,6 @@ class Podman:
         """
         found: dict[str, Any] = json.loads(call(PROGRAM, "image", "inspect", "--", image))[0]
         return {**found, "Id": f"sha256:{str(found['Id']).removeprefix('sha256:')}"}
-
-    def pull(self, reference: str) -> Iterator[dict[str, Any]]:
-        """Pull an image.
-
-        Raises:
-            EngineError: the registry was not reached, refused, or does not have it.
-        """
-        return pull(PROGRAM, reference)
-
-    def push(self, name: str) -> Iterator[dict[str, Any]]:
-        """Push an image by its name and yield its digest.
-
-        Raises:
-            EngineError: the registry was not reached, or refused.
-        """
-        return push(PROGRAM, name)
-
-    def tag(self, image: str, name: str) -> None:
-        """Give an image a name; podman puts `localhost/` before one without a registry."""
-        call(PROGRAM, "tag", "--", image, name)
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
@@ -81,34 +62,21 @@ class Podman:
         """Remove a container, running or not, if it is there."""
         ask(PROGRAM, "rm", "--force", "--ignore", "--volumes", "--", container)
 
-    def run(
-        self,
-        image: str,
-        argv: Sequence[str],
-        *,
-        gpus: bool = False,
-        env: Mapping[str, str] | None = None,
-        network: str = "none",
-        read_only: bool = False,
-        entrypoint: Sequence[str] | None = None,
-        brought: Path | None = None,
-    ) -> Finished:
+    def run(self, image: str, argv: Sequence[str], start: Start) -> Finished:
         """Run a container to its end and return what it printed; it is removed in every case.
 
         Raises:
             EngineError: it cannot be started.
         """
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
-        options = ["--rm", f"--name={name}", f"--network={network}", "--http-proxy=false", "--log-driver=none"]
-        options += [f"--env={key}={value}" for key, value in (env or {}).items()]
-        if read_only:
-            options.append("--read-only")
-        if gpus:
+        options = ["--rm", f"--name={name}", "--network=none", "--http-proxy=false", "--log-driver=none"]
+        options += [f"--env={key}={value}" for key, value in start.env.items()]
+        if start.gpus:
             options.append("--device=nvidia.com/gpu=all")
-        if brought is not None:
-            options.append(mount(brought))
-        if entrypoint is not None:
-            options.append(f"--entrypoint={json.dumps(list(entrypoint))}")
+        if start.brought is not None:
+            options.append(mount(start.brought))
+        if start.entrypoint is not None:
+            options.append(f"--entrypoint={json.dumps(list(start.entrypoint))}")
         try:
             code, stdout, stderr = ask(PROGRAM, "run", *options, "--", image, *argv)
         finally:

@@ -93,6 +93,16 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
     return stdout
 
 
+def images(program: str) -> set[str]:
+    """Return the IDs of all images of podman or buildah, which share them."""
+    return set(call(program, "images", "--all", "--quiet", "--no-trunc").split())
+
+
+def tag(program: str, image: str, name: str) -> None:
+    """Give an image a name; podman and buildah put `localhost/` before one without a registry."""
+    call(program, "tag", "--", image, name)
+
+
 def pull(program: str, reference: str) -> Iterator[dict[str, Any]]:
     """Pull an image and yield messages as a daemon's; see `Daemon.pull`."""
     yield {"status": f"pulling {reference}"}

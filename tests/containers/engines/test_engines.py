@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from envlock.containers.engines import AUTO, ENGINES
+from envlock.containers.engines.container import Start
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
@@ -334,13 +335,12 @@ def test_an_index_without_the_platform_is_told(docker: daemons.Engine, bed: Bed,
 def test_what_is_run(docker: daemons.Engine, bed: Bed) -> None:
     engine = find("docker")
     engine.pull(bed.ngc)
-    done = engine.run(bed.ngc, ["sh", "-c", "echo $A; echo told >&2; exit 3"], env={"A": "é $B"})
+    done = engine.run(bed.ngc, ["sh", "-c", "echo $A; echo told >&2; exit 3"], Start(env={"A": "é $B"}))
     assert (done.exit_code, done.stdout) == (3, "é $B\n")
     assert done.stderr == "== TensorFlow == NVIDIA Release 25.02-tf2 (build 143088766)\ntold\n"
-    done = engine.run(bed.ngc, ["-c", "touch /x"], entrypoint=["/bin/sh"], read_only=True)
-    assert (done.exit_code, done.stderr) == (1, "touch: /x: Read-only file system\n")
-    done = engine.run(bed.ngc, ["cat", "/proc/net/dev"], entrypoint=[])
+    done = engine.run(bed.ngc, ["-c", "cat /proc/net/dev"], Start(entrypoint=["/bin/sh"]))
     assert [line.split(":")[0].strip() for line in done.stdout.splitlines()[2:]] == ["lo"]
+    assert engine.run(bed.ngc, ["echo", "no words of NVIDIA's"], Start(entrypoint=[])).stderr == ""
 
 
 RUNS = {
@@ -360,7 +360,7 @@ def test_what_cannot_run_leaves_no_container(
     engine = find("docker")
     before = State(alone)
     with pytest.raises(EngineError) as raised:
-        engine.run(bed.python, argv, gpus=gpus)
+        engine.run(bed.python, argv, Start(gpus=gpus))
     assert raised.value.message == message
     assert State(alone) == before
 
@@ -385,7 +385,7 @@ def test_gpus_reach_the_container(start_engine: StartEngine, bed: Bed, monkeypat
     engine = find("docker")
     engine.pull(bed.python)
     program = ["sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES"]
-    assert engine.run(bed.python, program, gpus=True).stdout == "all\n"
+    assert engine.run(bed.python, program, Start(gpus=True)).stdout == "all\n"
     assert engine.run(bed.python, program).stdout == "\n"
 
 
@@ -542,3 +542,15 @@ def test_what_is_no_name_is_refused_before_anything_is_built(tag: str, docker: d
     with pytest.raises(UsageError) as raised:
         find("docker").build(tmp_path, epoch=EPOCH, tag=tag)
     assert raised.value.message == f"invalid image name `{tag}`"
+
+
+@pytest.mark.processes
+def test_buildah_has_no_gpu_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "buildah").write_text('#!/bin/sh\necho \'{"version": "1.28.2"}\'\n')
+    (tmp_path / "buildah").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(EngineError) as raised:
+        find("buildah").run("the:1", ["true"], Start(gpus=True))
+    assert str(raised.value) == (
+        "buildah gives no GPU to a container\nhint: use `--engine podman`, or leave out `--gpus`"
+    )

@@ -1,0 +1,37 @@
+"""A container that runs to its end: what it is started with, and what it printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a container is started. It has no network, and is removed in every case.
+
+    Attributes:
+        gpus: with this machine's GPUs. Podman starts one without where there are none: look inside.
+        env: variables beside the image's own.
+        entrypoint: instead of the image's own; empty for none.
+        brought: a folder that is there at the root, under its own name.
+    """
+
+    gpus: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: Sequence[str] | None = None
+    brought: Path | None = None
+
+
+PLAIN = Start()
+"""As the image is."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A container that ran to its end."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
