@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import forking
 
-settings.register_profile("tests", max_examples=40, deadline=None)  # a loaded machine fails no property
+SLOW_IS_FINE = [HealthCheck.too_slow]  # a loaded machine fails no property
+settings.register_profile("tests", max_examples=40, deadline=None, suppress_health_check=SLOW_IS_FINE)
 settings.load_profile("tests")
 
 pytest_plugins = ["tests.containers.bed.fixtures"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from envlock.images.reference import Reference
+from envlock.images.wanted import Wanted
 from envlock.lock.route import Route
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from envlock.images.wanted import Wanted
+from envlock.runtime.release import numbers
 
 
 class Value(NamedTuple):
@@ -35,18 +31,6 @@ class Likeness(NamedTuple):
 
 
 SAME, NEAR, UNKNOWN, OTHER = 3, 2, 1, 0
-
-
-@lru_cache(2048)  # to rank its candidates, a choice asks for those of some 300 versions 1,600 times
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers that a version begins with."""
-    match = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(number) for number in match[0].split(".")) if match else ()
-
-
-def minor(version: str) -> str:
-    """Return major and minor number."""
-    return ".".join(str(number) for number in numbers(version)[:2])
 
 
 def likeness(asked: str | None, held: Value) -> Likeness:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from envlock.data.images import CudaImagesTable, DriverFloor
-from envlock.images.candidate import Candidate, Value, minor, numbers
+from envlock.images.candidate import Candidate, Value
 from envlock.images.floors import code_for
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import minor, numbers
 
 
 def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:

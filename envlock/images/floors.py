@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from envlock.data.compatibility import ptx_cuda
 from envlock.data.images import Tables, WheelBuild
-from envlock.images.candidate import Candidate, minor, numbers
+from envlock.images.candidate import Candidate
 from envlock.images.wanted import Wanted
 from envlock.runtime.cuda.gpu_code import NONE, judge
+from envlock.runtime.release import minor, numbers
 
 
 def tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | None:

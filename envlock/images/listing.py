@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from envlock.data.images import BaseSystem, Tables
-from envlock.images.candidate import SUBJECTS, Candidate, Value, numbers, reason
+from envlock.images.candidate import SUBJECTS, Candidate, Value, reason
 from envlock.images.choose import Pinned
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import cuda, ngc, slim
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import numbers
 
 LISTING_VERSION = 1
 

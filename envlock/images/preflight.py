@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from envlock.images.candidate import NEAR, SAME, Candidate, Value, likeness, minor
+from envlock.images.candidate import NEAR, SAME, Candidate, Value, likeness
 from envlock.images.reference import MACHINES
 from envlock.images.wanted import Wanted
 from envlock.runtime.errors import ImageMismatch
 from envlock.runtime.policy import Policy
+from envlock.runtime.release import minor
 from envlock.runtime.rules import RULES
 
 FACTS = {

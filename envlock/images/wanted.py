@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.images.candidate import minor, numbers
 from envlock.images.reference import MACHINES
 from envlock.lock.facts import CudaLibraryFacts, Facts, PythonFacts, SystemFacts, TensorflowFacts
 from envlock.lock.models import Lockfile
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT
+from envlock.runtime.release import minor, numbers
 
 _NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
 _WHEEL_PYTHON = re.compile(r"cp(\d)(\d+)-cp\1\2t?-.*")

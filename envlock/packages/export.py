@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from envlock.packages.proven import Checkout, LeftOut, Proven, checkout, held, proven
 from envlock.runtime.errors import LockfileError
+from envlock.runtime.release import minor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _pylock(kept: Sequence[Proven | Checkout], facts: Facts, house: Wheelhouse |
     document: dict[str, Any] = {"lock-version": "1.0"}
     if marker := _marker(facts):
         document["environments"] = [marker]
-    if python := _minor(facts):
+    if python := minor((facts.python and facts.python.version) or ""):
         document["requires-python"] = f"=={python}.*"
     document["created-by"] = "envlock"
     document["packages"] = [_package(each, house) for each in kept]
@@ -131,11 +132,6 @@ def _marker(facts: Facts) -> str:
         "platform_machine": system and system.machine,
     }
     return " and ".join(f"{name} == '{value}'" for name, value in known.items() if value)
-
-
-def _minor(facts: Facts) -> str | None:
-    found = re.match(r"\d+\.\d+", (facts.python and facts.python.version) or "")
-    return found and found[0]
 
 
 def _package(package: Proven | Checkout, house: Wheelhouse | None) -> dict[str, Any]:

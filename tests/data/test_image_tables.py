@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from envlock.data import Row, images
-from envlock.images.candidate import minor, numbers
 from envlock.images.reference import Reference, parse
+from envlock.runtime.release import minor, numbers
 
 TABLES = images.image_tables()
 EACH = {"ngc": TABLES.ngc, "cuda": TABLES.cuda, "python": TABLES.python, "builds": TABLES.builds}

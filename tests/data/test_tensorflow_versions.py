@@ -8,7 +8,7 @@ from pathlib import Path
 from envlock.data.compatibility import compatibility_table, ptx_cuda
 from envlock.data.determinism import sources_table
 from envlock.data.images import image_tables
-from envlock.images.candidate import minor, numbers
+from envlock.runtime.release import minor, numbers
 from tests.determinism.environments import LINES
 
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"

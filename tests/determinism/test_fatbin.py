@@ -80,7 +80,7 @@ def test_another_layout_is_an_error_and_no_answer(tmp_path: Path, section: bytes
         read(tmp_path, library(section))
 
 
-@settings(max_examples=200, deadline=1000)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_damage_ends_in_an_error_or_an_answer(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = random.Random(seed)

@@ -68,7 +68,7 @@ def test_what_is_no_number_has_no_distance(tmp_path: Path) -> None:
 values = st.sampled_from([0.0, -0.0, 1.0, -2.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(hnp.arrays("f8", (3, 4), elements=values))
 def test_nan_and_infinity(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
     found = distances("float64", files(tmp_path_factory.mktemp("nan"), list(rows)), 1000)

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from envlock.data.images import NgcRelease, WheelBuild, image_tables
-from envlock.images.candidate import Candidate, numbers, reason
+from envlock.images.candidate import Candidate, reason
 from envlock.images.choose import choose
 from envlock.images.sources import ngc
 from envlock.images.wanted import wanted
 from envlock.lock.facts import Facts
+from envlock.runtime.release import numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "choices.txt"
 TABLES = image_tables()

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data.images import WheelBuild
-from envlock.images.candidate import SUBJECTS, minor, reason
+from envlock.images.candidate import SUBJECTS, reason
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
 from envlock.images.sources import SOURCES, ngc, slim
 from envlock.images.wanted import Wanted, wanted
+from envlock.runtime.release import minor
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
 
 REVIEWED = reviewed()

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from envlock.images.candidate import Candidate, Value, numbers
+from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
 from envlock.images.preflight import CannotMatchError, admitted, mismatches
 from envlock.images.reference import parse
 from envlock.images.wanted import Wanted, wanted
 from envlock.runtime.errors import UsageError
+from envlock.runtime.release import numbers
 from tests.images.asking import TABLES, facts
 from tests.images.experts import GOLDEN, LOCKS, UBUNTUS, choices, locked
 

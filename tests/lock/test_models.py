@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envlock.lock import models
@@ -65,7 +65,7 @@ DOCUMENTS = st.builds(
 
 @pytest.mark.processes
 @given(DOCUMENTS)
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_reading_a_dump_gives_the_same_lock_and_the_same_bytes(fields: dict[str, Any]) -> None:
     lock = validate(fields, "x")
     assert lock.to_document() == fields

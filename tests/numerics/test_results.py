@@ -80,7 +80,7 @@ def test_damage(line: Any, tmp_path: Path) -> None:
     assert caught.value.message == f"the results in {tmp_path} are damaged: invalid runs.jsonl"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=40), st.integers(0, 400))
 def test_no_damage_ends_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
     folder = write(tmp_path_factory.mktemp("noise"), HEADER, STEP, END)

@@ -12,6 +12,7 @@ from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, words
 from envlock.containers.engines.process import follow
+from envlock.runtime.release import numbers
 
 OLDEST = (0, 10)
 """The first buildx that knows --provenance."""
@@ -35,11 +36,6 @@ def version() -> str | None:
         return None
     found = re.search(r"\bv?(\d+\.\d+(?:\.\d+)?)", done.stdout)
     return found[1] if done.returncode == 0 and found else None
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version, which compare."""
-    return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
 def connect() -> Daemon:

@@ -11,6 +11,7 @@ from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Builder, Engine
 from envlock.containers.engines.failures import EngineError
 from envlock.runtime.errors import UsageError
+from envlock.runtime.release import numbers
 
 COMMANDS = ("podman", "buildah")
 """The engines that need no daemon."""
@@ -55,8 +56,8 @@ def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]
         return "docker", "docker (the daemon is podman, which has no BuildKit)"
     if plugin is None:
         return "docker", "docker (`docker buildx` is not installed); layers are reproducible, image IDs are not"
-    if buildx.numbers(plugin) < buildx.OLDEST:
+    if numbers(plugin) < buildx.OLDEST:
         return "docker", f"docker (buildx {plugin} is too old); layers are reproducible, image IDs are not"
-    if buildx.numbers(version) < buildx.OLDEST_DAEMON:
+    if numbers(version) < buildx.OLDEST_DAEMON:
         return "docker", f"docker (the BuildKit of Docker {version} writes the build time into its images)"
     return "buildx", f"buildx {plugin} on Docker {version}"

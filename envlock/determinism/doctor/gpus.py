@@ -9,10 +9,10 @@ from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.determinism.doctor.environment import Environment
 from envlock.determinism.doctor.remedies import Remedy, change
-from envlock.images.candidate import numbers
 from envlock.images.drivers import driver_floor, oldest_driver
 from envlock.runtime.compare import STEADY
 from envlock.runtime.cuda.gpu_code import NATIVE, NONE, judge
+from envlock.runtime.release import numbers
 from envlock.runtime.report import Finding
 
 _NO_GPU = ("gpu", "gpu.driver_version", "gpu.cuda_driver_version", "gpu.devices")

@@ -10,6 +10,7 @@ from envlock.determinism.doctor.environment import Environment
 from envlock.determinism.doctor.remedies import Remedy, change
 from envlock.determinism.doctor.requirements import joint, joint_with_tensorflow, requirers, violated
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
+from envlock.runtime.release import numbers
 from envlock.runtime.report import Finding
 
 NOT_FOUND = "not found"
@@ -121,7 +122,7 @@ def cudnn(environment: Environment) -> Iterator[Finding]:
     built, runs = environment.get("tensorflow.compiled_against_cudnn"), environment.get("cuda.cudnn.version")
     if not isinstance(built, str) or not isinstance(runs, str):
         return
-    wants, has = _numbers(built), _numbers(runs)
+    wants, has = (*numbers(built), 0, 0), (*numbers(runs), 0, 0)
     if wants[0] == has[0] and has[:2] >= wants[:2]:
         return
     evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
@@ -179,7 +180,3 @@ def _place(environment: Environment) -> str:
 
 def _cuda(environment: Environment) -> str:
     return str(environment.get("tensorflow.built_with_cuda") or "12").partition(".")[0]
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part.isdigit()] + [0, 0]

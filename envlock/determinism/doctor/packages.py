@@ -14,6 +14,7 @@ from envlock.determinism.doctor.remedies import Remedy, change, pinned, reinstal
 from envlock.determinism.doctor.requirements import conflict, joint, joint_with_tensorflow, requirers, violated
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.failures import of_binding
+from envlock.runtime.release import minor
 from envlock.runtime.report import WARNING, Finding
 
 _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes for yes
@@ -65,9 +66,9 @@ def python(environment: Environment) -> Iterator[Finding]:
     if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
     build = next(
-        (row for row in image_tables().builds.build if _minor(row.tensorflow) == _minor(environment.tensorflow)), None
+        (row for row in image_tables().builds.build if minor(row.tensorflow) == minor(environment.tensorflow)), None
     )
-    if build is not None and _minor(version) not in build.python:
+    if build is not None and minor(version) not in build.python:
         evidence = (
             f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {', '.join(build.python)}"
         )
@@ -84,7 +85,7 @@ def companions(environment: Environment) -> Iterator[Finding]:
         return
     for row in table.needs:
         version = environment.package(row.package)
-        if row.tensorflow != _minor(environment.tensorflow) or version is None or fits(version, row.takes):
+        if row.tensorflow != minor(environment.tensorflow) or version is None or fits(version, row.takes):
             continue
         broken = next(
             (
@@ -276,7 +277,3 @@ def patch_missing(environment: Environment) -> Iterator[Finding]:
         told = f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()"
         source, where = "https://github.com/NVIDIA/framework-reproducibility", f"packages.{PATCH}"
         yield Finding("patch-missing", "warning", where, evidence, why, told, source, commands=fix.commands)
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])

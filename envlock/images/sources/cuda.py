@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import CudaImage, Tables
-from envlock.images.candidate import Candidate, Value, numbers
+from envlock.images.candidate import Candidate, Value
 from envlock.images.floors import tested_build
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, interpreter
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import numbers
 
 REPOSITORY = "nvidia/cuda"
 LAST_DELETED = (10, 2)

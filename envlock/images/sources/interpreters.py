@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envlock.data.images import BaseSystem, SlimImages, StandaloneBuild, Tables
-from envlock.images.candidate import PythonArchive, Value, likeness, minor, numbers
+from envlock.images.candidate import PythonArchive, Value, likeness
 from envlock.images.reference import DOCKER_HUB, MACHINES, Reference
 from envlock.images.sources import slim
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import minor, numbers
 
 
 @dataclass(frozen=True)

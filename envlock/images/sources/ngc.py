@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import NgcRelease, NgcTable, Tables
-from envlock.images.candidate import SAME, Candidate, Value, likeness, minor, numbers
+from envlock.images.candidate import SAME, Candidate, Value, likeness
 from envlock.images.reference import Reference
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import minor, numbers
 
 REGISTRY, REPOSITORY = "nvcr.io", "nvidia/tensorflow"
 FIRST_ARM64 = "21.10"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envlock.data.images import BaseSystem, SlimImages, Tables
-from envlock.images.candidate import Candidate, Value, likeness, minor, numbers
+from envlock.images.candidate import Candidate, Value, likeness
 from envlock.images.floors import tested_build
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import minor, numbers
 
 REPOSITORY = "library/python"
 NEWEST = "bookworm"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envlock.data.images import BaseSystem, Tables
-from envlock.images.candidate import Candidate, Value, minor
+from envlock.images.candidate import Candidate, Value
 from envlock.images.reference import DOCKER_HUB, parse
 from envlock.images.sources import slim
 from envlock.images.sources.interpreters import Interpreter, interpreter
 from envlock.images.wanted import Wanted
+from envlock.runtime.release import minor
 
 
 def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:

@@ -15,6 +15,7 @@ from envlock.runtime.distributions import installed
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.loader.elf import read_elf
 from envlock.runtime.loader.search import Loader
+from envlock.runtime.release import numbers
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
@@ -123,8 +124,7 @@ def candidates(environ: Mapping[str, str], toolkit: str, package: str, cuda_home
 
 def reads_cuda_home(release: Optional[str]) -> bool:
     """Return whether TensorFlow major.minor looks at CUDA_HOME; one of unknown version is taken not to."""
-    since: List[int] = table("cuda")["ptxas"]["cuda_home_since"]
-    return _numbers(release or "") >= since
+    return numbers(release or "") >= tuple(table("cuda")["ptxas"]["cuda_home_since"])
 
 
 def refused(version: Optional[str]) -> bool:
@@ -132,9 +132,5 @@ def refused(version: Optional[str]) -> bool:
     if version is None:
         return False
     rules = table("cuda")["ptxas"]
-    numbers = _numbers(version)
-    return numbers[:2] < rules["oldest"] or numbers in rules["refused"]
-
-
-def _numbers(version: str) -> List[int]:
-    return [int(part) for part in version.split(".") if part.isdigit()]
+    release = numbers(version)
+    return release[:2] < tuple(rules["oldest"]) or list(release) in rules["refused"]

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envlock.determinism.lint.files import SIZE_LIMIT, Unreadable, find, parse
@@ -116,7 +116,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(WORDS | st.text(max_size=12), max_size=12))
 def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
     with warnings.catch_warnings():

@@ -93,7 +93,7 @@ def test_exported_symbols_are_found_by_hash(tmp_path: Path) -> None:
     assert exported(str(path), ["one", "three", "four", ""]) == {"one", "three"}
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300)
 @given(seed=st.integers(0, 2**32), cut=st.integers(0, len(SOUND)), changes=st.integers(0, 40))
 def test_no_damage_gives_another_error_or_takes_long(seed: int, cut: int, changes: int) -> None:
     chance = random.Random(seed)
@@ -102,12 +102,12 @@ def test_no_damage_gives_another_error_or_takes_long(seed: int, cut: int, change
         data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"envlock-fuzz-{os.getpid()}.so"
     path.write_bytes(bytes(data[: cut or None]))
-    begin = time.perf_counter()
+    begin = time.process_time()
     for ask in (lambda: read_elf(str(path)), lambda: exported(str(path), ["one", "four"])):
         with contextlib.suppress(ValueError, OSError):
             ask()
     path.unlink()
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_the_same_as_pyelftools_on_the_libraries_of_this_machine() -> None:

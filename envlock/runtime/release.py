@@ -1,0 +1,25 @@
+"""The release segment of a version: the numbers that it begins with. Not only versions of PEP 440 have one."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Tuple
+
+
+def numbers(version: str) -> Tuple[int, ...]:
+    """Return the numbers that a version begins with: those of `2.16.0rc1` are (2, 16, 0); () where it has none."""
+    found = []
+    for part in version.split("."):
+        rest = part.lstrip("0123456789")
+        if rest == part:
+            break
+        found.append(int(part[: len(part) - len(rest)]))
+        if rest:
+            break
+    return tuple(found)
+
+
+def minor(version: str) -> str:
+    """Return major and minor number, such as `12.4`."""
+    return ".".join(str(number) for number in numbers(version)[:2])
