@@ -1,11 +1,13 @@
 # `make demo` and `make test` need CPython 3.11 or newer, make and git; each sets up all else by itself, under .venvs/.
 
 PYTHON ?= python3
-TENSORFLOW ?= tensorflow-cpu==2.21.0
+TENSORFLOW ?= # another than the locked one, such as tensorflow==2.20.0
 CUDA_TENSORFLOWS ?= 2.21.0 2.18.1
 OLDER_TENSORFLOWS ?= 2.15.1 2.16.2 2.18.1 2.20.0
 
 DEV := .venvs/dev
+BUILD := .venvs/build
+AUDIT := .venvs/audit
 TF := .venvs/tensorflow
 CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
 OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
@@ -15,14 +17,17 @@ OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait: 62 s instead of 71 on 2 cores
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
+LOCKED := pip install --quiet --require-hashes --requirement
+COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make requirements"
 
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testcuda testolder fast lint format generate base picture bench clean
+.PHONY: help demo test testcuda testolder fast lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
 	@$(TF)/bin/python tools/demo.py
@@ -69,6 +74,24 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	@$(DEV)/bin/python tools/team_base.py "$(RELEASE)" $(TAG:%=--tag "%") $(DIGEST:%=--digest "%") > .Dockerfile.base && mv .Dockerfile.base Dockerfile.base \
 	|| { rm -f .Dockerfile.base; exit 2; }
 
+requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
+	@for group in installer build compiler audit; do \
+		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
+	@for group in dev tensorflow; do \
+		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
+	@for version in $(OLDER_TENSORFLOWS); do echo "tensorflow-cpu==$$version" | \
+		$(COMPILE) - -o requirements/tensorflow-$$version.txt >/dev/null || exit 1; done
+	@for version in $(CUDA_TENSORFLOWS); do echo "tensorflow[and-cuda]==$$version" | \
+		$(COMPILE) - -o requirements/cuda-$$version.txt >/dev/null || exit 1; done
+
+dist: $(BUILD)/.ready ## a wheel, a source distribution and their bill of materials: the same bytes every time
+	@rm -rf dist && $(BUILD)/bin/python -m hatchling build -d dist && $(BUILD)/bin/python tools/wheel_bill.py dist/*.whl
+
+audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in the workflows, the citation
+	$(AUDIT)/bin/zizmor --quiet .github
+	$(AUDIT)/bin/cffconvert --validate
+	$(AUDIT)/bin/pip-audit --disable-pip --require-hashes $(addprefix -r ,$(wildcard requirements/*.txt))
+
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py
 
@@ -79,28 +102,26 @@ clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
 	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(DEV)/.ready: pyproject.toml tools/venv.sh
+$(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"
-	@$(DEV)/bin/python -m pip install --quiet --editable ".[cli]" --group dev
-	@command -v cc >/dev/null || $(DEV)/bin/python -m pip install --quiet ziglang # a C compiler for the NVML stand-in
+	@$(DEV)/bin/python -m $(LOCKED) requirements/dev.txt
+	@$(DEV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@command -v cc >/dev/null || $(DEV)/bin/python -m $(LOCKED) requirements/compiler.txt # for the NVML stand-in
 	@touch $@
 
-$(TF)/.ready: tools/venv.sh
-	@sh tools/venv.sh "$(PYTHON)" $(TF) "$(TENSORFLOW): some minutes the first time"
-	@$(TF)/bin/python -m pip install --quiet "$(TENSORFLOW)"
+$(TF)/.ready: tools/venv.sh requirements/installer.txt requirements/tensorflow.txt
+	@sh tools/venv.sh "$(PYTHON)" $(TF) "TensorFlow: some minutes the first time"
+	@$(TF)/bin/python -m $(if $(TENSORFLOW),pip install --quiet "$(TENSORFLOW)",$(LOCKED) requirements/tensorflow.txt)
 	@touch $@
 
-.venvs/cuda-%/.ready: tools/venv.sh
-	@sh tools/venv.sh "$(PYTHON)" .venvs/cuda-$* "tensorflow[and-cuda]==$*: some minutes the first time"
-	@.venvs/cuda-$*/bin/python -m pip install --quiet --no-cache-dir "tensorflow[and-cuda]==$*"
+.venvs/%/.ready: tools/venv.sh requirements/installer.txt requirements/%.txt
+	@sh tools/venv.sh "$(PYTHON)" .venvs/$* "the packages of requirements/$*.txt: may take some minutes the first time"
+	@.venvs/$*/bin/python -m $(LOCKED) requirements/$*.txt $(if $(filter cuda-%,$*),--no-cache-dir)
 	@touch $@
 
-.venvs/tensorflow-%/.ready: tools/venv.sh
-	@sh tools/venv.sh "$(PYTHON)" .venvs/tensorflow-$* "tensorflow-cpu==$*: some minutes the first time"
-	@.venvs/tensorflow-$*/bin/python -m pip install --quiet --no-cache-dir "tensorflow-cpu==$*"
-	@touch $@
-
-$(TF)/.envlock: $(TF)/.ready $(SOURCES)
+$(TF)/.envlock: $(TF)/.ready $(BUILD)/.ready $(SOURCES)
 	@echo "installing this checkout of envlock into $(TF)" >&2
-	@$(TF)/bin/python -m pip install --quiet ".[cli]" && $(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall .
+	@rm -rf $(BUILD)/dist && $(BUILD)/bin/python -m hatchling build -t wheel -d $(BUILD)/dist >/dev/null
+	@$(if $(TENSORFLOW),$(TF)/bin/python -m pip install --quiet "$$(ls $(BUILD)/dist/*.whl)[cli]")
+	@$(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall $(BUILD)/dist/*.whl
 	@touch $@

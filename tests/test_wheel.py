@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import runpy
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from envlock import __version__
 
 pytestmark = pytest.mark.processes
 
@@ -17,10 +26,17 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    _build(ROOT, folder, "-t", "wheel")
     return next(folder.glob("*.whl"))
+
+
+def _build(source: Path, folder: Path, *options: str, umask: int = -1, environ: dict[str, str] | None = None) -> None:
+    line = [sys.executable, "-m", "hatchling", "build", *options, "-d", str(folder)]
+    whole = {**os.environ, **(environ or {})}
+    done = subprocess.run(
+        line, cwd=source, env=whole, umask=umask, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_templates_are_in_the_wheel(wheel: Path) -> None:
@@ -46,3 +62,39 @@ def test_the_wheel_renders_what_the_checkout_renders(wheel: Path, tmp_path: Path
     done = subprocess.run([sys.executable, "-c", program], cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (ROOT / "Dockerfile.base").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
+    """Of another copy, at another path and time, with another umask, locale, order of hashes and order of files."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
+    settings = ((0o022, "1", "C", 1e9), (0o077, "2", "C.UTF-8", 1.7e9))
+    built = []
+    for order, (umask, seed, locale, time) in enumerate(settings):
+        source, dist = tmp_path / ("one" * (order + 1)) / "envlock", tmp_path / f"dist{order}"
+        for name in names[:: -1 if order else 1]:
+            copy = source / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy)
+            copy.chmod((copy.stat().st_mode | 0o666) & ~umask)
+            os.utime(copy, (time, time))
+        _build(source, dist, umask=umask, environ={"PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": f"UTC{order}"})
+        built.append({path.name: path.read_bytes() for path in dist.iterdir()})
+    assert sorted(Path(name).suffix for name in built[0]) == [".gz", ".whl"]
+    assert {name: built[1].get(name) == content for name, content in built[0].items()} == dict.fromkeys(built[0], True)
+    (sdist,) = (tmp_path / "dist0").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    _build(next((tmp_path / "unpacked").iterdir()), tmp_path / "dist2", "-t", "wheel")
+    (again,) = (tmp_path / "dist2").iterdir()
+    assert again.read_bytes() == built[0][again.name], "the wheel of the source distribution is another"
+
+
+def test_the_bill_of_materials_of_the_wheel(wheel: Path) -> None:
+    text: str = runpy.run_path(str(ROOT / "tools" / "wheel_bill.py"))["bill"](wheel)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    found = json.loads(text)
+    assert found["metadata"]["component"]["purl"] == f"pkg:pypi/tf-envlock@{__version__}?file_name={wheel.name}"
+    assert {each["scope"] for each in found["components"]} == {"optional"}
+    assert "cli:pydantic" in [each["bom-ref"] for each in found["components"]]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make a virtual environment with a pip that knows dependency groups: venv.sh PYTHON FOLDER WHAT
+# Make a virtual environment with the locked pip: venv.sh PYTHON FOLDER WHAT
 set -eu
 python=$1 folder=$2 what=$3
 
@@ -21,10 +21,11 @@ fi
 echo "making $folder with $what" >&2
 rm -rf "$folder"
 "$python" -m venv "$folder"
-"$folder/bin/python" -m pip install --quiet --upgrade "pip>=25.1"
+here=$(dirname "$0")
+"$folder/bin/python" -m pip install --quiet --require-hashes --requirement "$here/../requirements/installer.txt"
 
-# Debian, Ubuntu and Fedora install a setuptools of their own build, which no index has: put the index's in its place.
+# Debian, Ubuntu and Fedora bring a setuptools of their own build, which no index has; who needs one installs a locked one.
 own="import importlib.metadata as m, sysconfig; sysconfig.get_config_var('WHEEL_PKG_DIR') and print(m.version('setuptools'))"
-if version=$("$folder/bin/python" -c "$own" 2>/dev/null) && [ -n "$version" ]; then
-    "$folder/bin/python" -m pip install --quiet --force-reinstall "setuptools==$version"
+if [ -n "$("$folder/bin/python" -c "$own" 2>/dev/null)" ]; then
+    "$folder/bin/python" -m pip uninstall --quiet --yes setuptools
 fi
