@@ -88,7 +88,7 @@ def _applies(requirement: Requirement, python: str) -> bool:
 
 
 def test_every_other_tensorflow_is_locked_as_well() -> None:
-    wanted = {}
+    wanted: dict[str, tuple[str, str]] = {}
     for variable, prefix, package in (
         ("OLDER_TENSORFLOWS", "tensorflow", "tensorflow-cpu"),
         ("CUDA_TENSORFLOWS", "cuda", "tensorflow"),
