@@ -16,6 +16,7 @@ CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait: 62 s instead of 71 on 2 cores
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 LOCKED := pip install --quiet --require-hashes --requirement
 COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -24,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testcuda testolder fast lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder fast lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,17 +33,22 @@ help: ## show this list
 demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
 	@$(TF)/bin/python tools/demo.py
 
+test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+test: lint $(TF)/.envlock ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
+	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
+	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL)
+
 # In CI the CUDA wheels (two environments, 11 GB) and older TensorFlows are part of it; elsewhere these lanes skip loudly,
 # and testcuda and testolder run them.
 ifdef CI
-test: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
-test: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
-test: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
+testall: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
+testall: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
+testall: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
-test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
-test: lint $(TF)/.envlock ## lint, types and every test, with a real TensorFlow
+testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+testall: lint $(TF)/.envlock ## lint, types and every test: what CI runs
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
-	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" -n auto --maxprocesses 4 --dist loadfile
+	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python

@@ -22,6 +22,7 @@ from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, identity
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
 
@@ -225,6 +226,7 @@ def full(image: dict[str, Any]) -> list[str]:
     return [layer for layer in image["layers"] if layer != EMPTY_LAYER]
 
 
+@exhaustive
 def test_the_same_image_from_another_place_umask_and_builder(
     bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path
 ) -> None:
@@ -244,6 +246,7 @@ def nameless(bed: Bed) -> set[str]:
     return set(bed.engine.docker("images", "-q", "--no-trunc", "--filter", "dangling=true").stdout.split())
 
 
+@exhaustive
 def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
     assert ngc("build", "--base", bed.ngc).returncode == 0
     done = ngc("build", "--check")
@@ -280,6 +283,7 @@ def test_a_plain_python_with_wheels(bed: Bed, tmp_path: Path, plain_lock: dict[s
     assert ran.stdout == "1.0\n"
 
 
+@exhaustive
 def test_a_context_builds_without_envlock_on_any_builder(
     ngc: Project,
     tmp_path: Path,
@@ -447,6 +451,7 @@ def published(bed: Bed, folder: Path, dockerfile: str, repository: str) -> str:
     return bed.registry.push(repository, "1", made)
 
 
+@exhaustive
 def test_a_python_from_another_image(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
     donor = published(bed, tmp_path / "donor", DONOR, "nvidia/render-python")
     bare = published(bed, tmp_path / "bare", PYTHONLESS, "nvidia/render-cuda")
@@ -486,6 +491,7 @@ print(tf.__version__, losses[0] > 0, match)
 """
 
 
+@exhaustive
 @pytest.mark.slow
 def test_a_real_tensorflow_trains_in_its_image(bed: Bed, tmp_path: Path) -> None:
     """The wheels come from the package index, the image from nobody's network."""

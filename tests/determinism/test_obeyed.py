@@ -20,9 +20,10 @@ import pytest
 from envlock.runtime.distributions import normalise
 from tests.conftest import absent
 from tests.determinism.shelf import NVIDIA, fill
+from tests.exhaustive import exhaustive
 from tests.real.broken import driver
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, exhaustive]
 
 UV = Path(sys.executable).with_name("uv")
 H100 = "h100-80gb-hbm3__590__whole"

@@ -17,6 +17,7 @@ from envlock.divergence.two_traces import report
 from envlock.numerics.target import Target
 from envlock.runtime.report import Report
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 HERE = Path(__file__).parents[1] / "divergence"
 PROGRAMS = HERE / "graph_programs.py"
@@ -115,6 +116,7 @@ def test_xla_ignores_the_seeds_of_keras_2(older_tensorflow: Callable[[str], Path
     assert found == ("operation", "RandomUniform", line_of("dropout"))
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_another_instruction_set(
     tensorflow_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envlock: Command
@@ -148,6 +150,7 @@ def test_another_tensorflow(tensorflow_python: Path, older_tensorflow: Callable[
     assert found.attachments["alone"] == [0, 0]
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_where_looking_changes_the_result_it_is_said(tensorflow_python: Path, tmp_path: Path, envlock: Command) -> None:
     """A kernel that TensorFlow would have fused is two when somebody looks between them."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command, absent
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDER = ["2.15.1", "2.18.1"]
@@ -183,6 +184,7 @@ def test_a_program_that_is_run_activates_without_a_word(tensorflow_python: Path,
     assert first["hash"] == second["hash"]
 
 
+@exhaustive
 def test_with_the_threads_of_the_lock_fewer_processors_compute_its_bits(
     tensorflow_python: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.determinism.advice import VERSIONS, claims
+from tests.exhaustive import exhaustive
 
 PROGRAM = Path(__file__).with_name("advice_program.py")
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,7 @@ def compare(python: Path, version: str, folder: Path) -> None:
     assert set(answer["found"]) == {name for _, name, _ in SHOWN}
 
 
+@exhaustive
 def test_with_the_newest(tensorflow_python: Path, tmp_path: Path) -> None:
     compare(tensorflow_python, VERSIONS[-1], tmp_path)
 

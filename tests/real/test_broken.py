@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive, first
 from tests.real.broken import Layer
 
 PIP = "pip install --quiet --no-deps --no-warn-conflicts"
@@ -149,11 +150,12 @@ def check(case: Case, layer: Layer) -> None:
     assert after.stderr.endswith("no problems found\n")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first(1, CASES))
 def test_one_line_and_a_fix_that_works(name: str, tensorflow_python: Path, tmp_path: Path) -> None:
     check(CASES[name], Layer(tmp_path / "env", tensorflow_python))
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("name", INSTALLED)
 def test_the_same_with_packages_from_the_index(name: str, tensorflow_python: Path, tmp_path: Path) -> None:

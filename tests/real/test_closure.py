@@ -13,6 +13,7 @@ from envlock.packages.closure import closure
 from envlock.packages.installation import every_distribution, installation
 from envlock.packages.observation import used
 from tests.conftest import Command
+from tests.exhaustive import first
 from tests.machines import write
 
 DATA = "import numpy as np\nx, y = np.ones((32, 8, 8, 1), 'float32'), np.zeros(32, 'int32')\n"
@@ -81,7 +82,7 @@ def missing(python: Path, program: str, folder: Path) -> tuple[list[str], int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", first(1, PROGRAMS))
 def test_no_package_that_a_run_imports_is_missing(program: str, tensorflow_python: Path, tmp_path: Path) -> None:
     absent, imported = missing(tensorflow_python, PROGRAMS[program], tmp_path)
     assert absent == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 SCRIPT = Path(__file__).parent / "pipelines.py"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -32,6 +33,7 @@ def wrong(found: dict[str, Any], names: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("args", [(), ("--determinism",)])
+@exhaustive
 def test_an_error_is_found_where_results_differ_and_nowhere_else(args: tuple[str, ...], python: Command) -> None:
     found = measured(python, *args)
     more = [name for name in found["found"] if name not in found["own"]]

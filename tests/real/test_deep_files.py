@@ -18,6 +18,7 @@ from envlock.packages.installation import installation
 from envlock.runtime.files.compiled import compiled
 from envlock.runtime.report import INFO
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.real.corruption import Copy, Damage, fits
 
 SEED = "ENVLOCK_TEST_SEED"
@@ -56,6 +57,7 @@ def test_an_untouched_environment_of_pip(tensorflow_python: Path) -> None:
     assert [each.to_json() for each in verify_files(seen, tensorflow_python, {}) if each.severity != INFO] == []
 
 
+@exhaustive
 def test_200_random_corruptions_are_found_and_named(
     tensorflow_python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +66,7 @@ def test_200_random_corruptions_are_found_and_named(
     assert copy.wrong() == []
 
 
+@exhaustive
 def test_a_changed_byte_of_bytecode_is_named_or_python_runs_the_same(
     tensorflow_python: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +122,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["copy", "hardlink", "symlink"])
+@exhaustive
 def test_an_untouched_environment_of_uv(mode: str, cache: Path, tmp_path: Path) -> None:
     environ = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_NO_PROGRESS": "1"}
     target = tmp_path / "target"
@@ -136,6 +140,7 @@ def test_an_untouched_environment_of_uv(mode: str, cache: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("umask", [0o077, 0o002, 0o000])
+@exhaustive
 def test_an_untouched_environment_under_another_umask(umask: int, tmp_path: Path) -> None:
     target = tmp_path / "target"
     python = target / "bin" / "python"

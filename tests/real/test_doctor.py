@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 IMPORT = "import tensorflow as tf\n"
 SWITCH = "tf.config.experimental.enable_op_determinism"
@@ -67,8 +68,8 @@ FEW = {"TF_ENABLE_ONEDNN_OPTS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTE
     [
         (ALL, {"oneDNN": "off", "intra-op threads": "3", "inter-op threads": "4", "XLA": "off"}),
         (FEW, {"oneDNN": "on", "intra-op threads": "1", "inter-op threads": "1", "XLA": "off"}),
-        ({"TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"}, {"XLA": "on"}),
-        ({"TF_FUNCTION_JIT_COMPILE_DEFAULT": "1"}, {"XLA": "on"}),
+        pytest.param({"TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"}, {"XLA": "on"}, marks=exhaustive),
+        pytest.param({"TF_FUNCTION_JIT_COMPILE_DEFAULT": "1"}, {"XLA": "on"}, marks=exhaustive),
     ],
 )
 def test_states_follow_the_variables(environ: dict[str, str], states: dict[str, str], cli: Command) -> None:
@@ -102,6 +103,7 @@ def test_a_value_that_aborts_is_told_before_and_after(cli: Command) -> None:
         ("--xla_gpu_deterministic_reductions", 1),
     ],
 )
+@exhaustive
 def test_flags_are_known_or_not_as_tensorflow_itself_finds(
     flags: str, code: int, cli: Command, python: Command
 ) -> None:

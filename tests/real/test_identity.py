@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 UV = Path(sys.executable).with_name("uv")
 CACHE = Path(__file__).resolve().parents[2] / ".venvs" / "cache"
@@ -69,6 +70,7 @@ BY_PIP = [sys.executable, "-m", "pip", "--python", "{python}", "install", "-q", 
 BY_PIP += ["--require-hashes", "-r", "requirements.txt"]
 
 
+@exhaustive
 def test_the_environment_with_tensorflow_is_proven_and_rebuilt(
     envlock: Command, tensorflow_python: Path, asking: dict[str, str], rebuilt: Path
 ) -> None:

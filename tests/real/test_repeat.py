@@ -11,6 +11,7 @@ import pytest
 
 from envlock.numerics.results import Results, read
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -132,17 +133,20 @@ def other_machine(repeat: Repeat) -> None:
     assert matrix["norm"][0][2] < 64  # another order of the sums, not another precision
 
 
+@exhaustive
 def test_the_adder_of_2017_repeats_on_a_cpu(repeat: Repeat) -> None:
     report = repeat("adder.py:plain", "-n", "7")
     assert (report["match"], len(report["steps"]), len(report["runs"])) == (True, 60, 7)
     assert repeat("adder.py:matmul", "-n", "3", "--fresh")["match"]
 
 
+@exhaustive
 def test_sparse_updates_give_the_picture_of_2017_and_determinism_wipes_it_out(repeat: Repeat) -> None:
     picture_of_2017(repeat)
     assert repeat("scatter.py:train", "-n", "3", environ={"TF_DETERMINISTIC_OPS": "1"})["match"]
 
 
+@exhaustive
 def test_training_twice(repeat: Repeat) -> None:
     trained_twice(repeat)
     assert repeat("train_twice.py:no_seed", "-n", "2", "--fresh", "--seed", "1")["match"]
@@ -154,6 +158,7 @@ def test_a_product_on_two_machines(repeat: Repeat) -> None:
     other_machine(repeat)
 
 
+@exhaustive
 def test_a_convolution_twice_and_random_numbers_twice(repeat: Repeat) -> None:
     assert repeat("convolution.py:convolution", "-n", "2")["match"]
     assert repeat("convolution.py:draws", "-n", "2")["match"]
@@ -193,6 +198,7 @@ def watched(repeat: Repeat) -> None:
         assert seen == ["inputs", "predictions", "loss", "gradients", "weights"], name
 
 
+@exhaustive
 def test_a_fit_that_is_watched_computes_what_it_computes_alone(repeat: Repeat) -> None:
     watched(repeat)
 

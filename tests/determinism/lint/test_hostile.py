@@ -14,6 +14,7 @@ from envlock.determinism.lint.files import SIZE_LIMIT, Unreadable, find, parse
 from envlock.determinism.lint.linter import Settings, lint, look
 from envlock.determinism.lint.rules import RULES
 from envlock.runtime.errors import UsageError
+from tests.exhaustive import exhaustive
 
 LATEST = Settings("2.21.0")
 MESSAGES = {
@@ -133,7 +134,7 @@ def test_nothing_that_python_parses_breaks_the_linter(lines: list[str]) -> None:
 STANDARD = sorted(Path(os.__file__).parent.glob("*.py"))
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=[pytest.mark.slow, exhaustive]) for part in (1, 2, 3))])
 def test_the_standard_library_gives_no_traceback_and_hardly_a_finding(part: int) -> None:
     """It is code of every kind, and none of it trains: only its own random numbers may be told."""
     found = lint([str(file) for file in STANDARD[part::4]], LATEST)
