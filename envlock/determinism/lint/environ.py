@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from envlock.determinism.lint.module import Module, constant
 
+CALLS = ("os.environ.setdefault", "os.environ.update", "os.putenv")
+"""What sets a variable, beside an assignment."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -20,16 +23,16 @@ class Setting:
 
 def assignments(module: Module) -> Iterator[Setting]:
     """Yield every variable that the code sets in its own environment, under a name that stands there."""
-    if not any(name == "os" or name.startswith("os.") for name in module.imports):
+    if "environ" not in module.text and "putenv" not in module.text:
         return
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             yield from _subscript(module, assign, target, assign.value)
-    for call, name in module.calls:
-        if name in ("os.environ.setdefault", "os.putenv") and len(call.args) >= 2:
-            yield from _setting(call, call.args[0], call.args[1])
-        elif name == "os.environ.update":
+    for call, name in module.called(CALLS):
+        if name == "os.environ.update":
             yield from _update(call)
+        elif len(call.args) >= 2:
+            yield from _setting(call, call.args[0], call.args[1])
     for augmented in module.nodes(ast.AugAssign):
         if isinstance(augmented.value, ast.Dict) and module.name(augmented.target) == "os.environ":
             yield from _dict(augmented, augmented.value)

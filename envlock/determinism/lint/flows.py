@@ -256,10 +256,6 @@ class Flow:
         return False
 
 
-def _is_text_or_list(value: ast.AST) -> bool:
-    return isinstance(value, ast.List) or (isinstance(value, ast.Constant) and isinstance(value.value, str))
-
-
 def _last_word(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
 
 from envlock.determinism.lint.notebooks import Cells
@@ -24,6 +24,7 @@ DEPTH = 24
 """How many assignments and calls are followed before a name is given up: code that is longer is not readable either."""
 
 
+@lru_cache(maxsize=2**14)
 def canonical(dotted: str) -> str:
     """Return the one way in which the rules write this name."""
     words = dotted.split(".")
@@ -57,6 +58,9 @@ class Elsewhere(Protocol):
     def meaning(self, name: str, path: str) -> str | None:
         """Return what an imported name stands for to a file, or None for what no file of the project holds."""
 
+    def defines(self, name: str) -> bool:
+        """Return whether another file has a function or a class of this name."""
+
     def draws(self, name: str | None) -> list[Any]:
         """Return what a function of another file draws."""
 
@@ -66,7 +70,6 @@ class Module:
 
     Attributes:
         path: as it is shown.
-        lines: its text, for the report.
         project: what knows the other files, or None.
         cells: where the cells begin, of a notebook.
         done_by: what its functions draw and call, as far as `stateful` has looked.
@@ -79,12 +82,16 @@ class Module:
         self.project = project
         self.cells = cells
         self.text = text
-        self.lines = re.split("\r\n|\r|\n", text)
         self.tree = tree
         self.done_by: dict[ast.AST, tuple[list[Any], list[Function]]] = {}
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
         self._meanings: dict[int, str | None] = {}
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The text by lines, as the parser counts them."""
+        return re.split("\r\n|\r|\n", self.text)
 
     def nodes(self, kind: type[Node]) -> list[Node]:
         """Return every node of one type, in the order of the text."""
@@ -93,17 +100,20 @@ class Module:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node around this one."""
-        return self._index.parents.get(node)
+        return self._index.parent(node)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around this one, the innermost first."""
-        around = self._index.parents.get(node)
+        around = self._index.parent(node)
         while around is not None:
             yield around
-            around = self._index.parents.get(around)
+            around = self._index.parent(around)
 
     def function_around(self, node: ast.AST) -> Function | None:
         """Return the innermost function or lambda that this code is in; None at module level."""
+        scope = self._index.scopes.get(node) if isinstance(node, ast.Name) else None
+        if scope is not None:
+            return scope.function
         return next((around for around in self.ancestors(node) if isinstance(around, Function)), None)
 
     def class_around(self, node: ast.AST) -> ast.ClassDef | None:
@@ -115,6 +125,37 @@ class Module:
         """Every call of something that has a name, with it, in the order of the text."""
         named = [(call, self.name(call.func)) for call in self.nodes(ast.Call)]
         return [(call, name) for call, name in named if name is not None]
+
+    @cached_property
+    def named(self) -> dict[str, list[ast.Call]]:
+        """The calls by the name of what is called, each list in the order of the text."""
+        found: dict[str, list[ast.Call]] = {}
+        for call, name in self.calls:
+            found.setdefault(name, []).append(call)
+        return found
+
+    @cached_property
+    def _worded(self) -> dict[str, list[ast.Call]]:
+        """The calls by the last word of what is called, as it is written."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.nodes(ast.Call):
+            function = call.func
+            word = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            found.setdefault(word, []).append(call)
+        return found
+
+    def called(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
+        """Return every call of something of these names, with its name, in the order of the text."""
+        found = [(call, name) for name, calls in self.named.items() if name in names for call in calls]
+        return sorted(found, key=lambda each: _place(each[0]))
+
+    def worded(self, words: Collection[str]) -> list[ast.Call]:
+        """Return every call of `word(...)` or `x.word(...)`, in the order of the text."""
+        return in_order(call for word in words for call in self._worded.get(word, ()))
+
+    def methods(self, words: Collection[str]) -> list[tuple[ast.Call, ast.Attribute]]:
+        """Return every call of `x.word(...)`, with what is called, in the order of the text."""
+        return [(call, call.func) for call in self.worded(words) if isinstance(call.func, ast.Attribute)]
 
     @cached_property
     def imports(self) -> frozenset[str]:
@@ -130,14 +171,14 @@ class Module:
     def packages(self) -> frozenset[str]:
         """The top-level names of what is imported or called, canonical: `tf`, `keras`, `numpy`."""
         found = {canonical(name).partition(".")[0] for name in self.imports if not name.startswith(".")}
-        passed = {name.partition(".")[0] for _, name in self.calls if not name.startswith(".")}
+        passed = {name.partition(".")[0] for name in self.named if not name.startswith(".")}
         return frozenset(found | passed)
 
     @cached_property
     def uses_keras(self) -> bool:
         """Whether anything of Keras is named."""
-        if "keras" in self.packages:
-            return True
+        if "keras" in self.packages or "keras" not in self.text:
+            return "keras" in self.packages
         return any((self.name(node) or "").startswith("keras") for node in self.nodes(ast.Attribute))
 
     def name(self, node: ast.AST) -> str | None:
@@ -186,7 +227,7 @@ class Module:
         """Return what `from x import *` may have given: from a file of the project, else from the last one."""
         for star in reversed(self._index.top.stars):
             found = self._elsewhere(f"{star}{'' if star.endswith('.') else '.'}{name}")
-            if found is not None and (not found.startswith("./") or (self.project and self.project.draws(found))):
+            if found is not None and (not found.startswith("./") or (self.project and self.project.defines(found))):
                 return found
         last = self._index.top.stars[-1:]
         return f"{last[0]}.{name}" if last and not last[0].startswith(".") else None
@@ -281,6 +322,16 @@ class Module:
     def line(self, number: int) -> str:
         """Return a line of the text, counted from 1; empty after the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+def in_order(calls: Iterable[ast.Call]) -> list[ast.Call]:
+    """Return calls in the order of the text, each once."""
+    return sorted(dict.fromkeys(calls), key=_place)
+
+
+def _place(node: ast.Call) -> tuple[int, int, int, int]:
+    """Return a key that sorts calls in the order of the text, the outer one first."""
+    return node.lineno, node.col_offset, -(node.end_lineno or 0), -(node.end_col_offset or 0)
 
 
 def _member(owner: ast.ClassDef, name: str) -> Definition | None:

@@ -48,18 +48,13 @@ class Summary:
 def summary(module: Module, tensorflow: str) -> Summary:
     """Return what one file does."""
     does: set[str] = set()
-    for call, name in module.calls:
-        if name in SEEDS and (call.args or call.keywords) and not (call.args and constant(call.args[0]) is None):
+    names = module.named.keys()
+    for call, name in module.called(SEEDS):
+        if (call.args or call.keywords) and not (call.args and constant(call.args[0]) is None):
             does.update(f"seeds-{generator}" for generator in SEEDS[name])
-        if name in SWITCHES:
-            does.add(SWITCHED)
-        if name in TRAINING_NAMES:
-            does.add(TRAINS)
-        if name in TENSORFLOW_1:
-            does.add(GRAPHS)
-    methods = {call.func.attr for call in module.nodes(ast.Call) if isinstance(call.func, ast.Attribute)}
-    if methods & TRAINING_METHODS:
-        does.add(TRAINS)
+    does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
+    does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
+    does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
@@ -75,8 +70,10 @@ def _sets_the_variable(module: Module, tensorflow: str) -> bool:
 
 def _builds_models(module: Module) -> bool:
     """Return whether a file makes layers or models of Keras, or trains them: metrics and losses draw nothing."""
-    named = (module.name(node) or "" for kind in (ast.Attribute, ast.Name) for node in module.nodes(kind))
-    return module.uses_keras and any(name.startswith(DRAWING) and not name.endswith(WEIGHTLESS) for name in named)
+    if not module.uses_keras:
+        return False
+    bases = (module.name(base) or "" for node in module.nodes(ast.ClassDef) for base in node.bases)
+    return any(name.startswith(DRAWING) and not name.endswith(WEIGHTLESS) for name in (*module.named, *bases))
 
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:

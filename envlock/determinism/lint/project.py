@@ -1,7 +1,7 @@
 """What the files of a project give each other: names that a module passes on, and functions that draw.
 
-A file is looked at after those it imports, so that what they give is known; of files that import each other, one is
-looked at first. Only these few names are kept of a file, never its tree.
+A file is looked at after those it imports, so that the names that they pass on are known; of files that import each
+other, one is looked at first. What a function draws is asked for rarely, and its file is then read once more.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from envlock.determinism.lint.files import head
-from envlock.determinism.lint.module import Definition, Module
+from envlock.determinism.lint.files import Unreadable, head, read
+from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.places import Places, absolute
 from envlock.determinism.lint.program import DATA
-from envlock.determinism.lint.stateful import Draw, draws, is_stateful
+from envlock.determinism.lint.stateful import Draw, draws
 
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*|(?:\\\r?\n|[^\\\r\n#])*)|import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
 FEW = 3  # draws that are kept of a function: a report shows the first
+KEPT = 16  # files that are kept after one asked for them
 
 
 @dataclass
 class Given:
-    """What a file gives to those that import it: names with their meaning, and what its functions draw."""
+    """What a file gives to those that import it: names with their meaning, and those of its functions and classes."""
 
     names: dict[str, str] = field(default_factory=dict)
-    draws: dict[str, list[Draw]] = field(default_factory=dict)
+    defined: frozenset[str] = frozenset()
 
 
 class Project:
@@ -43,6 +44,9 @@ class Project:
         self._index = {file: index for index, file in enumerate(files)}
         self._given: dict[int, Given] = {}
         self._meanings: dict[tuple[tuple[str, ...], str], str | None] = {}
+        self._draws: dict[str, list[Draw]] = {}
+        self._modules: dict[int, Module | None] = {}
+        self._depth = 0
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -107,41 +111,62 @@ class Project:
             return ".".join([given.names[rest[0]], *rest[1:]])
         return ".".join([f"./{index}", *rest])
 
+    def defines(self, name: str) -> bool:
+        """Return whether a file here has a function or a class of this name at its top."""
+        index, _, rest = name.removeprefix("./").partition(".")
+        return rest.partition(".")[0] in self._given.get(int(index), Given()).defined
+
     def draws(self, name: str | None) -> list[Draw]:
         """Return what a function, a method or the objects of a class of another file draw, by its name here."""
         if name is None or not name.startswith("./"):
             return []
-        index, _, rest = name[2:].partition(".")
-        return self._given.get(int(index), Given()).draws.get(rest, [])
+        if name not in self._draws:
+            self._draws[name] = []  # while it is looked for: what calls itself draws nothing more
+            index, _, rest = name[2:].partition(".")
+            module = self._module(int(index)) if rest and self._depth < DEPTH else None
+            function = None if module is None else _function(module, rest)
+            if module is not None and function is not None:
+                self._depth += 1
+                self._draws[name] = _kept(module, draws(module, function))
+                self._depth -= 1
+        return self._draws[name]
+
+    def _module(self, index: int) -> Module | None:
+        """Return a file that is asked for, read once more: few are, and no tree need be kept for all."""
+        if index not in self._modules:
+            while len(self._modules) >= KEPT:
+                del self._modules[next(iter(self._modules))]
+            try:
+                self._modules[index] = read(self.files[index], self)
+            except Unreadable:
+                self._modules[index] = None
+        return self._modules[index]
 
     def add(self, module: Module) -> None:
         """Remember what a file that was looked at gives to others."""
         index = self._index[module.path]
-        given = Given(names=module.passed_on())
+        given = Given(names=module.passed_on(), defined=_defined(module))
         for star in module.stars():
             place = self._place(star, self._places.folders[index])
             if place is not None and not place[1]:
                 other = self._given.get(place[0], Given())
-                own = {name: f"./{place[0]}.{name}" for name in other.draws}
+                own = {name: f"./{place[0]}.{name}" for name in other.defined}
                 given.names = {**own, **other.names, **given.names}
-        if any(is_stateful(name) or self.draws(name) for _, name in module.calls):
-            given.draws = _drawn(module)
         self._given[index] = given
 
 
-def _drawn(module: Module) -> dict[str, list[Draw]]:
-    """Return what the functions and methods of a file draw; a class stands for what its objects do when called."""
-    found: dict[str, list[Draw]] = {}
-    for node in module.tree.body:
-        if isinstance(node, Definition):
-            found[node.name] = _kept(module, draws(module, node))
-        elif isinstance(node, ast.ClassDef):
-            methods = {method.name: method for method in node.body if isinstance(method, Definition)}
-            for name, method in methods.items():
-                found[f"{node.name}.{name}"] = _kept(module, draws(module, method))
-            called = methods.get("__call__", methods.get("call"))
-            found[node.name] = [] if called is None else found[f"{node.name}.{called.name}"]
-    return {name: drawn for name, drawn in found.items() if drawn}
+def _defined(module: Module) -> frozenset[str]:
+    return frozenset(node.name for node in module.tree.body if isinstance(node, Definition | ast.ClassDef))
+
+
+def _function(module: Module, name: str) -> Definition | None:
+    """Return a function or method of a file; a class stands for what its objects do when they are called."""
+    first, _, rest = name.partition(".")
+    node = next((each for each in module.tree.body if getattr(each, "name", None) == first), None)
+    if isinstance(node, ast.ClassDef):
+        methods = {method.name: method for method in node.body if isinstance(method, Definition)}
+        return methods.get(rest) if rest else methods.get("__call__", methods.get("call"))
+    return node if isinstance(node, Definition) and not rest else None
 
 
 def _kept(module: Module, drawn: Iterable[Draw]) -> list[Draw]:

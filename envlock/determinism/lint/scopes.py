@@ -6,9 +6,9 @@ Nothing here recurses, so that no nesting of the code that is looked at can exha
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -56,6 +56,14 @@ class Scope:
         return None
 
     @property
+    def function(self) -> Function | None:
+        """The innermost function that this scope is, or lies in."""
+        scope: Scope | None = self
+        while scope is not None and not isinstance(scope.owner, Function):
+            scope = scope.parent
+        return None if scope is None else scope.owner  # type: ignore[return-value]
+
+    @property
     def top(self) -> Scope:
         """The module's scope."""
         scope = self
@@ -66,66 +74,123 @@ class Scope:
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = frozenset({*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
-_WORDS = ("ctx", "op", "ops", "id", "attr", "kind", "level", "type_comment", "conversion", "is_async", "simple")
+_WORDS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "level", "type_comment", "conversion", "simple"})
 """Fields with operators, words and numbers, never with a node that matters."""
 
 
 class Index:
-    """Every node of a tree by its type, with its parent, and the scope of every name in it."""
+    """The nodes of a tree by their type, the scope of every name in it, and the node around each."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.top = Scope(tree, None)
-        self.parents: dict[ast.AST, ast.AST] = {}
         self.scopes: dict[ast.AST, Scope] = {tree: self.top}
-        self.by_type: dict[type[ast.AST], list[ast.AST]] = {}
-        stack: list[tuple[ast.AST, Scope]] = [(tree, self.top)]
-        while stack:
-            node, scope = stack.pop()
-            kind = type(node)
-            self.by_type.setdefault(kind, []).append(node)
-            enter = _BINDERS.get(kind)
-            if enter is not None:
-                enter(node, scope)
-            if kind is ast.Name:
-                self.scopes[node] = scope
-            elif kind is not ast.Constant:
-                children = _children(node)
-                for child in children:
-                    self.parents[child] = node
-                if kind in _SCOPES:
-                    stack.extend(self._placed(node, children, scope))
-                else:
-                    stack.extend([(child, scope) for child in children])
+        self.by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._tree = tree
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._noted: dict[ast.AST, list[ast.AST]] = {}
+        self._walk()
 
-    def _placed(self, node: ast.AST, children: list[ast.AST], scope: Scope) -> list[tuple[ast.AST, Scope]]:
-        """Return the children of what makes a scope, with the scope each lies in: the new one, or the one around."""
+    def _walk(self) -> None:
+        """Go through the tree in the order of the text; a scope on the stack says where what follows lies."""
+        by_type, scopes, scope = self.by_type, self.scopes, self.top
+        names, attributes = by_type[ast.Name], by_type[ast.Attribute]
+        stack: list[Any] = [self._tree]
+        while stack:
+            node = stack.pop()
+            kind = type(node)
+            if kind is ast.Name:
+                scopes[node] = scope
+                names.append(node)
+            elif kind is ast.Attribute:
+                attributes.append(node)
+                stack.append(node.value)
+            elif kind in _FIELDS:
+                by_type[kind].append(node)
+                if kind in _BINDERS:
+                    _BINDERS[kind](node, scope)
+                if kind in _SCOPES:
+                    scope = self._entered(node, scope, stack)
+                    continue
+                for name in _FIELDS[kind]:
+                    value = getattr(node, name, None)
+                    if type(value) is list:
+                        stack += value[::-1]
+                    else:
+                        stack.append(value)
+            elif kind is Scope:
+                scope = node
+
+    def _entered(self, node: Any, scope: Scope, stack: list[Any]) -> Scope:
+        """Put the children of what makes a scope on the stack; return the scope of the first of them."""
         inner = self.scopes[node] = Scope(node, scope)
+        stack.append(scope)
         if isinstance(node, _COMPREHENSIONS):
-            return [(child, inner) for child in children]
+            stack.extend(_children(node)[::-1])
+            return inner
         if isinstance(node, Function):
             _parameters(node.args, inner)
-        body = getattr(node, "body", [])
-        inside = {id(statement) for statement in (body if isinstance(body, list) else [body])}
-        return [(child, inner if id(child) in inside else scope) for child in children]
+        body = node.body if isinstance(node.body, list) else [node.body]
+        inside = {id(statement) for statement in body}
+        stack.extend(body[::-1])
+        stack.append(inner)
+        stack.extend(child for child in _children(node)[::-1] if id(child) not in inside)
+        return scope
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node around this one, which is looked up when it is asked for: few are."""
+        found = self._parents.get(node)
+        if found is None and node is not self._tree:
+            self._look_for(node)
+            found = self._parents.get(node)
+        return found
+
+    def _look_for(self, node: ast.AST) -> None:
+        """Note the parents on the way to a node: by the places in the text, or all where these do not say."""
+        for by_place in (True, False):
+            stack: list[ast.AST] = [self._tree]
+            while stack and node not in self._parents:
+                around = stack.pop()
+                children = self._noted.get(around)
+                if children is None:
+                    children = self._noted[around] = _children(around)
+                    self._parents.update(dict.fromkeys(children, around))
+                stack += [child for child in children if not by_place or _can_hold(child, node)]
+
+
+def _can_hold(around: ast.AST, node: ast.AST) -> bool:
+    """Return whether a node can lie in another by their places; what has no place can hold everything."""
+    line = getattr(node, "lineno", None)
+    end = getattr(around, "end_lineno", None)
+    if line is None or end is None:
+        return True
+    decorators = getattr(around, "decorator_list", [])
+    first: int = getattr((decorators or [around])[0], "lineno", 0)
+    return bool(first <= line <= end)
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes below one, the last first, without operators and the like."""
+    """Return the nodes below one, without constants, operators and the like."""
     found: list[ast.AST] = []
-    for name in _with_nodes(node._fields):
+    for name in _FIELDS.get(type(node), ())[::-1]:
         value = getattr(node, name, None)
         if isinstance(value, list):
             found.extend([item for item in value if isinstance(item, ast.AST)])
         elif isinstance(value, ast.AST):
             found.append(value)
-    found.reverse()
     return found
 
 
-@cache
-def _with_nodes(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the fields of a type of node that can hold nodes."""
-    return tuple(name for name in fields if name not in _WORDS)
+def _fields_with_nodes() -> dict[type[ast.AST], tuple[str, ...]]:
+    """Return for each type of node the fields that can hold nodes, the last first; a constant has none that matter."""
+    kinds: list[type[ast.AST]] = [ast.AST]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    found = {kind: tuple(name for name in kind._fields[::-1] if name not in _WORDS) for kind in kinds}
+    del found[ast.Constant]
+    return found
+
+
+_FIELDS = _fields_with_nodes()
 
 
 def _parameters(arguments: ast.arguments, scope: Scope) -> None:

@@ -20,6 +20,14 @@ ANNOTATIONS = re.compile(
 )
 
 
+def may_hold_sets(module: Module) -> bool:
+    """Return whether there is anything in a file that can be a set: most have nothing, and are spared the search."""
+    words = ("set(", "frozenset", "Set[", "Set\n", "Set)", "Set,", "Set:", "Set =")
+    if any(map(module.nodes, (ast.Set, ast.SetComp))) or any(word in module.text for word in words):
+        return True
+    return any(_view(side) for node in module.nodes(ast.BinOp) for side in (node.left, node.right))
+
+
 def is_set(module: Module, node: ast.AST) -> bool:
     """Return whether an expression is a set, and nothing says that it holds numbers, which hash alike everywhere."""
     return _kind(module, node, set()) == "set"
@@ -92,12 +100,15 @@ def _given(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     bindings = [
         each for each in module.bindings(node) or [] if each.kind != "other"
     ]  # `|=` and `del` leave a set a set
-    here = module.function_around(node)
-    before = [each for each in bindings if _ends_before(each.node, node) and module.function_around(each.node) is here]
-    chosen = before[-1:] or bindings
-    if any(each.kind != "value" for each in chosen):
+    if not any(each.kind == "value" for each in bindings):
         return []
-    return [each.node for each in chosen if not _is_none(each.node)]
+    if len(bindings) > 1:
+        here = module.function_around(node)
+        before = [each for each in bindings if _ends_before(each.node, node)]
+        bindings = [each for each in before if module.function_around(each.node) is here][-1:] or bindings
+    if any(each.kind != "value" for each in bindings):
+        return []
+    return [each.node for each in bindings if not _is_none(each.node)]
 
 
 def _ends_before(value: ast.AST, use: ast.AST) -> bool:
@@ -117,9 +128,8 @@ def _is_annotated(module: Module, node: ast.Name) -> bool:
 
 def _added(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.expr]:
     """Yield what `name.add(...)` puts into a set."""
-    for call in module.nodes(ast.Call):
-        method = call.func
-        if isinstance(method, ast.Attribute) and method.attr == "add" and call.args and _is_same(method.value, node):
+    for call, method in module.methods(("add",)):
+        if call.args and _is_same(method.value, node):
             yield call.args[0]
 
 

@@ -20,8 +20,6 @@ from envlock.determinism.lint.names import (
 )
 from envlock.determinism.lint.scopes import Function
 
-STATEFUL = frozenset({*RANDOM_OPS, *PYTHON_DRAWS, *PYTHON_FUNCTIONS, *RANDOM_LAYERS, *GENERATORS})
-
 
 @dataclass(frozen=True)
 class Draw:
@@ -127,11 +125,6 @@ def _of_generator(module: Module, call: ast.Call) -> Draw | None:
     return None
 
 
-def is_stateful(name: str) -> bool:
-    """Return whether a function of this name draws, or makes what draws."""
-    return name in STATEFUL or _is_numpy(name)
-
-
 def _is_numpy(name: str) -> bool:
     words = name.split(".")
     return words[:2] == ["numpy", "random"] and len(words) == 3 and words[2] not in NUMPY_NOT_DRAWN
@@ -189,7 +182,7 @@ def is_of_model(call: ast.Call) -> bool:
 
 def is_tape(module: Module, call: ast.Call) -> bool:
     """Return whether this records a gradient, in a file that also takes steps along gradients."""
-    return module.name(call.func) in TRAINING_NAMES and any(map(_is_step, module.nodes(ast.Call)))
+    return module.name(call.func) in TRAINING_NAMES and any(_is_step(each) for each in module.worded((*STEPS, "apply")))
 
 
 def _is_step(call: ast.Call) -> bool:

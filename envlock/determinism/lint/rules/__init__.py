@@ -14,7 +14,6 @@ Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
 
 UNREADABLE, BAD_IGNORE, UNUSED_IGNORE = "ENV001", "ENV002", "ENV003"
-ENGINE = (UNREADABLE, BAD_IGNORE, UNUSED_IGNORE)
 """Rules that no function finds: reading the file and its comments does."""
 
 RULES: dict[str, Check] = {

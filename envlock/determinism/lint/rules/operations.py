@@ -42,15 +42,13 @@ def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def _called(module: Module) -> Iterator[tuple[ast.Call, Source]]:
     """Yield every call of an operation of the table that meets the conditions under which it is noisy."""
-    for call, name in module.calls:
-        for source in _operations().get(name, ()):
+    for call, name in module.called(_operations()):
+        for source in _operations()[name]:
             condition = CONDITIONS.get(source.id)
             if condition is None or condition(module, call, name):
                 yield call, source
     scatter = next(each for each in sources_table().source if each.id == "resource-scatter-add-cpu")
-    for call in module.nodes(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in SCATTERS and _is_variable(module, call):
-            yield call, scatter
+    yield from ((call, scatter) for call, _ in module.methods(SCATTERS) if _is_variable(module, call))
 
 
 @cache
@@ -169,11 +167,10 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether an embedding is trained with an optimizer that adds sparse gradients to it, in this file."""
     if name != "keras.layers.Embedding":
         return False
-    made = any(each.rpartition(".")[2] in SPARSE_OPTIMIZERS and "optim" in each for _, each in module.calls)
+    made = any(each.rpartition(".")[2] in SPARSE_OPTIMIZERS and "optim" in each for each in module.named)
     return made or any(
         str(constant(argument(each, "optimizer", 0))).lower() in [name.lower() for name in SPARSE_OPTIMIZERS]
-        for each in module.nodes(ast.Call)
-        if isinstance(each.func, ast.Attribute) and each.func.attr == "compile"
+        for each, _ in module.methods(("compile",))
     )
 
 
@@ -192,9 +189,7 @@ CONDITIONS: dict[str, Condition] = {
 
 def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV402: AddN of three or more."""
-    for call, name in module.calls:
-        if name not in ADDERS:
-            continue
+    for call, name in module.called(ADDERS):
         given = argument(call, "inputs", ADDERS[name])
         many = None if given is None else _count(module, given)
         if many is not None and many < 3:
@@ -242,8 +237,8 @@ def _is_asserted(module: Module, call: ast.Call) -> bool:
 
 def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV403: stateful random operations in the body of tf.map_fn or tf.while_loop."""
-    for call, name in module.calls:
-        if name not in LOOPS or constant(argument(call, "parallel_iterations")) == 1 or has_star(call):
+    for call, name in module.called(LOOPS):
+        if constant(argument(call, "parallel_iterations")) == 1 or has_star(call):
             continue
         body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
         function = module.definition(body) if body is not None else None

@@ -18,7 +18,7 @@ from envlock.determinism.lint.names import (
     SEEDS,
 )
 from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT
-from envlock.determinism.lint.sets import is_set, looks_like_number
+from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_sets
 
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
@@ -27,7 +27,8 @@ WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
 
 def files(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV303: os.listdir, glob or iterdir, unsorted, into data."""
-    for call in module.nodes(ast.Call):
+    listers = [call for call, _ in module.called(LISTINGS)]
+    for call in (*listers, *(call for call, _ in module.methods(LISTING_METHODS) if call not in listers)):
         name = _listing(module, call)
         if name is not None and _reaches(module, call, name):
             yield from _of_data(module, call, f"{name} lists files in the order of the file system")
@@ -60,13 +61,13 @@ def _of_data(module: Module, node: ast.AST, message: str) -> Iterator[Hit]:
         yield Hit(node, message)
         return
     yield Hit(node, message, needs=frozenset({HANDLES_DATA}))
-    if any(isinstance(call.func, ast.Attribute) and call.func.attr in WRITERS for call in module.nodes(ast.Call)):
+    if module.methods(WRITERS):
         yield Hit(node, message, needs=frozenset({PROJECT}), unless=frozenset({HANDLES_DATA}))
 
 
 def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV304: list(set(...)), enumerate(set(...)), a loop over a set that fills something."""
-    for node, around in _iterations(module):
+    for node, around in _iterations(module) if may_hold_sets(module) else ():
         if not is_set(module, node):
             continue
         if isinstance(around, ast.Call):
@@ -78,7 +79,7 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def _iterations(module: Module) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield every expression whose elements are taken one after the other, with what takes them."""
-    for call in module.nodes(ast.Call):
+    for call in module.worded(SAME_ORDER | {"fromkeys", "join", "extend", "fromiter"}):
         built_in = isinstance(call.func, ast.Name) and call.func.id in SAME_ORDER and module.bindings(call.func) is None
         if built_in or getattr(call.func, "attr", "") in ("fromkeys", "join", "extend", "fromiter"):
             yield from ((given, call) for given in call.args)
@@ -99,7 +100,8 @@ def _becomes_numbers(module: Module, ordered: ast.AST) -> bool:
 
 def arrivals(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV307: imap_unordered, as_completed, a queue that several workers fill."""
-    for call in module.nodes(ast.Call):
+    calls = dict.fromkeys(call for call, _ in (*module.called(ARRIVALS), *module.methods((*ARRIVAL_METHODS, "get"))))
+    for call in calls:
         name = module.name(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         shown = name if name in ARRIVALS else method if method in ARRIVAL_METHODS else None
@@ -116,9 +118,8 @@ def _is_shared_queue(module: Module, call: ast.Call) -> bool:
     if not any(module.name(each.func) in QUEUES for each in made):
         return False
     return any(
-        (module.name(each.func) or "").rpartition(".")[2] in ("Thread", "Process")
-        and any(isinstance(around, ast.For | ast.comprehension | ast.ListComp) for around in module.ancestors(each))
-        for each in module.nodes(ast.Call)
+        any(isinstance(around, ast.For | ast.comprehension | ast.ListComp) for around in module.ancestors(each))
+        for each in module.worded(("Thread", "Process"))
     )
 
 
@@ -134,7 +135,7 @@ def _is_kept(module: Module, call: ast.Call) -> bool:
 
 def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV305: `hash(name) % buckets`, `seed(hash(name))`."""
-    for call in module.nodes(ast.Call):
+    for call in module.worded(("hash",)):
         if not module.is_builtin(call.func, "hash") or not call.args or looks_like_number(module, call.args[0]):
             continue
         if _is_own_hash(module, call):

@@ -19,7 +19,7 @@ SERIAL = "op determinism runs this serially, which is repeatable but can be slow
 
 def stateful_map(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV301: random numbers or Python functions in a map with `num_parallel_calls`."""
-    for call in module.nodes(ast.Call):
+    for call, _ in module.methods(PARALLEL):
         if not _is_parallel(module, call):
             continue
         mapped = argument(call, "map_func", 0)
@@ -68,13 +68,12 @@ def any_order(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
-    for call in module.nodes(ast.Call):
-        if not isinstance(call.func, ast.Attribute):
-            continue
-        if call.func.attr in PARALLEL and constant(argument(call, "deterministic")) is False:
-            yield call, f"{call.func.attr} can give its elements in any order"
+    for call, method in module.methods(PARALLEL):
+        if constant(argument(call, "deterministic")) is False:
+            yield call, f"{method.attr} can give its elements in any order"
+    for call in module.nodes(ast.Call) if "tf" in module.packages and "sloppy" in module.text else ():
         sloppy = argument(call, "sloppy")
-        if "tf" in module.packages and sloppy is not None and constant(sloppy) not in (False, None):
+        if isinstance(call.func, ast.Attribute) and sloppy is not None and constant(sloppy) not in (False, None):
             can = "gives" if constant(sloppy) is True else "can give"
             yield call, f"a sloppy {call.func.attr} {can} its elements in any order"
     for assign in module.nodes(ast.Assign):
@@ -99,15 +98,8 @@ def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV306: `fit(workers=4)`, `PyDataset(use_multiprocessing=True)`."""
     if not module.uses_keras:
         return
-    for call in module.nodes(ast.Call):
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        name = module.name(call.func) or ""
-        if (
-            method not in FITS
-            and name not in ("keras.utils.PyDataset", "keras.utils.Sequence")
-            and method != "__init__"
-        ):
-            continue
+    loaders = [call for call, _ in module.called(("keras.utils.PyDataset", "keras.utils.Sequence"))]
+    for call in (*loaders, *(call for call, _ in module.methods((*FITS, "__init__")))):
         number, processes = constant(argument(call, "workers")), constant(argument(call, "use_multiprocessing"))
         if isinstance(number, int) and number > 1:
             yield Hit(call, f"{number} Python workers feed the model")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
-from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star
+from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star, in_order
 from envlock.determinism.lint.names import (
     CLOCKS,
     NEED_OP_SEED,
@@ -18,6 +18,7 @@ from envlock.determinism.lint.names import (
     PYTHON_DRAWS,
     RANDOM_OPS,
     SEEDS,
+    TRAINING_NAMES,
 )
 from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, TF
 from envlock.determinism.lint.sets import looks_like_number
@@ -36,8 +37,8 @@ def and_more(drawn: Sequence[object]) -> str:
 
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`."""
-    for call, name in module.calls:
-        if SEEDS.get(name) == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
+    for call, name in module.called(SEEDS):
+        if SEEDS[name] == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
             message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
 
@@ -46,25 +47,22 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV202: a model is trained, and nothing seeds anything."""
     if not module.uses_keras:
         return
-    for call in module.nodes(ast.Call):
-        if (_fits(call) and not hands_on(module, call)) or is_tape(module, call):
+    trainers = [call for call, _ in module.methods(FITS) if is_of_model(call) and not hands_on(module, call)]
+    for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
+        if call in trainers or is_tape(module, call):
             message = "a Keras model is trained here, but nothing seeds its weights"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
             return
 
 
-def _fits(call: ast.Call) -> bool:
-    """Return whether this trains a model."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr in FITS and is_of_model(call)
-
-
 def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV205: numpy's random numbers; the first use of the global generator, and every generator of one's own."""
-    for call, name in module.calls:
-        if name in NUMPY_OWN and not has_star(call) and _has_no_entropy(call):
+    for call, name in module.called(NUMPY_OWN):
+        if not has_star(call) and _has_no_entropy(call):
             yield Hit(call, f"{name} without a seed takes entropy from the operating system")
-    drawn = [(call, name) for call, name in module.calls if _draws(call, name)]
-    drawn += [(call, flow) for call in module.nodes(ast.Call) if (flow := _flow(module, call)) is not None]
+    drawing = [name for name in module.named if name in NUMPY_USERS or name.startswith("numpy.random.")]
+    drawn = [(call, name) for call, name in module.called(drawing) if _draws(call, name)]
+    drawn += [(call, method.attr) for call, method in module.methods(FLOWS) if _is_unseeded_flow(module, call)]
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from numpy's global generator{and_more(drawn)}, which nothing seeds"
@@ -82,13 +80,13 @@ def _draws(call: ast.Call, name: str) -> bool:
     return plain and name not in NUMPY_OWN and words[2] not in NUMPY_NOT_DRAWN
 
 
-def _flow(module: Module, call: ast.Call) -> str | None:
-    """Return the name of a generator of images from a folder, which shuffles without `shuffle=False`, or None."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in FLOWS or not module.uses_keras:
-        return None
+def _is_unseeded_flow(module: Module, call: ast.Call) -> bool:
+    """Return whether a generator of images from a folder shuffles without a seed, as it does by default."""
+    if not module.uses_keras:
+        return False
     seed, shuffle = argument(call, "seed"), argument(call, "shuffle")
     seeded = seed is not None and constant(seed) is not None
-    return None if seeded or constant(shuffle) is False or has_star(call) else call.func.attr
+    return not seeded and constant(shuffle) is not False and not has_star(call)
 
 
 def _has_no_entropy(call: ast.Call) -> bool:
@@ -98,12 +96,12 @@ def _has_no_entropy(call: ast.Call) -> bool:
 
 def python(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV206: Python's random numbers; the first use of the global generator, and every generator of one's own."""
-    for call, name in module.calls:
+    for call, name in module.called(("random.Random", "random.SystemRandom")):
         if name == "random.Random" and not has_star(call) and (not call.args or constant(call.args[0]) is None):
             yield Hit(call, "random.Random() without a seed takes entropy from the operating system")
         if name == "random.SystemRandom":
             yield Hit(call, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed).")
-    drawn = [(call, name) for call, name in module.calls if name in PYTHON_DRAWS]
+    drawn = module.called(PYTHON_DRAWS)
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
@@ -112,14 +110,13 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV207: a seed from the clock, the process id or nothing."""
-    for call, name in module.calls:
-        if name in SEEDS:
-            if not call.args and not call.keywords:
-                yield Hit(call, f"{name}() without a number seeds from the operating system")
-                continue
-            if call.args and constant(call.args[0]) is None:
-                yield Hit(call, f"{name}(None) seeds from the operating system")
-                continue
+    for call, name in module.called(SEEDS):
+        if not call.args and not call.keywords:
+            yield Hit(call, f"{name}() without a number seeds from the operating system")
+        elif call.args and constant(call.args[0]) is None:
+            yield Hit(call, f"{name}(None) seeds from the operating system")
+    if module.named.keys().isdisjoint(CLOCKS) and not module.worded(("hash", "id")):
+        return
     for call in module.nodes(ast.Call):
         for given in _seeds_of(module, call, module.name(call.func) or ""):
             chance = _chance(module, given)
@@ -207,7 +204,8 @@ def dataset(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV203: shuffle, list_files and samplers without a seed."""
     if not {"tf", "keras"} & module.packages:
         return
-    for call in module.nodes(ast.Call):
+    makers = [call for call, _ in module.called((*SAMPLERS, "tf.data.Dataset.list_files"))]
+    for call in (*makers, *(call for call, _ in module.methods(("shuffle",)))):
         found = None if has_star(call) else _unseeded(module, call)
         if found is not None:
             yield Hit(call, found, unless=frozenset({TF}))
@@ -228,8 +226,8 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
 
 def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV204: the first random operation in a file without a seed of its own or a global one."""
-    drawn = [(c, n) for c, n in module.calls if n in RANDOM_OPS - NEED_OP_SEED.keys() and _is_unseeded(c, None)]
-    drawn = [(call, name) for call, name in drawn if not has_star(call)]
+    called = module.called(RANDOM_OPS - NEED_OP_SEED.keys())
+    drawn = [(call, name) for call, name in called if _is_unseeded(call, None) and not has_star(call)]
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from TensorFlow's generator{and_more(drawn)}, which nothing seeds"
@@ -238,8 +236,8 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV208: what the global seed does not reach."""
-    given = any(name == "tf.random.set_global_generator" for _, name in module.calls)
-    for call, name in module.calls:
+    given = "tf.random.set_global_generator" in module.named
+    for call, name in module.called({*OWN_ENTROPY, *NEED_OP_SEED}):
         seed = argument(call, "seed", NEED_OP_SEED.get(name))
         if name in OWN_ENTROPY and not (given and name == "tf.random.get_global_generator"):
             message = f"{name} takes entropy from the operating system, whatever the seeds are"

@@ -9,8 +9,16 @@ from functools import cache
 from envlock.data import variables
 from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
 from envlock.determinism.lint.environ import Setting, assignments
-from envlock.determinism.lint.module import Hit, Module
-from envlock.determinism.lint.names import OLD_PATCHES, SETTERS, STARTS_NOTHING, SWITCH, TENSORFLOW_1, TRAINING_METHODS
+from envlock.determinism.lint.module import Hit, Module, in_order
+from envlock.determinism.lint.names import (
+    OLD_PATCHES,
+    SETTERS,
+    STARTS_NOTHING,
+    SWITCH,
+    TENSORFLOW_1,
+    TRAINING_METHODS,
+    TRAINING_NAMES,
+)
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
@@ -19,6 +27,7 @@ from envlock.runtime.recipe import recipe_for
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
 READERS = ("tf", "keras", "tensorflow_addons", "tensorflow_datasets", "tensorflow_probability", "tensorflow_hub")
+SETTER_WORDS = frozenset(name.rpartition(".")[2] for name in SETTERS)
 TRUE_AND_FALSE = ("0", "1", "true", "false")
 
 
@@ -38,8 +47,9 @@ def _read_once() -> dict[str, str]:
 
 def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
-    top = [node for node in _imports(module) if module.function_around(node) is None]
-    for setting in assignments(module):
+    settings = list(assignments(module))
+    top = [node for node in _imports(module) if module.function_around(node) is None] if settings else []
+    for setting in settings:
         if setting.name in AT_START:
             message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
             yield Hit(setting.node, message, fix="Set it before the process starts (`envlock run` does).")
@@ -64,7 +74,7 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
     """Return a call above, in the same function or outside of all, that makes TensorFlow work."""
     line = getattr(setting.node, "lineno", 0)
     places = (None, module.function_around(setting.node))
-    for call, name in module.calls:
+    for call, name in module.calls if {"tf", "keras"} & module.packages else ():
         works = name.startswith(("tf.", "keras.")) and not name.startswith(STARTS_NOTHING)
         if works and call.lineno < line and module.function_around(call) in places:
             return call
@@ -73,7 +83,7 @@ def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
 
 def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
-    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for _, name in module.calls):
+    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.named):
         return
     for setting in assignments(module):
         if setting.name == HASH_SEED:
@@ -127,22 +137,26 @@ def _newest() -> str:
 
 def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV106: a name that no TensorFlow reads, or none of this version."""
-    known = set(_rules()) | {row.name for row in variables()}
     for setting in assignments(module):
         row = _rules().get(setting.name)
         if row is not None and row.read_by == "nobody":
             fix = f"Write {row.meant}, if at all." if row.meant else None
             yield Hit(setting.node, f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}", fix=fix)
-        elif setting.name not in known:
-            meant = _meant(setting.name, known)
+        elif setting.name not in _known():
+            meant = _meant(setting.name)
             if meant is not None:
                 yield Hit(setting.node, f"nothing reads {setting.name!r}", fix=f"Write {meant}.")
 
 
-def _meant(name: str, known: set[str]) -> str | None:
+@cache
+def _known() -> frozenset[str]:
+    return frozenset({*_rules(), *(row.name for row in variables())})
+
+
+def _meant(name: str) -> str | None:
     """Return the variable that a name differs from by blanks, case or punctuation only."""
     plain = name.strip().upper().replace("-", "_")
-    return plain if plain in known else None
+    return plain if plain in _known() else None
 
 
 def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
@@ -196,7 +210,9 @@ def assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
     statements += [(each, [each.target], each.value) for each in module.nodes(ast.AnnAssign)]
     for statement, targets, value in statements:
         for target in targets:
-            name = module.name(target) if isinstance(target, ast.Attribute) else None
+            if not isinstance(target, ast.Attribute) or target.attr not in SETTER_WORDS:
+                continue
+            name = module.name(target)
             if name in SETTERS and value is not None and not _is_function(module, value):
                 yield Hit(statement, f"this replaces the function {name} and sets nothing")
 
@@ -211,7 +227,7 @@ def _is_function(module: Module, value: ast.expr) -> bool:
 def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV107: the API before 2.8, NVIDIA's patch after 2.7, TF_CUDNN_DETERMINISTIC alone after 2.0."""
     fix = recipe(tensorflow)
-    for call, name in module.calls:
+    for call, name in module.called((SWITCH, *OLD_PATCHES)):
         if name == SWITCH and holds(["<2.8"], tensorflow):
             yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
         elif name in OLD_PATCHES and holds([">=2.8"], tensorflow):
@@ -232,27 +248,25 @@ def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
     if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
         return
-    for call, name in module.calls:
-        if name in TENSORFLOW_1 or name.startswith("tf.contrib."):
-            message = f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
-            yield Hit(call, message)
-            return
+    gone = [name for name in module.named if name in TENSORFLOW_1 or name.startswith("tf.contrib.")]
+    for call, name in module.called(gone)[:1]:
+        yield Hit(call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it")
 
 
 def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV108: a file that trains, in programs that turn op determinism on nowhere."""
     if not {"tf", "keras"} & module.packages:
         return
-    for call in module.nodes(ast.Call):
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        trains = method in TRAINING_METHODS and module.uses_keras and is_of_model(call)
-        trains = trains and not hands_on(module, call)
-        if trains or is_tape(module, call):
+    trainers = [call for call, _ in module.methods(TRAINING_METHODS)] if module.uses_keras else []
+    trainers = [call for call in trainers if is_of_model(call) and not hands_on(module, call)]
+    for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
+        if call in trainers or is_tape(module, call):
             message = "training starts here, but nothing turns op determinism on"
             yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))
             return
 
 
+@cache
 def recipe(version: str) -> str:
     """Return what turns op determinism on in a TensorFlow version, as one sentence."""
     row = recipe_for(version)
