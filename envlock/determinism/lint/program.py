@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from envlock.data.determinism import holds
 from envlock.determinism.lint.environ import assignments
-from envlock.determinism.lint.module import Module, constant
+from envlock.determinism.lint.module import Module, argument, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
 from envlock.determinism.lint.places import Places, absolute
 
@@ -28,6 +28,8 @@ TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
+SEEDS_ENVIRONMENT = "seeds-environment"
+"""It calls a method `seed`, or `reset` with a seed, of something."""
 HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
@@ -55,6 +57,9 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
+    resets = any(argument(call, "seed") is not None for call in module.worded(("reset",)))
+    seeded = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
+    does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):

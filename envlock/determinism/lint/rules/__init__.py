@@ -34,6 +34,7 @@ RULES: dict[str, Check] = {
     "ENV206": seeds.python,
     "ENV207": seeds.by_chance,
     "ENV208": seeds.own_entropy,
+    "ENV209": seeds.environment,
     "ENV301": pipelines.stateful_map,
     "ENV302": pipelines.any_order,
     "ENV303": orders.files,

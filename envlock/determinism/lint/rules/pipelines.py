@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from envlock.data.determinism import holds
 from envlock.determinism.lint.datasets import is_dataset
+from envlock.determinism.lint.defaults import default
 from envlock.determinism.lint.module import Hit, Module, argument, constant
+from envlock.determinism.lint.names import THREADED_QUEUES
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.stateful import Draw, drawn_by, random_layer
 
@@ -69,21 +71,48 @@ def any_order(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
     for call, method in module.methods(PARALLEL):
-        if constant(argument(call, "deterministic")) is False:
+        given = argument(call, "deterministic")
+        if given is not None and _may_be_false(module, given):
             yield call, f"{method.attr} can give its elements in any order"
-    for call in module.nodes(ast.Call) if "tf" in module.packages and "sloppy" in module.text else ():
-        sloppy = argument(call, "sloppy")
-        if isinstance(call.func, ast.Attribute) and sloppy is not None and constant(sloppy) not in (False, None):
-            can = "gives" if constant(sloppy) is True else "can give"
-            yield call, f"a sloppy {call.func.attr} {can} its elements in any order"
+    if "tf" in module.packages and "sloppy" in module.text:
+        yield from filter(None, map(_sloppy, module.nodes(ast.Call)))
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
-            if isinstance(target, ast.Attribute) and constant(assign.value) is False and _is_option(module, target):
+            if _is_option(module, target) and _may_be_false(module, assign.value):
                 yield assign, "the dataset's options let its elements come in any order"
+    yield from _read_by_threads(module)
 
 
-def _is_option(module: Module, target: ast.Attribute) -> bool:
+def _sloppy(call: ast.Call) -> tuple[ast.AST, str] | None:
+    sloppy = constant(argument(call, "sloppy")) if argument(call, "sloppy") is not None else None
+    if not isinstance(call.func, ast.Attribute) or sloppy in (False, None):
+        return None
+    return call, f"a sloppy {call.func.attr} {'gives' if sloppy is True else 'can give'} its elements in any order"
+
+
+def _read_by_threads(module: Module) -> Iterator[tuple[ast.AST, str]]:
+    """Yield what reads in several threads, and keeps what comes first."""
+    for call in module.worded(("load", "as_dataset")) if "tensorflow_datasets" in module.packages else ():
+        shuffled = argument(call, "shuffle_files")
+        if constant(shuffled) not in (False, None) and shuffled is not None and argument(call, "read_config") is None:
+            yield call, "files that are shuffled without a seed of their own are read in any order"
+    for call, name in module.called(THREADED_QUEUES):
+        at = THREADED_QUEUES[name]
+        threads = None if at < 0 else argument(call, "num_threads", at)
+        if at < 0 or (threads is not None and default(module, threads) != 1):
+            yield call, f"the threads of {name} fill its queue in the order in which they finish"
+
+
+def _may_be_false(module: Module, node: ast.expr) -> bool:
+    """Return whether something is False by default, or the opposite of what the program decides."""
+    found = default(module, node)
+    return found is False or (found is ... and isinstance(node, ast.UnaryOp))
+
+
+def _is_option(module: Module, target: ast.expr) -> bool:
     """Return whether this is the option of a dataset: its name is used for nothing else, or its owner is one."""
+    if not isinstance(target, ast.Attribute):
+        return False
     if target.attr == "experimental_deterministic":
         return True
     if target.attr != "deterministic":
@@ -100,7 +129,7 @@ def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     loaders = [call for call, _ in module.called(("keras.utils.PyDataset", "keras.utils.Sequence"))]
     for call in (*loaders, *(call for call, _ in module.methods((*FITS, "__init__")))):
-        number, processes = constant(argument(call, "workers")), constant(argument(call, "use_multiprocessing"))
+        number, processes = (default(module, argument(call, each)) for each in ("workers", "use_multiprocessing"))
         if isinstance(number, int) and number > 1:
             yield Hit(call, f"{number} Python workers feed the model")
         elif processes is True:

@@ -7,25 +7,33 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
+from envlock.determinism.lint.defaults import default
 from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star, in_order
 from envlock.determinism.lint.names import (
     CLOCKS,
+    DISTRIBUTIONS,
+    ENVIRONMENTS,
     NEED_OP_SEED,
+    NUMPY_METHODS,
     NUMPY_NOT_DRAWN,
     NUMPY_OWN,
     NUMPY_USERS,
     OWN_ENTROPY,
     PYTHON_DRAWS,
     RANDOM_OPS,
+    RANDOM_WEIGHTS,
+    SAMPLERS,
     SEEDS,
     TRAINING_NAMES,
 )
-from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, TF
+from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, TF
 from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
+SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
+"""What shuffles unless it is told not to, and the position where it is told."""
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
@@ -63,6 +71,8 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
     drawing = [name for name in module.named if name in NUMPY_USERS or name.startswith("numpy.random.")]
     drawn = [(call, name) for call, name in module.called(drawing) if _draws(call, name)]
     drawn += [(call, method.attr) for call, method in module.methods(FLOWS) if _is_unseeded_flow(module, call)]
+    drawn += [(call, method.attr) for call, method in module.methods(NUMPY_METHODS) if _draws_by_method(module, call)]
+    drawn.sort(key=lambda each: each[0].lineno)
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from numpy's global generator{and_more(drawn)}, which nothing seeds"
@@ -73,7 +83,8 @@ def _draws(call: ast.Call, name: str) -> bool:
     """Return whether a call draws from numpy's global generator."""
     if name in NUMPY_USERS:
         given = argument(call, NUMPY_USERS[name])
-        shuffles = constant(argument(call, "shuffle")) is not False
+        told = constant(argument(call, "shuffle"))
+        shuffles = told is True if name.endswith("KFold") else told is not False
         return shuffles and not has_star(call) and (given is None or constant(given) is None)
     words = name.split(".")
     plain = words[:2] == ["numpy", "random"] and len(words) == 3 and words[2][:1].islower()
@@ -87,6 +98,17 @@ def _is_unseeded_flow(module: Module, call: ast.Call) -> bool:
     seed, shuffle = argument(call, "seed"), argument(call, "shuffle")
     seeded = seed is not None and constant(seed) is not None
     return not seeded and constant(shuffle) is not False and not has_star(call)
+
+
+def _draws_by_method(module: Module, call: ast.Call) -> bool:
+    """Return whether a table of pandas or a distribution of SciPy is sampled without a state of its own."""
+    word = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    given = {keyword.arg for keyword in call.keywords}
+    of_pandas = "pandas" in module.packages and not given.isdisjoint(NUMPY_METHODS[word])
+    of_scipy = "scipy" in module.packages and not NUMPY_METHODS[word]
+    state = argument(call, "random_state")
+    seeded = has_star(call) or (state is not None and constant(state) is not None)
+    return (of_pandas or of_scipy) and not seeded
 
 
 def _has_no_entropy(call: ast.Call) -> bool:
@@ -110,6 +132,9 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV207: a seed from the clock, the process id or nothing."""
+    for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
+        if call.args and constant(call.args[0]) is not None and default(module, call.args[0]) is None:
+            yield Hit(call, "the seed is None unless one is given, so that by default nothing is seeded")
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
             yield Hit(call, f"{name}() without a number seeds from the operating system")
@@ -131,7 +156,7 @@ def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
         yield from call.args[:1]
     yield from (keyword.value for keyword in call.keywords if keyword.arg and IS_SEED.search(keyword.arg))
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    place = 1 if method == "shuffle" else 2 if name == "tf.data.Dataset.list_files" else SAMPLERS.get(name)
+    place = 1 if method == "shuffle" else SAMPLERS.get(name)
     if place is not None and len(call.args) > place:
         yield call.args[place]
     if (
@@ -189,22 +214,11 @@ def _values(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     ]
 
 
-SAMPLERS = {
-    "tf.data.Dataset.random": 0,
-    "tf.data.Dataset.sample_from_datasets": 2,
-    "tf.data.experimental.sample_from_datasets": 2,
-    "tf.data.experimental.RandomDataset": 0,
-    "tf.data.experimental.shuffle_and_repeat": 2,
-    "tf.data.experimental.make_csv_dataset": None,
-}
-"""What makes a dataset by chance, and the position of its seed."""
-
-
 def dataset(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV203: shuffle, list_files and samplers without a seed."""
     if not {"tf", "keras"} & module.packages:
         return
-    makers = [call for call, _ in module.called((*SAMPLERS, "tf.data.Dataset.list_files"))]
+    makers = [call for call, _ in module.called(SAMPLERS)]
     for call in (*makers, *(call for call, _ in module.methods(("shuffle",)))):
         found = None if has_star(call) else _unseeded(module, call)
         if found is not None:
@@ -215,23 +229,43 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
     """Return what a call that makes or shuffles a dataset leaves to chance, or None."""
     name = module.name(call.func) or ""
     if name in SAMPLERS:
-        ordered = constant(argument(call, "shuffle")) is False
-        return f"{name} without a seed" if _is_unseeded(call, SAMPLERS[name]) and not ordered else None
-    if name == "tf.data.Dataset.list_files":
-        ordered = constant(argument(call, "shuffle", 1)) is False or not _is_unseeded(call, 2)
-        return None if ordered else f"{name} shuffles by default, and nothing seeds it"
+        at = SHUFFLES.get(name.rpartition(".")[2])
+        ordered = constant(argument(call, "shuffle", at)) is False
+        if ordered or not _is_unseeded(call, SAMPLERS[name]):
+            return None
+        shuffles = name == "tf.data.Dataset.list_files"
+        return f"{name} shuffles by default, and nothing seeds it" if shuffles else f"{name} without a seed"
     shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle" and _is_unseeded(call, 1)
     return "the dataset is shuffled without a seed" if shuffles and is_chained(module, call) else None
 
 
 def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV204: the first random operation in a file without a seed of its own or a global one."""
-    called = module.called(RANDOM_OPS - NEED_OP_SEED.keys())
+    called = module.called((RANDOM_OPS | RANDOM_WEIGHTS) - NEED_OP_SEED.keys())
+    called += [(call, "sample") for call, each in module.methods(("sample",)) if _is_distribution(module, each.value)]
+    called += [each for each in module.called(("tf.get_variable",)) if argument(each[0], "initializer", 3) is None]
     drawn = [(call, name) for call, name in called if _is_unseeded(call, None) and not has_star(call)]
+    drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from TensorFlow's generator{and_more(drawn)}, which nothing seeds"
         yield Hit(call, message, unless=frozenset({TF}))
+
+
+def _is_distribution(module: Module, node: ast.expr) -> bool:
+    made = [node, *module.values(node)]
+    return any((module.name(each.func) or "").startswith(DISTRIBUTIONS) for each in made if isinstance(each, ast.Call))
+
+
+def _is_given_weights(call: ast.Call, name: str) -> bool:
+    """Return whether a layer is told how its weights begin: its initializer is judged where it is made."""
+    return name in RANDOM_WEIGHTS and any("initializer" in (keyword.arg or "") for keyword in call.keywords)
+
+
+def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV209: an environment of Gym that nothing seeds."""
+    for call, name in module.called(ENVIRONMENTS)[:1]:
+        yield Hit(call, f"{name} makes an environment that nothing seeds", unless=frozenset({SEEDS_ENVIRONMENT}))
 
 
 def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:

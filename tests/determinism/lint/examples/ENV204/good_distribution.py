@@ -1,0 +1,5 @@
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+normal = tfp.distributions.Normal(0.0, 1.0)
+tf.print(normal.sample(seed=3), normal.mean())
