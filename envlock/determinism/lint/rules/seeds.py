@@ -134,7 +134,7 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV207: a seed from the clock, the process id or nothing."""
     for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
         if call.args and constant(call.args[0]) is not None and default(module, call.args[0]) is None:
-            yield Hit(call, "the seed is None unless one is given, so that by default nothing is seeded")
+            yield Hit(call, "the seed has no value unless one is given: by default nothing is seeded")
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
             yield Hit(call, f"{name}() without a number seeds from the operating system")
