@@ -57,9 +57,6 @@ def dies():
         os.abort()
     return {"x": 1.0}
 
-def number():
-    return 3
-
 def nothing():
     pass
 
@@ -296,10 +293,6 @@ def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat
         (["mine.py:same", "--step", "9", "-n", "2"], "no run recorded step 9"),
         (["none.py"], "the script none.py is missing"),
         (["mine.py:none"], "mine.py has no function none"),
-        (
-            ["mine.py:number"],
-            "the function returned a value of type int, not a dict of named arrays, an iterable of such dicts",
-        ),
         (["mine.py:nothing"], "mine.py:nothing recorded nothing"),
         (["mine.py:same", "-f", "yaml"], "unknown format `yaml`"),
         (["mine.py:same", "--python", "/none"], "cannot run /none: No such file or directory"),

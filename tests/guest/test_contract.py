@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,27 +102,37 @@ def test_steps_come_one_by_one() -> None:
     assert list(steps([{"a": 1}, {"a": 2}])) == [{"a": 1}, {"a": 2}]
 
 
+class Model:
+    """What of a Keras model counts."""
+
+    def fit(self) -> None: ...
+
+    def get_weights(self) -> list[float]:
+        return [1.5, 2.5]
+
+
 @pytest.mark.parametrize(
-    ("result", "message"),
+    ("result", "expected"),
     [
-        (3.5, "the function returned a value of type float"),
-        ("loss", "the function returned a value of type str"),
-        (np.zeros(3), "the function returned a value of type ndarray"),
-        ([{"a": 1}, 2], "step 1 of the returned value is of type int, not a dict of named arrays"),
+        (3.5, [{"result": 3.5}]),
+        ("loss", [{"result": "loss"}]),
+        ([0.5, 0.25], [{"result": [0.5, 0.25]}]),
+        ([], [{"result": []}]),
+        (iter([0.5, {"a": 1}]), [{"result": 0.5}, {"a": 1}]),
+        (Model(), [{"weights": [1.5, 2.5]}]),
+        (SimpleNamespace(history={"loss": [0.5]}), [{"loss": [0.5]}]),
     ],
 )
-def test_other_results(result: Any, message: str) -> None:
-    with pytest.raises(Misuse) as caught:
-        list(steps(result))
-    assert str(caught.value).startswith(message)
+def test_what_a_function_may_return(result: Any, expected: list[dict[str, Any]]) -> None:
+    assert list(steps(result)) == expected
+
+
+def test_an_array_is_one_value() -> None:
+    array = np.zeros(3)
+    assert [list(step.values()) for step in steps(array)] == [[array]]
 
 
 def test_a_model_is_known_by_what_it_can() -> None:
-    class Model:
-        def fit(self) -> None: ...
-
-        def get_weights(self) -> None: ...
-
     assert [is_model((Model(), 1)), is_model((Model(), 1, {})), is_model([Model(), 1])] == [True] * 3
     assert [is_model((Model(),)), is_model(({}, {})), is_model({"a": Model()}), is_model(Model())] == [False] * 4
 

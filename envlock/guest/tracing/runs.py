@@ -116,12 +116,10 @@ def perform(call: Callable[[], Any], current: Callable[[], Optional[Tracer]]) ->
             from envlock.guest.training import keras_fit
 
             keras_fit.train(*result, taker=lambda step, values: _write(tracer, values))
-        elif _is_steps(result):
+        else:
             for number, values in enumerate(contract.steps(result)):
                 _write(tracer, values)
                 tracer.begin_step(number + 1)
-        else:
-            _write(tracer, {"result": result})
     finally:
         recording.listen(None)
 
@@ -148,15 +146,6 @@ def _taker(current: Callable[[], Optional[Tracer]]) -> Callable[..., None]:
 def _write(tracer: Tracer, values: Mapping[str, Any]) -> None:
     for name, value in contract.named(values).items():
         tracer.value(name, value)
-
-
-def _is_steps(result: Any) -> bool:
-    """Return whether a result is a dict, or something that gives one after the other."""
-    if hasattr(result, "keys"):
-        return True
-    if isinstance(result, (list, tuple)):
-        return bool(result) and all(hasattr(each, "keys") for each in result)
-    return hasattr(result, "__next__")
 
 
 @contextmanager

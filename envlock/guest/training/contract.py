@@ -3,9 +3,9 @@
     load(script, function, args) -> a call, which takes the seed and gives a result
     steps(result)                -> dicts of named values, one a step; None where the result is a model to train
 
-The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a dict of named arrays
-(one step), something to iterate over that gives such dicts (one each step), or `(model, data)` or
-`(model, data, fit_arguments)` of Keras. A whole script is run as `__main__`, and calls `envlock.record()`.
+The contract, as the documentation has it: a function takes no argument (or `seed`) and returns a value, a dict of named
+values, a Keras model or what its `fit` returns (one step), an iterable of these (one each step), or `(model, data)` or
+`(model, data, fit_arguments)`. A whole script is run as `__main__`, and calls `envlock.record()`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
     Call = Callable[[Optional[int]], Any]
-
-WANTED = "a dict of named arrays, an iterable of such dicts, or (model, data)"
 
 
 class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what was asked for)
@@ -158,21 +156,31 @@ def _name(module: Any) -> str:
 
 
 def steps(result: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the named values of each step, as they come: a generator's step is over when the next one is asked for.
+    """Yield the named values of each step, as they come: a generator's step is over when the next one is asked for."""
+    if _is_stream(result):
+        for step in result:
+            yield _quantities(step)
+    else:
+        yield _quantities(result)
 
-    Raises:
-        Misuse: the result is nothing of the contract.
-    """
-    if _is_mapping(result):
-        yield result
-        return
-    if isinstance(result, (str, bytes)) or not hasattr(result, "__iter__") or hasattr(result, "shape"):
-        raise Misuse(f"the function returned a value {_kind(result)}, not {WANTED}")
-    for number, step in enumerate(result):
-        if not _is_mapping(step):
-            message = "step {} of the returned value is {}, not a dict of named arrays"
-            raise Misuse(message.format(number, _kind(step)))
-        yield step
+
+def _is_stream(result: Any) -> bool:
+    """Return whether a result gives a step after the other: a list of numbers is one value, a list of dicts is not."""
+    if isinstance(result, (list, tuple)):
+        return bool(result) and all(_is_mapping(each) for each in result)
+    plain = isinstance(result, (str, bytes)) or hasattr(result, "shape") or hasattr(result, "get_weights")
+    return hasattr(result, "__iter__") and not plain and not _is_mapping(result)
+
+
+def _quantities(value: Any) -> Mapping[str, Any]:
+    """Return the named values of one step, of whatever a function returns: those of Keras say what is in them."""
+    if _is_mapping(value):
+        return value  # type: ignore[no-any-return]
+    if _is_mapping(getattr(value, "history", None)):  # what `fit` returns
+        return value.history  # type: ignore[no-any-return]
+    if hasattr(value, "get_weights"):
+        return {"weights": value.get_weights()}
+    return {"result": value}
 
 
 def is_model(result: Any) -> bool:

@@ -63,7 +63,7 @@ def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None
     """Set the seeds, run, and give every step that comes to `taker(step, values)`.
 
     Raises:
-        Misuse: the result is nothing of the contract.
+        Misuse: the function cannot be called so.
         BaseException: whatever the user's code raises.
     """
     if seed is not None:
