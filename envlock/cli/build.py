@@ -12,6 +12,7 @@ from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
 from envlock.lock.route import ROUTES
+from envlock.runtime.errors import UsageError
 from envlock.runtime.report import count
 
 app = new_app()
@@ -26,6 +27,7 @@ OutputOption = Annotated[
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")]
+ResolveOption = Annotated[bool, typer.Option("--resolve", help="With --dry-run: ask the registry for the digest.")]
 PinOption = Annotated[bool, typer.Option("--pin", help="Record the digest of the base in the lockfile; do not build.")]
 TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)]
 EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")]
@@ -50,6 +52,7 @@ def build(
     base: BaseOption = AUTO,
     output: OutputOption = None,
     dry_run: DryRunOption = False,
+    resolve: ResolveOption = False,
     pin: PinOption = False,
     tag: TagOption = None,
     engine: EngineOption = AUTO,
@@ -73,6 +76,7 @@ def build(
     \b
     Examples:
       envlock build --dry-run                 print the Dockerfile
+      envlock build --dry-run --resolve       print it with the digest of the base
       envlock build --pin                     record the digest of the base image
       envlock build --output context          write a context that builds without envlock
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
@@ -81,12 +85,16 @@ def build(
     """
     unused = {"--tag": tag, "--push": push, "--gpus": gpus, "--no-cache": no_cache and not check}
     exclusive({"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}, unused)
+    if dry_run and not resolve:
+        exclusive({"--dry-run": True}, {"--mirror": mirror, "--accept": accept})
+    elif resolve and not dry_run:
+        raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
     meant = source(lock)
     what: dict[str, Any] = {"base": base, "platform": platform, "deterministic": deterministic, "user": user}
     how: dict[str, Any] = {**what, "mirrors": mirror or (), "accept": accept, "wheelhouse": wheelhouse}
     work: dict[str, Any] = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
     if dry_run:
-        _render(meant, what, quiet=quiet)
+        _render(meant, {**what, "mirrors": mirror or (), "accept": accept, "resolve": resolve}, quiet=quiet)
     elif pin:
         _pin(meant, how, quiet=quiet)
     elif output is not None:

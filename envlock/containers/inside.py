@@ -15,6 +15,7 @@ from envlock.containers.engines.engine import Engine, Say
 from envlock.containers.engines.failures import EngineError
 from envlock.guest import launch
 from envlock.images.reference import parse
+from envlock.images.sources import ngc
 from envlock.lock.models import BaseImage
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
@@ -140,7 +141,7 @@ def _base(image: str, known: dict[str, Any]) -> BaseImage | None:
         digest=found.digest,
         manifest=None,
         platform="linux/arm64" if known.get("Architecture") == "arm64" else "linux/amd64",
-        route="ngc",
+        route="ngc" if found.repository.endswith(ngc.REPOSITORY) else "captured",
         reason="The lockfile was captured in it.",
     )
 

@@ -15,7 +15,7 @@ from envlock.data.images import RouteDefaults, image_table
 from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import Lockfile, PackageIdentity
-from envlock.lock.route import Route
+from envlock.lock.route import COMPLETE, Route
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.errors import LockfileError, UsageError
@@ -94,7 +94,7 @@ class BuildPlan:
         A virtual environment, since replacing a package of the base would leave a mark of deletion with the time of
         the build in the layer, which no rebuild could repeat.
         """
-        if self.base.route == "ngc":
+        if self.base.route in COMPLETE:
             return "system" if self.wheels else "none"
         return "isolated"
 
@@ -124,7 +124,8 @@ class BuildPlan:
 
 def _defaults(route: Route) -> RouteDefaults:
     known = image_table()
-    return {"ngc": known.ngc, "cuda": known.cuda, "wheels": known.wheels}[route]
+    defaults: RouteDefaults = getattr(known, route)
+    return defaults
 
 
 def base_plan(base: Base) -> BuildPlan:
@@ -272,7 +273,7 @@ def _wheels(
 ) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
     """Return the wheels to install, and why the other packages are not; both sorted by name."""
     if lock.identity is None:
-        if route != "ngc":
+        if route not in COMPLETE:
             raise UsageError(
                 "the lockfile does not name the wheels of its packages",
                 hint="run `envlock hash`, and then `envlock vendor`",
@@ -298,7 +299,7 @@ def _wheels(
         digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
         version = safe(entry.version or "", "version", f"{where}.version")
         wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
-    if route == "ngc":
+    if route in COMPLETE:
         missing = [name for name in missing if _is_only_here(lock.identity.packages[name])]
     if missing:
         raise _no_wheels(missing, dict(skipped), own=_is_only_here(lock.identity.packages[missing[0]]))
@@ -307,9 +308,9 @@ def _wheels(
 
 def _left_to_the_base(name: str, route: Route) -> str | None:
     """Return why a package is never installed over a base, whatever is at hand."""
-    if name in DISTRIBUTIONS and route == "ngc":
-        return "NVIDIA's own build in the base is never replaced"
-    if name.startswith("nvidia-") and name != BINDING and route in ("ngc", "cuda"):
+    if name in DISTRIBUTIONS and route in COMPLETE:
+        return "NVIDIA's own build in the base is never replaced" if route == "ngc" else "the base has it"
+    if name.startswith("nvidia-") and name != BINDING and route != "wheels":
         return "the base has NVIDIA's libraries"
     return None
 

@@ -120,7 +120,6 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
     return {
         "archive": bool(plan.base.python_archive),
         "plan": plan,
-        "route": plan.base.route,
         "mode": plan.venv,
         "verified": plan.verified,
         "version": safe(__version__, "version", "envlock"),
@@ -157,6 +156,7 @@ def _about_base(plan: BuildPlan) -> str:
     texts = {
         "ngc": "NVIDIA's TensorFlow and CUDA libraries",
         "cuda": "NVIDIA's CUDA libraries",
+        "captured": "The image that the lockfile was captured in",
         "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
     }
     pinned = "@" in plan.base.reference and "@" in (plan.base.python_from or "@")

@@ -274,6 +274,7 @@ class ImageTable(Row):
     ngc: RouteDefaults
     cuda: RouteDefaults
     wheels: RouteDefaults
+    captured: RouteDefaults
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 from envlock import __version__
 from envlock.data.images import image_table
 from envlock.lock.models import Lockfile
+from envlock.lock.route import COMPLETE
 from envlock.runtime.errors import UsageError
 
 CHECKED = "The entrypoint of the image verifies, and then runs the command: give a command, and keep the entrypoint."
@@ -61,7 +62,7 @@ def deployment(lock: Lockfile) -> Deployment:
     models = {device.name for device in devices}
     project = lock.project.name if lock.project is not None else None
     name = (project or "").replace("_", "-").replace(".", "-").lower()
-    python = "python3" if base.route == "ngc" and not image.wheels else "/opt/venv/bin/python"
+    python = "python3" if base.route in COMPLETE and not image.wheels else "/opt/venv/bin/python"
     return Deployment(
         name=name if _NAME.fullmatch(name) else "train",
         image=image.reference,

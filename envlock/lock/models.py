@@ -20,7 +20,7 @@ from envlock.lock.facts import (
     Word,
 )
 from envlock.lock.numerics import Numerics
-from envlock.lock.route import Route
+from envlock.lock.route import COMPLETE, Route
 from envlock.runtime.lockfile import MACHINE_LIMIT
 
 WheelName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$")]
@@ -170,8 +170,8 @@ class PinnedArchive(Strict):
 class BaseImage(PinnedImage):
     """What the image starts from, and why.
 
-    `route` says where TensorFlow comes from. A base without a Python gets one from the image `python`, or that of
-    `python_archive`.
+    `route` says where TensorFlow comes from; `captured` is the image that the facts are of. A base without a
+    Python gets one from the image `python`, or that of `python_archive`.
     """
 
     platform: Literal["linux/amd64", "linux/arm64"]
@@ -184,8 +184,8 @@ class BaseImage(PinnedImage):
     def _python_where_there_is_none(self) -> "BaseImage":
         if self.python is not None and self.python_archive is not None:
             raise ValueError("it must have one Python")
-        if self.route == "ngc" and (self.python is not None or self.python_archive is not None):
-            raise ValueError("a base of the route ngc has a Python of its own")
+        if self.route in COMPLETE and (self.python is not None or self.python_archive is not None):
+            raise ValueError(f"a base of the route {self.route} has a Python of its own")
         return self
 
 

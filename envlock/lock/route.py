@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Route = Literal["ngc", "cuda", "wheels"]
+Route = Literal["ngc", "cuda", "wheels", "captured"]
 ROUTES: tuple[str, ...] = get_args(Route)
+COMPLETE: tuple[Route, ...] = ("ngc", "captured")
+"""Bases that hold the locked packages themselves; `captured` is the image that the lockfile was captured in."""

@@ -84,20 +84,28 @@ def dockerfile(
     *,
     base: str = "auto",
     platform: str | None = None,
+    mirrors: Sequence[str] = (),
+    accept: str | None = None,
+    resolve: bool = False,
     deterministic: bool = False,
     user: str | None = None,
 ) -> Rendered:
-    """Return the Dockerfile of a lock; nothing is written and no registry is asked.
+    """Return the Dockerfile of a lock; nothing is written, and only `resolve` asks a registry.
 
     Where the digest of the base is unknown offline, its tag stands there.
 
     Raises:
         ImageMismatch: no base image can be the locked environment under the lock's policy.
         LockfileError: the lock is not valid, or something in it must not enter an image.
+        OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lock.
     """
     model = lock_of(lock)
-    image, warnings = unasked(model, base, _platform(platform))
+    if resolve:
+        chosen = resolved(model, base, platform, mirrors, accept)
+        image, warnings = chosen.base, chosen.warnings
+    else:
+        image, warnings = unasked(model, base, _platform(platform))
     made = plan(model, image, None, deterministic=deterministic, added=added(model, WHEELHOUSE, user))
     return Rendered(render(made), warnings)
 

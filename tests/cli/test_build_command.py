@@ -60,6 +60,36 @@ def test_a_dry_run_asks_nobody_for_a_digest_and_says_what_is_not_pinned(envlock:
     ) in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (
+            ("--resolve",),
+            "`--resolve` needs `--dry-run`: all else asks the registry anyway\nhint: remove `--resolve`",
+        ),
+        (
+            ("--dry-run", "--mirror", "nvcr.io=a.example"),
+            "`--dry-run` and `--mirror` exclude each other\nhint: remove `--mirror`",
+        ),
+    ],
+)
+def test_only_a_dry_run_is_told_to_ask(args: tuple[str, ...], said: str, envlock: Command) -> None:
+    write(envlock)
+    done = envlock("build", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {said}\n")
+
+
+def test_a_dry_run_that_asks(envlock: Command) -> None:
+    write(envlock, image=..., base_image=...)
+    done = envlock("build", "--dry-run", "--resolve", "--base", "127.0.0.1:1/team/tensorflow:1")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        "error: cannot look up 127.0.0.1:1/team/tensorflow:1: https://127.0.0.1:1/v2/team/tensorflow/manifests/1 cannot be "
+        "reached: connection refused\n"
+        "hint: check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)\n"
+    )
+
+
 UBUNTU: dict[str, Any] = {
     "tensorflow": {"version": "2.19.1", "cuda_build": False},
     "python": {"version": "3.11.13", "compiler": "Clang 20.1.4"},

@@ -38,6 +38,7 @@ BASES = {
         "cuda",
         python_from=f"docker.io/library/python:3.11.7-slim-bullseye@{DONOR}",
     ),
+    "captured": Base(f"docker.io/team/train:3@{DIGEST}", "captured", ("/entry.sh",), (), ()),
     "wheels": Base(f"docker.io/library/python:3.11.7-slim-bookworm@{DIGEST}", "wheels", (), ("python3",), ()),
 }
 

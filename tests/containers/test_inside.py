@@ -72,6 +72,20 @@ def test_an_image_is_captured_and_the_lock_is_built_on_it(bed: Bed, tmp_path: Pa
 
 
 @pytest.mark.engine
+def test_an_image_of_somebody_else_is_no_image_of_nvidias(bed: Bed, tmp_path: Path) -> None:
+    made = Project(bed, tmp_path / "project", document())
+    assert made("capture", "--image", bed.python).returncode == 0
+    lock = load(made.folder / "envlock.lock")
+    assert lock.base_image is not None
+    assert lock.base_image.route == "captured"
+    done = made("build", "--base", "captured")
+    assert "was verified inside: it matches under policy strict\n" in done.stderr, done.stderr
+    labels = bed.engine.docker("image", "inspect", "-f", "{{json .Config.Labels}}", made.image["id"]).stdout
+    assert '"io.github.tf-envlock.route":"captured"' in labels
+    assert "NVIDIA" not in labels
+
+
+@pytest.mark.engine
 def test_an_image_without_python(bed: Bed, tmp_path: Path) -> None:
     made = Project(bed, tmp_path / "project", document())
     (tmp_path / "Dockerfile").write_text(f"FROM {bed.python}\nUSER 0\nRUN rm -f /usr/bin/python3* /usr/local/bin/*\n")

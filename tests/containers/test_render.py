@@ -47,6 +47,7 @@ ADDED = Additions(
 PLANS: dict[str, Callable[[], BuildPlan]] = {
     "ngc": lambda: planned("ngc"),
     "ngc.deterministic": lambda: planned("ngc", deterministic=True),
+    "captured": lambda: planned("captured"),
     "cuda": lambda: planned("cuda"),
     "wheels": lambda: planned("wheels"),
     "wheels.legacy": legacy,
