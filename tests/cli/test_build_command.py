@@ -84,8 +84,8 @@ def test_a_dry_run_that_asks(envlock: Command) -> None:
     done = envlock("build", "--dry-run", "--resolve", "--base", "127.0.0.1:1/team/tensorflow:1")
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == (
-        "error: cannot look up 127.0.0.1:1/team/tensorflow:1: https://127.0.0.1:1/v2/team/tensorflow/manifests/1 cannot be "
-        "reached: connection refused\n"
+        "error: cannot look up 127.0.0.1:1/team/tensorflow:1: https://127.0.0.1:1/v2/team/tensorflow/manifests/1 "
+        "cannot be reached: connection refused\n"
         "hint: check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)\n"
     )
 

@@ -268,9 +268,7 @@ def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> N
     assert "  only in the new image: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
 
 
-def test_a_dry_run_that_asks_the_registry_prints_the_digest(
-    bed: Bed, tmp_path: Path, plain_lock: dict[str, Any]
-) -> None:
+def test_a_dry_run_that_asks_prints_the_digest(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any]) -> None:
     made = Project(bed, tmp_path, plain_lock)
     done = made("build", "--dry-run", "--resolve", "--base", bed.python.partition("@")[0])
     assert (done.returncode, done.stderr) == (0, "")
