@@ -76,8 +76,6 @@ def build(
     \b
     Examples:
       envlock build --dry-run                 print the Dockerfile
-      envlock build --dry-run --resolve       print it with the digest of the base
-      envlock build --pin                     record the digest of the base image
       envlock build --output context          write a context that builds without envlock
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
@@ -85,24 +83,30 @@ def build(
     """
     unused = {"--tag": tag, "--push": push, "--gpus": gpus, "--no-cache": no_cache and not check}
     exclusive({"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}, unused)
-    if dry_run and not resolve:
-        exclusive({"--dry-run": True}, {"--mirror": mirror, "--accept": accept})
-    elif resolve and not dry_run:
-        raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
-    meant = source(lock)
-    what: dict[str, Any] = {"base": base, "platform": platform, "deterministic": deterministic, "user": user}
-    how: dict[str, Any] = {**what, "mirrors": mirror or (), "accept": accept, "wheelhouse": wheelhouse}
-    work: dict[str, Any] = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
+    _asks({"--dry-run": dry_run}, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
+    what = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
+    how = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
+    work = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
     if dry_run:
-        _render(meant, {**what, "mirrors": mirror or (), "accept": accept, "resolve": resolve}, quiet=quiet)
+        _render(source(lock), {**what, "deterministic": deterministic, "user": user, "resolve": resolve}, quiet=quiet)
     elif pin:
-        _pin(meant, how, quiet=quiet)
+        _pin(source(lock), what, quiet=quiet)
     elif output is not None:
-        _write(meant, output, how, quiet=quiet)
+        _write(source(lock), output, how, quiet=quiet)
     elif check:
-        _rebuild(meant, work, quiet=quiet)
+        _rebuild(source(lock), work, quiet=quiet)
     else:
-        _build(meant, {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet)
+        _build(
+            source(lock), {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet
+        )
+
+
+def _asks(way: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
+    """Refuse what only a registry can answer where none is asked, and to ask where all ways do."""
+    if resolve and not any(way.values()):
+        raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
+    if not resolve:
+        exclusive(way, asking if any(way.values()) else {})
 
 
 def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
@@ -113,12 +117,12 @@ def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
     emit(rendered.text.removesuffix("\n"))
 
 
-def _pin(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
+def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
     from envlock.lock.document import dump
     from envlock.lock.writer import write_atomically
     from envlock.workflows.pin import pin
 
-    made = pin(lock, **{name: how[name] for name in ("base", "platform", "mirrors", "accept")})
+    made = pin(lock, **what)
     _warn(made.warnings, quiet=quiet)
     if isinstance(lock, bytes):
         emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
