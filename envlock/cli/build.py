@@ -96,9 +96,7 @@ def build(
     elif check:
         _rebuild(source(lock), work, quiet=quiet)
     else:
-        _build(
-            source(lock), {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, gpus=gpus, quiet=quiet
-        )
+        _build(source(lock), {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, quiet=quiet)
 
 
 def _asks(way: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
@@ -142,7 +140,7 @@ def _write(lock: str | bytes, folder: Path, how: dict[str, Any], *, quiet: bool)
     )
 
 
-def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -> None:
+def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
     from envlock.containers.verification import sentence
     from envlock.lock.document import dump
     from envlock.lock.writer import write_atomically
@@ -164,7 +162,7 @@ def _build(lock: str | bytes, how: dict[str, Any], *, gpus: bool, quiet: bool) -
         raise typer.Exit(verdict.image.exit_code)
     else:
         talk(sentence(verdict, made.name), quiet=quiet)
-        if gpus and not verdict.machine.match:
+        if how["gpus"] and not verdict.machine.match:
             talk(verdict.machine.to_text())
             raise typer.Exit(verdict.machine.exit_code)
     if isinstance(lock, str):
