@@ -49,6 +49,7 @@ LAUNCHER = "envlock/guest/launch.py"
 GUESTS = {
     "envlock/guest/image/install.py": "3.6",
     "envlock/guest/image/donor.py": "3.6",
+    "envlock/guest/image/unpack.py": "3.6",
     "envlock/guest/": "3.8",
     "envlock/runtime/": "3.8",
     "envlock/__init__.py": "3.8",

@@ -26,7 +26,7 @@ LAYERS = "/layers"
 PTH = "zzz_envlock.pth"
 """The last in its folder, so that the runtime half comes last on the path."""
 
-ONLY_HERE = ("install.py", "donor.py")
+ONLY_HERE = ("install.py", "donor.py", "unpack.py")
 """Programs of the build, which the image does not need."""
 
 USER_HOME = "/home/user"
@@ -210,10 +210,15 @@ def install(lines: List[str], name: str, layer: str) -> None:
     chosen = os.path.join("/tmp", "envlock-requirements")
     with open(chosen, "w", encoding="ascii") as stream:
         stream.write("\n".join(lines) + "\n")
+    python, folder, program = os.path.join(VENV, "bin", "python"), os.path.join(WHEELS, name), pip()
+    if program is None:
+        run([python, "-B", os.path.join(HOME, "unpack.py"), layer, chosen, folder])
+        os.unlink(chosen)
+        return
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHONPATH"))}
-    environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=pip())
-    argv = [os.path.join(VENV, "bin", "python"), "-B", "-m", "pip", "install", "--quiet", "--ignore-installed"]
-    argv += ["--no-index", "--find-links", os.path.join(WHEELS, name), "--require-hashes", "--no-deps"]
+    environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=program)
+    argv = [python, "-B", "-m", "pip", "install", "--quiet", "--ignore-installed"]
+    argv += ["--no-index", "--find-links", folder, "--require-hashes", "--no-deps"]
     argv += ["--no-compile", "--no-cache-dir", "--no-warn-script-location", "--disable-pip-version-check"]
     run([*argv, "--root", layer, "-r", chosen], environ)
     os.unlink(chosen)
@@ -226,10 +231,16 @@ def run(argv: List[str], environ: Optional[Dict[str, str]] = None) -> None:
         fail("`{}` failed with exit code {}".format(" ".join(argv[:5]), code))
 
 
-def pip() -> str:
-    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its spare one."""
+def pip() -> Optional[str]:
+    """Return what `-m pip` needs on the path: the locked pip's wheel, else the base's pip, else its spare one.
+
+    None where there is none, or where it cannot run: before Python 3.10 it needs all of distutils, which Debian and
+    Ubuntu have in a package of its own.
+    """
     import importlib.util
 
+    if sys.version_info < (3, 10) and importlib.util.find_spec("distutils.cmd") is None:
+        return None
     locked = sorted(glob.glob(os.path.join(WHEELS, "pip", "pip-*.whl")))
     if locked:
         return locked[-1]
@@ -243,9 +254,7 @@ def pip() -> str:
         spare += glob.glob(os.path.join(os.path.dirname(ensurepip.__file__), "_bundled", "pip-*.whl"))
     except ImportError:
         pass
-    if not spare:
-        fail("the base has no pip, and the wheelhouse has none: add pip to the locked environment")
-    return sorted(spare)[-1]
+    return max(spare, default=None)
 
 
 def interpreters() -> List[Tuple[str, List[str]]]:
