@@ -6,11 +6,13 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from envlock.runtime.files.record import content, digest, rows
+from tests.containers.bed.images import Image, Layer
 from tests.containers.bed.session import ROOT, Bed
 from tests.locks import document
 
@@ -93,3 +95,25 @@ def captured(bed: Bed, image: str, wheelhouse: Path, *, system: bool, **changes:
     facts, unavailable = json.loads(done.stdout.strip().rpartition("\n")[2])
     held = document(facts=facts, unavailable=unavailable, identity=identity(wheelhouse))
     return {**held, **changes}
+
+
+LDD = '#!/bin/sh\nfor file; do LD_TRACE_LOADED_OBJECTS=1 /lib64/ld-linux-x86-64.so.2 "$file"; done\n'
+
+
+def published(bed: Bed, folder: Path, dockerfile: str, repository: str, tag: str = "1") -> str:
+    """Build an image, flatten it, put it into the registry; return its digest.
+
+    Its context has `ldd` and `ldconfig`.
+    """
+    folder.mkdir()
+    (folder / "ldd").write_text(LDD, encoding="utf-8")
+    (folder / "ldd").chmod(0o755)
+    shutil.copy2(shutil.which("ldconfig", path="/sbin:/usr/sbin") or "", folder / "ldconfig")
+    (folder / "Dockerfile").write_text(dockerfile.format(python=bed.python), encoding="utf-8")
+    built = bed.engine.docker("build", "-q", "--network=none", folder).stdout.strip()
+    container = bed.engine.docker("create", "--network=none", built).stdout.strip()
+    bed.engine.docker("export", "-o", folder / "layer.tar", container)
+    bed.engine.docker("rm", container)
+    digest = hashlib.sha256((folder / "layer.tar").read_bytes()).hexdigest()
+    made = Image((Layer(folder / "layer.tar", f"sha256:{digest}"),), command=("/bin/sh",))
+    return bed.registry.push(repository, tag, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import hashlib
 import os
@@ -38,12 +39,13 @@ FILES: Mapping[str, str] = {
     f"{INFO}/METADATA": "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
     f"{INFO}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     f"{INFO}/entry_points.txt": ENTRY_POINTS,
-    f"{INFO}/RECORD": "",
 }
 
 
 def packed(folder: Path, files: Mapping[str, str] = FILES) -> str:
     """Write a wheel, and return the line that requires it."""
+    rows = [f"{name},{row_of(text)}\n" for name, text in files.items() if not name.endswith("/RECORD")]
+    files = {**files, f"{INFO}/RECORD": "".join([*rows, f"{INFO}/RECORD,,\n"])}
     wheel = folder / "demo-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name, text in files.items():
@@ -51,6 +53,12 @@ def packed(folder: Path, files: Mapping[str, str] = FILES) -> str:
             member.external_attr = (0o100755 if name.endswith(".sh") else 0o100644) << 16
             archive.writestr(member, text)
     return f"demo==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+def row_of(text: str) -> str:
+    """Return hash and size as a RECORD has them."""
+    hashed = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    return f"sha256={hashed},{len(text.encode())}"
 
 
 def held(root: Path) -> dict[str, tuple[int, bytes]]:
