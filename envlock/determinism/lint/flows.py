@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from envlock.determinism.lint.module import DEPTH, Module
+from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.sets import ALGEBRA, is_set
@@ -113,6 +113,28 @@ class Flow:
     def _loop(self, around: ast.For | ast.AsyncFor, node: ast.AST, order: Order) -> bool:
         return node is around.iter and self.loop(around)
 
+    def _returned(self, around: ast.Return, node: ast.AST, order: Order) -> bool:
+        """Return whether what a function returns is data: to others, or where this file calls what only it knows."""
+        function = self.module.function_around(around)
+        if order.kind == KEYS or not isinstance(function, Definition) or function in self.followed:
+            return order.kind != KEYS
+        self.followed.add(function)
+        project = self.module.project
+        known = project is not None and project.is_private(self.module.path, function.name)
+        calls = [each for each in self.module.worded((function.name,)) if self.module.definition(each.func) is function]
+        if not known or not calls or len(self.followed) > DEPTH or self.module.parent(function) is not self.module.tree:
+            return True
+        return any(self.reaches_data(call, order.kind) for call in calls)
+
+    def shuffled(self, call: ast.Call) -> bool:
+        """Return whether the order in which a call leaves a list can reach data; no where it only says what is next."""
+        given = call.args[0] if call.args else None
+        bindings = self.module.bindings(given) if isinstance(given, ast.Name) else None
+        if not isinstance(given, ast.Name) or any(each.kind in ("parameter", "element") for each in bindings or []):
+            return True
+        uses = [use for use in self._uses(given, call) if use is not given and self.module.parent(use) is not call]
+        return not uses or any(self._passes_on(use, SEQUENCE) for use in uses)
+
     def _handed_out(self, around: ast.AST, node: ast.AST, order: Order) -> bool:
         return order.kind != KEYS
 
@@ -124,7 +146,7 @@ class Flow:
         ast.Subscript: _subscript,
         ast.For: _loop,
         ast.AsyncFor: _loop,
-        ast.Return: _handed_out,
+        ast.Return: _returned,
         ast.Yield: _handed_out,
         ast.YieldFrom: _handed_out,
     }

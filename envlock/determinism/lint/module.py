@@ -61,6 +61,9 @@ class Elsewhere(Protocol):
     def defines(self, name: str) -> bool:
         """Return whether another file has a function or a class of this name."""
 
+    def is_private(self, path: str, name: str) -> bool:
+        """Return whether no other file imports a name of a file, nor all of it."""
+
     def draws(self, name: str | None) -> list[Any]:
         """Return what a function of another file draws."""
 

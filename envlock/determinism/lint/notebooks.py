@@ -15,7 +15,7 @@ from dataclasses import dataclass
 SUFFIX = ".ipynb"
 PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 """Magics of a cell whose other lines are Python; https://ipython.readthedocs.io/en/stable/interactive/magics.html"""
-MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[^#'\"]*\?\??)$")
+MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[^#'\"]*\?\??|(?:pip|conda|cd|ls|mkdir|cp|mv|rm) .*)$")
 ASSIGNED = re.compile(r"^(\s*[\w, ]+=\s*)[!%].*$")
 
 

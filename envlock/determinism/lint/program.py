@@ -15,6 +15,7 @@ from envlock.determinism.lint.module import Module, argument, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
 from envlock.determinism.lint.places import Places, absolute
 
+LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
 TRUE = ("1", "true", "True", "TRUE")
 
 
@@ -28,8 +29,8 @@ TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
-SEEDS_ENVIRONMENT = "seeds-environment"
-"""It calls a method `seed`, or `reset` with a seed, of something."""
+SEEDS_ENVIRONMENT, SEEDS_SPACES = "seeds-environment", "seeds-spaces"
+"""It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space."""
 HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
@@ -40,11 +41,18 @@ PREPARED = frozenset({TF, NUMPY, PYTHON, SWITCHED})
 
 @dataclass(frozen=True)
 class Summary:
-    """What a file does for its programs, and what it imports."""
+    """What a file does for its programs, and what it imports.
+
+    Attributes:
+        loads: it imports by a name that only the run knows.
+        is_program: it says what it does as a program.
+    """
 
     path: str
     does: frozenset[str]
     imports: frozenset[str]
+    loads: bool = False
+    is_program: bool = False
 
 
 def summary(module: Module, tensorflow: str) -> Summary:
@@ -60,12 +68,16 @@ def summary(module: Module, tensorflow: str) -> Summary:
     resets = any(argument(call, "seed") is not None for call in module.worded(("reset",)))
     seeded = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
     does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
+    spaces = [getattr(call.func, "value", call) for call in seeded]
+    does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("_space") for each in spaces) else ())
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
         does.update((TF, NUMPY, PYTHON))  # its setUp seeds all three
     does.update({KERAS} if _builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
-    return Summary(module.path, frozenset(does), module.imports)
+    loaded = module.called(LOADERS)
+    loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
+    return Summary(module.path, frozenset(does), module.imports, loads, "__main__" in module.text)
 
 
 def _sets_the_variable(module: Module, tensorflow: str) -> bool:
@@ -85,6 +97,7 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     """Return for each file what its programs do: it, all that it imports, all that import it, and all those import."""
     places = Places([file.path for file in files])
     edges = _edges(files, places)
+    _load(files, places, edges)
     down = _spread([file.does for file in files], edges)
     _prepare(places.paths, down)
     importers: list[set[int]] = [set() for _ in files]
@@ -120,6 +133,16 @@ def _edges(files: Sequence[Summary], places: Places) -> list[set[int]]:
             found.update(places.meant(absolute(imported, folder), folder))
         edges.append(found)
     return edges
+
+
+def _load(files: Sequence[Summary], places: Places, edges: list[set[int]]) -> None:
+    """Let a file that imports by a name that only the run knows import what lies below it and nothing else imports."""
+    imported = set().union(*edges)
+    rest = [at for at, file in enumerate(files) if at not in imported and not (file.loads or file.is_program)]
+    for at, file in enumerate(files):
+        folder = places.folders[at]
+        if file.loads:
+            edges[at].update(each for each in rest if places.paths[each][: len(folder)] == folder)
 
 
 def _is_test(path: tuple[str, ...]) -> bool:

@@ -47,6 +47,7 @@ class Project:
         self._draws: dict[str, list[Draw]] = {}
         self._modules: dict[int, Module | None] = {}
         self._depth = 0
+        self._wanted: dict[int, set[str]] = {}
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -77,11 +78,13 @@ class Project:
         found: set[int] = set()
         for origin, names, plain in IMPORTS.findall(head(file)):
             joint = "" if origin.endswith(".") else "."
-            written = [origin, *(f"{origin}{joint}{word}" for word in re.findall(r"\w+", names))] if origin else []
+            words = re.findall(r"[\w*]+", names)
+            written = [f"{origin}{joint}{word}".removesuffix(f"{joint}*") for word in words] if origin else []
             for name in written or re.findall(r"[\w.]+", plain):
                 place = self._place(name, folder)
                 if place is not None:
                     found.add(place[0])
+                    self._wanted.setdefault(place[0], set()).add(place[1][0] if place[1] else "*")
         return found
 
     def _place(self, name: str, folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
@@ -115,6 +118,10 @@ class Project:
         """Return whether a file here has a function or a class of this name at its top."""
         index, _, rest = name.removeprefix("./").partition(".")
         return rest.partition(".")[0] in self._given.get(int(index), Given()).defined
+
+    def is_private(self, path: str, name: str) -> bool:
+        """Return whether no other file imports a name of a file, nor all of it."""
+        return self._wanted.get(self._index[path], set()).isdisjoint((name, "*"))
 
     def draws(self, name: str | None) -> list[Draw]:
         """Return what a function, a method or the objects of a class of another file draw, by its name here."""

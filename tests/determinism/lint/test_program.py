@@ -100,3 +100,19 @@ def test_tests_of_tensorflow_are_seeded_by_their_base_class(tmp_path: Path) -> N
     assert lint([str(file)], Settings("2.21.0")) == []
     file.write_text(code.format("unittest.TestCase"))
     assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV205"]
+
+
+def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = "import importlib\nimport sys\nimport tensorflow as tf\n{}\nimportlib.import_module({})\n"
+    seed = "tf.keras.utils.set_random_seed(1)"
+    mains = {
+        main.format(seed, "sys.argv[1]"): True,
+        main.format("", "sys.argv[1]"): False,
+        main.format(seed, "'json'"): False,
+    }
+    files = {"src/models/one.py": SHUFFLE, "src/other.py": f"{SHUFFLE}\nif __name__ == '__main__':\n    load()\n"}
+    found = {code: rules(tmp_path, monkeypatch, {"src/train.py": code, **files}) for code in mains}
+    both = {"src/models/one.py": ["ENV203"], "src/other.py": ["ENV203"]}
+    assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
@@ -174,6 +175,34 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
     )
 
 
+TABLES = re.compile(r"embed|lookup|table|weight|kernel|param|codebook", re.IGNORECASE)
+MADE_ONCE = ("tf.constant", "tf.convert_to_tensor", "tf.range", "tf.zeros", "tf.ones", "tf.one_hot", "numpy.")
+WHOLE = frozenset({f"tf.{name}" for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")})
+
+
+def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether rows are taken from weights: what is no constant, and for tf.gather is made or called so."""
+    given = argument(call, "params", 0)
+    made = (
+        [module.name(each.func) or "" for each in module.values(given) if isinstance(each, ast.Call)] if given else []
+    )
+    if any(each.startswith(MADE_ONCE) for each in made):
+        return False
+    written = ast.unparse(given) if given is not None else ""
+    variables = any(each.endswith((".Variable", ".get_variable", "add_weight")) for each in made)
+    return name != "tf.gather" or variables or TABLES.search(written) is not None
+
+
+def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
+    given = argument(call, "updates", 2 if "tensor_scatter" in name else 1)
+    made = [] if given is None else [given, *module.values(given)]
+    kinds = [
+        each for call in made if isinstance(call, ast.Call) for each in (*call.args, *(k.value for k in call.keywords))
+    ]
+    return not any(module.name(each) in WHOLE for each in kinds)
+
+
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
     "resize-bilinear-backprop": _bilinear,
@@ -182,6 +211,8 @@ CONDITIONS: dict[str, Condition] = {
     "bincount-weighted-cpu": _weighted,
     "fused-batch-norm-frozen-backprop": _frozen,
     "indexed-slices-to-tensor": _never,
+    "gather-backprop": _of_trained,
+    "scatter-nd": _of_fractions,
     "resource-scatter-add-cpu": _sparse_updates,
 }
 """When a call that the table lists is noisy; without an entry: always."""

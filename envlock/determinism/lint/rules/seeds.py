@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
 from envlock.determinism.lint.defaults import default
+from envlock.determinism.lint.flows import Flow
 from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star, in_order
 from envlock.determinism.lint.names import (
     CLOCKS,
@@ -26,7 +27,7 @@ from envlock.determinism.lint.names import (
     SEEDS,
     TRAINING_NAMES,
 )
-from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, TF
+from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, SEEDS_SPACES, TF
 from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
 
@@ -66,17 +67,23 @@ def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
 def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV205: numpy's random numbers; the first use of the global generator, and every generator of one's own."""
     for call, name in module.called(NUMPY_OWN):
-        if not has_star(call) and _has_no_entropy(call):
+        if not has_star(call) and _has_no_entropy(call) and not _is_seeded_later(module, call):
             yield Hit(call, f"{name} without a seed takes entropy from the operating system")
     drawing = [name for name in module.named if name in NUMPY_USERS or name.startswith("numpy.random.")]
     drawn = [(call, name) for call, name in module.called(drawing) if _draws(call, name)]
     drawn += [(call, method.attr) for call, method in module.methods(FLOWS) if _is_unseeded_flow(module, call)]
     drawn += [(call, method.attr) for call, method in module.methods(NUMPY_METHODS) if _draws_by_method(module, call)]
-    drawn.sort(key=lambda each: each[0].lineno)
+    drawn = _that_matter(module, drawn, "numpy.random.shuffle")
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from numpy's global generator{and_more(drawn)}, which nothing seeds"
         yield Hit(call, message, unless=frozenset({NUMPY}))
+
+
+def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
+    """Return draws in the order of the text, without the shuffles of lists whose order reaches no data."""
+    kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
+    return sorted(kept, key=lambda each: each[0].lineno)
 
 
 def _draws(call: ast.Call, name: str) -> bool:
@@ -111,6 +118,13 @@ def _draws_by_method(module: Module, call: ast.Call) -> bool:
     return (of_pandas or of_scipy) and not seeded
 
 
+def _is_seeded_later(module: Module, call: ast.Call) -> bool:
+    """Return whether what a call makes gets a name, on which the method `seed` is called."""
+    assign = module.parent(call)
+    names = [ast.unparse(target) for target in assign.targets] if isinstance(assign, ast.Assign) else []
+    return any(ast.unparse(method.value) in names for _, method in module.methods(("seed",)))
+
+
 def _has_no_entropy(call: ast.Call) -> bool:
     given = argument(call, "seed", 0) or argument(call, "entropy")
     return given is None or constant(given) is None
@@ -123,7 +137,7 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(call, "random.Random() without a seed takes entropy from the operating system")
         if name == "random.SystemRandom":
             yield Hit(call, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed).")
-    drawn = module.called(PYTHON_DRAWS)
+    drawn = _that_matter(module, module.called(PYTHON_DRAWS), "random.shuffle")
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
@@ -243,7 +257,7 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV204: the first random operation in a file without a seed of its own or a global one."""
     called = module.called((RANDOM_OPS | RANDOM_WEIGHTS) - NEED_OP_SEED.keys())
     called += [(call, "sample") for call, each in module.methods(("sample",)) if _is_distribution(module, each.value)]
-    called += [each for each in module.called(("tf.get_variable",)) if argument(each[0], "initializer", 3) is None]
+    called += [each for each in module.called(("tf.get_variable",)) if _is_new_variable(each[0])]
     drawn = [(call, name) for call, name in called if _is_unseeded(call, None) and not has_star(call)]
     drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
     if drawn:
@@ -257,6 +271,15 @@ def _is_distribution(module: Module, node: ast.expr) -> bool:
     return any((module.name(each.func) or "").startswith(DISTRIBUTIONS) for each in made if isinstance(each, ast.Call))
 
 
+def _last_word(node: ast.expr) -> str:
+    return getattr(node, "attr", "") or getattr(node, "id", "")
+
+
+def _is_new_variable(call: ast.Call) -> bool:
+    """Return whether tf.get_variable makes a variable with the default values: one without a shape is there already."""
+    return argument(call, "initializer", 3) is None and argument(call, "shape", 1) is not None
+
+
 def _is_given_weights(call: ast.Call, name: str) -> bool:
     """Return whether a layer is told how its weights begin: its initializer is judged where it is made."""
     return name in RANDOM_WEIGHTS and any("initializer" in (keyword.arg or "") for keyword in call.keywords)
@@ -266,6 +289,11 @@ def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV209: an environment of Gym that nothing seeds."""
     for call, name in module.called(ENVIRONMENTS)[:1]:
         yield Hit(call, f"{name} makes an environment that nothing seeds", unless=frozenset({SEEDS_ENVIRONMENT}))
+    sampled = [call for call, method in module.methods(("sample",)) if _last_word(method.value).endswith("_space")]
+    for call in sampled[:1]:
+        yield Hit(
+            call, "the space of an environment is sampled, and nothing seeds it", unless=frozenset({SEEDS_SPACES})
+        )
 
 
 def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:

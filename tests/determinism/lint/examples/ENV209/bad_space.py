@@ -1,0 +1,5 @@
+import gymnasium as gym
+
+env = gym.make("CartPole-v1")
+env.reset(seed=1)
+action = env.action_space.sample()  # expect: ENV209
