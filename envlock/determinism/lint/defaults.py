@@ -4,28 +4,60 @@ from __future__ import annotations
 
 import ast
 
-from envlock.determinism.lint.module import DEPTH, Module, argument, constant
+from envlock.determinism.lint.module import DEPTH, Definition, Module, argument, constant, has_star
 
 DEFINERS = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
 ACTIONS = {"store_true": False, "store_false": True}
 """The defaults of flags without a value."""
 
 
-def default(module: Module, node: ast.AST | None) -> object:
-    """Return the constant that an expression is by default; `...` where this file does not say."""
+def default(module: Module, node: ast.AST | None, *, parameters: bool = False) -> object:
+    """Return the constant that an expression is by default; `...` where this file does not say.
+
+    Args:
+        module: the file.
+        node: the expression; None gives `...`.
+        parameters: a parameter is what the function gives it, although callers may give it something else.
+    """
     for _ in range(DEPTH):
         if isinstance(node, ast.Attribute):
             return _flags(module).get(node.attr, ...)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            found = constant(node.operand) if constant(node.operand) is not ... else default(module, node.operand)
+            found = default(module, node.operand, parameters=parameters)
             return ... if found is ... else not found
+        if isinstance(node, ast.BinOp):  # with None it fails, so that what is around it asks for None first
+            sides = [constant_or_flag(module, side) for side in (node.left, node.right)]
+            return None if None in sides else ...
         if not isinstance(node, ast.Name):
             return constant(node)
         bindings = module.bindings(node) or []
+        if len(bindings) == 1 and bindings[0].kind == "parameter" and parameters:
+            return constant(given_by_default(module, node))
         if len(bindings) != 1 or bindings[0].kind != "value":
             return ...
         node = bindings[0].node
     return ...
+
+
+def constant_or_flag(module: Module, node: ast.AST) -> object:
+    """Return the constant that a name or a flag is by default; `...` for all else."""
+    return default(module, node) if isinstance(node, ast.Name | ast.Attribute) else constant(node)
+
+
+def given_by_default(module: Module, node: ast.Name) -> ast.expr | None:
+    """Return what a parameter is where no caller gives it, or None where each must."""
+    function = module.function_around(node)
+    while function is not None:
+        arguments = function.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        pairs = [
+            *zip(plain[::-1], arguments.defaults[::-1], strict=False),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]
+        if any(each.arg == node.id for each in (*plain, *arguments.kwonlyargs)):
+            return next((value for each, value in pairs if each.arg == node.id), None)
+        function = module.function_around(function)
+    return None
 
 
 def _flags(module: Module) -> dict[str, object]:
@@ -52,3 +84,30 @@ def _of_argument(call: ast.Call) -> object:
     if positional or constant(argument(call, "required")) is True:
         return ...
     return ACTIONS.get(str(constant(argument(call, "action"))))
+
+
+def is_optional(module: Module, node: ast.expr) -> bool:
+    """Return whether a seed has no value by default: by its flag, or as a parameter that a call here leaves out."""
+    if default(module, node) is None:
+        return True
+    function = module.function_around(node) if isinstance(node, ast.Name) else None
+    if not isinstance(node, ast.Name) or not isinstance(function, Definition):
+        return False
+    given = given_by_default(module, node)
+    if (
+        given is None
+        or constant(given) is not None
+        or [each.kind for each in module.bindings(node) or []] != ["parameter"]
+    ):
+        return False
+    return any(_leaves_out(module, call, function, node.id) for call in module.worded((function.name, "Fire", "run")))
+
+
+def _leaves_out(module: Module, call: ast.Call, function: Definition, name: str) -> bool:
+    """Return whether a call starts a function without giving it one of its parameters, `fire.Fire(function)` too."""
+    if any(module.definition(each) is function for each in call.args if isinstance(each, ast.Name)):
+        return len(call.args) == 1
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    at = places.index(name) if name in places else None
+    called = module.definition(call.func) is function
+    return called and not has_star(call) and argument(call, name, at) is None

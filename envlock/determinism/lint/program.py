@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
+from envlock.determinism.lint.defaults import is_optional
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Module, argument, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
@@ -60,7 +61,8 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does: set[str] = set()
     names = module.named.keys()
     for call, name in module.called(SEEDS):
-        if (call.args or call.keywords) and not (call.args and constant(call.args[0]) is None):
+        none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
+        if (call.args or call.keywords) and not none:
             does.update(f"seeds-{generator}" for generator in SEEDS[name])
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())

@@ -96,7 +96,10 @@ def _of_name(module: Module, node: ast.Name | ast.Attribute, seen: set[ast.AST])
 
 def _given(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     if isinstance(node, ast.Attribute):
-        return [value for value in module.values(node) if not _is_none(value)]
+        values = [value for value in module.values(node) if not _is_none(value)]
+        here = module.function_around(node) if len(values) > 1 else None
+        near = [each for each in values if _ends_before(each, node) and module.function_around(each) is here]
+        return near[-1:] or values
     bindings = [
         each for each in module.bindings(node) or [] if each.kind != "other"
     ]  # `|=` and `del` leave a set a set

@@ -180,6 +180,14 @@ def is_of_model(call: ast.Call) -> bool:
     return OTHERS.search(getattr(owner, "id", "") or getattr(owner, "attr", "")) is None
 
 
+def is_of_keras(module: Module, call: ast.Call) -> bool:
+    """Return whether a method such as `fit` belongs to a model of Keras, or to one that the project makes."""
+    if not isinstance(call.func, ast.Attribute) or not is_of_model(call):
+        return False
+    made = [module.name(each.func) or "" for each in module.values(call.func.value) if isinstance(each, ast.Call)]
+    return module.uses_keras or any(each.startswith("./") for each in made)
+
+
 def is_tape(module: Module, call: ast.Call) -> bool:
     """Return whether this records a gradient, in a file that also takes steps along gradients."""
     return module.name(call.func) in TRAINING_NAMES and any(_is_step(each) for each in module.worded((*STEPS, "apply")))

@@ -96,3 +96,17 @@ def test_a_module_that_a_package_passes_on_is_known(tmp_path: Path, monkeypatch:
     }
     found = {code: rules(tmp_path, monkeypatch, {**files, "mine/a.py": code}) for code in codes}
     assert found == {code: {"mine/a.py": ["ENV203"]} if known else {} for code, known in codes.items()}
+
+
+def test_a_model_that_the_project_makes_is_trained_without_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = "import tensorflow as tf\n\n\ndef net():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    switch = "import tensorflow as tf\ntf.config.experimental.enable_op_determinism()\n"
+    trained = "from mine.models import net\nfrom mine.start import *\nmodel = net()\nmodel.fit(load())\n"
+    files = {"mine/__init__.py": "", "mine/models.py": model, "mine/start.py": switch}
+    found = {
+        "of the project": rules(tmp_path, monkeypatch, {**files, "a.py": trained}),
+        "of another": rules(tmp_path, monkeypatch, {**files, "a.py": trained.replace("mine.models", "sklearn.x")}),
+    }
+    assert found == {"of the project": {"a.py": ["ENV202"]}, "of another": {}}

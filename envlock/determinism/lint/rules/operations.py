@@ -10,6 +10,7 @@ from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
 from envlock.determinism.lint.module import Hit, Module, argument, canonical, constant, has_star
+from envlock.determinism.lint.names import TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.scopes import Function
@@ -166,7 +167,7 @@ def _never(module: Module, call: ast.Call, name: str) -> bool:
 
 def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether an embedding is trained with an optimizer that adds sparse gradients to it, in this file."""
-    if name != "keras.layers.Embedding":
+    if name != "keras.layers.Embedding" or not module.methods(TRAINING_METHODS):
         return False
     made = any(each.rpartition(".")[2] in SPARSE_OPTIMIZERS and "optim" in each for each in module.named)
     return made or any(
@@ -181,7 +182,7 @@ WHOLE = frozenset({f"tf.{name}" for name in ("bool", "int8", "int16", "int32", "
 
 
 def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
-    """Return whether rows are taken from weights: what is no constant, and for tf.gather is made or called so."""
+    """Return whether rows are taken from weights: what is no constant, and is made or called so."""
     given = argument(call, "params", 0)
     made = (
         [module.name(each.func) or "" for each in module.values(given) if isinstance(each, ast.Call)] if given else []
@@ -190,7 +191,7 @@ def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
         return False
     written = ast.unparse(given) if given is not None else ""
     variables = any(each.endswith((".Variable", ".get_variable", "add_weight")) for each in made)
-    return name != "tf.gather" or variables or TABLES.search(written) is not None
+    return variables or TABLES.search(written) is not None
 
 
 def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:

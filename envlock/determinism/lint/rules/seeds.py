@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
-from envlock.determinism.lint.defaults import default
+from envlock.determinism.lint.defaults import default, is_optional
 from envlock.determinism.lint.flows import Flow
 from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star, in_order
 from envlock.determinism.lint.names import (
@@ -29,7 +29,7 @@ from envlock.determinism.lint.names import (
 )
 from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, SEEDS_SPACES, TF
 from envlock.determinism.lint.sets import looks_like_number
-from envlock.determinism.lint.stateful import hands_on, is_of_model, is_tape
+from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
 
 FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
@@ -54,10 +54,9 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV202: a model is trained, and nothing seeds anything."""
-    if not module.uses_keras:
-        return
-    trainers = [call for call, _ in module.methods(FITS) if is_of_model(call) and not hands_on(module, call)]
-    for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
+    trainers = [call for call, _ in module.methods(FITS) if is_of_keras(module, call) and not hands_on(module, call)]
+    tapes = [call for call, _ in module.called(TRAINING_NAMES)] if module.uses_keras else []
+    for call in in_order([*trainers, *tapes]):
         if call in trainers or is_tape(module, call):
             message = "a Keras model is trained here, but nothing seeds its weights"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({TF, PYTHON}))
@@ -147,7 +146,7 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV207: a seed from the clock, the process id or nothing."""
     for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
-        if call.args and constant(call.args[0]) is not None and default(module, call.args[0]) is None:
+        if call.args and constant(call.args[0]) is not None and is_optional(module, call.args[0]):
             yield Hit(call, "the seed has no value unless one is given: by default nothing is seeded")
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
@@ -244,7 +243,7 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
     name = module.name(call.func) or ""
     if name in SAMPLERS:
         at = SHUFFLES.get(name.rpartition(".")[2])
-        ordered = constant(argument(call, "shuffle", at)) is False
+        ordered = default(module, argument(call, "shuffle", at), parameters=True) is False
         if ordered or not _is_unseeded(call, SAMPLERS[name]):
             return None
         shuffles = name == "tf.data.Dataset.list_files"
