@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
@@ -193,6 +194,16 @@ def test_a_room_uses_only_rooms_above_it() -> None:
             allowed = {"reports", "runtime"} if own == "reports" else set(ROOMS[: ROOMS.index(own) + 1])
             offenders += [(name, other) for other in used - allowed]
     assert offenders == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even within functions, or for types only. The facade, whose names lead everywhere, is left out."""
+    graph = {}
+    for name in FILES:
+        found: list[ast.stmt] = [node for node in nodes(name) if isinstance(node, ast.Import | ast.ImportFrom)]
+        used = set(imports(ast.Module(body=found, type_ignores=[])))
+        graph[module_of(name)] = {module for module in used if _is_ours(module)} - {"envlock"}
+    assert list(TopologicalSorter(graph).static_order()) != []  # or CycleError, which names the circle
 
 
 def test_the_runtime_half_is_the_standard_library_and_cheap() -> None:
