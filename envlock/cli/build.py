@@ -45,6 +45,11 @@ GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with thi
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
 PushOption = Annotated[bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")]
 
+ArchiveOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the image to this file, as an OCI archive.", show_default=False),
+]
+
 
 @app.command(cls=Command)
 def build(
@@ -67,6 +72,7 @@ def build(
     gpus: GpusOption = False,
     no_cache: NoCacheOption = False,
     push: PushOption = False,
+    archive: ArchiveOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
@@ -76,19 +82,18 @@ def build(
     \b
     Examples:
       envlock build --dry-run                 print the Dockerfile
-      envlock build --output context          write a context that builds without envlock
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
       envlock build --check                   in CI: check that the image can be reproduced
     """
-    unused = {"--tag": tag, "--push": push, "--gpus": gpus, "--no-cache": no_cache and not check}
-    exclusive({"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}, unused)
-    _asks({"--dry-run": dry_run}, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
+    made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
+    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}
+    _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
     what = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
     how = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
     work = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
     if dry_run:
-        _render(source(lock), {**what, "deterministic": deterministic, "user": user, "resolve": resolve}, quiet=quiet)
+        _render(source(lock), {**how, "resolve": resolve}, quiet=quiet)
     elif pin:
         _pin(source(lock), what, quiet=quiet)
     elif output is not None:
@@ -96,15 +101,18 @@ def build(
     elif check:
         _rebuild(source(lock), work, quiet=quiet)
     else:
-        _build(source(lock), {**work, "tag": tag, "gpus": gpus, "no_cache": no_cache, "push": push}, quiet=quiet)
+        _build(source(lock), {**work, **made}, quiet=quiet)
 
 
-def _asks(way: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
-    """Refuse what only a registry can answer where none is asked, and to ask where all ways do."""
-    if resolve and not any(way.values()):
+def _one_way(ways: dict[str, Any], made: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
+    """Refuse two ways at once, what is said of an image that the way does not make, and to ask where it does anyway."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
+    given["--no-cache"] = made["no_cache"] and not ways["--check"]
+    exclusive(ways, given)
+    if resolve and not ways["--dry-run"]:
         raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
-    if not resolve:
-        exclusive(way, asking if any(way.values()) else {})
+    if ways["--dry-run"] and not resolve:
+        exclusive(ways, asking)
 
 
 def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
@@ -145,8 +153,12 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
     from envlock.lock.document import dump
     from envlock.lock.writer import write_atomically
     from envlock.workflows import build as workflow
+    from envlock.workflows.archive import archive, writable
     from envlock.workflows.locks import name_of
 
+    file = how.pop("archive")
+    if file is not None:
+        writable(file)
     made = workflow.build(lock, **how)
     verdict = made.verdict
     if verdict is None:
@@ -168,6 +180,8 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
     if isinstance(lock, str):
         write_atomically(Path(lock), dump(made.lock))
         talk(f"wrote {lock}: base and image", quiet=quiet)
+    if file is not None:
+        talk(f"wrote {file}: OCI archive, manifest {archive(made, file, how['engine'])}", quiet=quiet)
     if made.pushed is not None:
         talk(f"pushed {made.pushed}, with its bill of materials and provenance", quiet=quiet)
 

@@ -35,7 +35,7 @@ Member = bytes | Wheel | CopiedFile | int
 """What stands in a tar: bytes, a file on the disk, or a folder of a mode of its own."""
 
 
-class _Hashing:
+class Hashing:
     """A file that is hashed while it is read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -139,7 +139,7 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
         ) from None
     with source:
         info.size = path.stat().st_size
-        hashing = _Hashing(source)
+        hashing = Hashing(source)
         tar.addfile(info, cast(IO[bytes], hashing))
     if hashing.digest.hexdigest() != content.sha256 and isinstance(content, CopiedFile):
         raise OutsideError(f"{path} changed while it was read", hint="run `envlock build` again")

@@ -87,6 +87,7 @@ def dockerfile(
     mirrors: Sequence[str] = (),
     accept: str | None = None,
     resolve: bool = False,
+    wheelhouse: Path = WHEELHOUSE,
     deterministic: bool = False,
     user: str | None = None,
 ) -> Rendered:
@@ -106,7 +107,7 @@ def dockerfile(
         image, warnings = chosen.base, chosen.warnings
     else:
         image, warnings = unasked(model, base, _platform(platform))
-    made = plan(model, image, None, deterministic=deterministic, added=added(model, WHEELHOUSE, user))
+    made = plan(model, image, None, deterministic=deterministic, added=added(model, wheelhouse, user))
     return Rendered(render(made), warnings)
 
 

@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from envlock.containers.engines.container import Finished, Start
@@ -49,6 +50,14 @@ class Buildah:
             "Architecture": config.get("architecture"),
             "RootFS": {"Layers": config["rootfs"]["diff_ids"]},
         }
+
+    def save(self, image: str, file: Path) -> None:
+        """Write an image to a file.
+
+        Raises:
+            EngineError: buildah cannot.
+        """
+        call(PROGRAM, "push", "--quiet", "--", image, f"oci-archive:{file}")
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""

@@ -113,6 +113,23 @@ class Daemon:
                     raise explain(f"push of {name}: {message['error']}", image=name)
                 yield message
 
+    def save(self, image: str, file: Path) -> None:
+        """Write an image to a file, as `docker save` does.
+
+        Raises:
+            EngineError: the daemon failed.
+            OSError: the file cannot be written.
+        """
+        with _told(image):
+            pieces = iter(self._api.get_image(image))
+        with file.open("wb") as stream:
+            while True:
+                with _told(image):
+                    piece = next(pieces, b"")
+                if not piece:
+                    return
+                stream.write(piece)
+
     def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
         """Have the daemon's classic builder build a context, and yield its messages; an error is one of them.
 

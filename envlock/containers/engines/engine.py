@@ -46,6 +46,8 @@ class Host(Protocol):
 
     def push(self, name: str) -> Iterator[dict[str, Any]]: ...
 
+    def save(self, image: str, file: Path) -> None: ...
+
     def tag(self, image: str, name: str) -> None: ...
 
     def remove_image(self, image: str) -> None: ...
@@ -191,6 +193,15 @@ class Engine:
                 on_line(line)
             digest = (message.get("aux") or {}).get("Digest") or digest
         return digest
+
+    def save(self, image: str, file: Path) -> None:
+        """Write an image to a file: an OCI layout, or what Docker before 25 writes, in a tar.
+
+        Raises:
+            EngineError: the engine failed.
+            OSError: the file cannot be written.
+        """
+        self.daemon.save(image, file)
 
     def inspect(self, image: str) -> dict[str, Any]:
         """Return what the daemon knows of an image, by name or ID.

@@ -48,6 +48,14 @@ class Podman:
         found: dict[str, Any] = json.loads(call(PROGRAM, "image", "inspect", "--", image))[0]
         return {**found, "Id": f"sha256:{str(found['Id']).removeprefix('sha256:')}"}
 
+    def save(self, image: str, file: Path) -> None:
+        """Write an image to a file.
+
+        Raises:
+            EngineError: podman cannot.
+        """
+        call(PROGRAM, "save", "--quiet", "--format=oci-archive", f"--output={file}", "--", image)
+
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
         code, told, _ = ask(PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image)
