@@ -14,12 +14,12 @@ from typing import ClassVar
 from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.sets import ALGEBRA, is_set
+from envlock.determinism.lint.sets import ALGEBRA, is_set, is_set_of_any
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 SORTING = ("sort", "sort_values", "sort_index")
 """Methods that sort."""
-THROUGH = ("tqdm", "join")
+THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map")
 """Methods and functions of others whose result has the order of what they are given."""
 NUMBERING = ("enumerate", "zip")
 _THROUGH = (
@@ -45,9 +45,9 @@ class Order:
 class Flow:
     """One question about one order; what was followed once is not followed again."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, followed: set[ast.AST] | None = None) -> None:
         self.module = module
-        self.followed: set[ast.AST] = set()
+        self.followed = set[ast.AST]() if followed is None else followed
 
     def reaches_data(self, start: ast.AST, kind: str = SEQUENCE) -> bool:
         """Return whether the order of an expression can reach data."""
@@ -114,17 +114,21 @@ class Flow:
         return node is around.iter and self.loop(around)
 
     def _returned(self, around: ast.Return, node: ast.AST, order: Order) -> bool:
-        """Return whether what a function returns is data: to others, or where this file calls what only it knows."""
-        function = self.module.function_around(around)
+        """Return whether what a function returns is data where it is called, here or in the files that import this one.
+
+        It is taken for data where nobody calls the function by its name, or where that cannot be known.
+        """
+        module, function = self.module, self.module.function_around(around)
         if order.kind == KEYS or not isinstance(function, Definition) or function in self.followed:
             return order.kind != KEYS
         self.followed.add(function)
-        project = self.module.project
-        known = project is not None and project.is_private(self.module.path, function.name)
-        calls = [each for each in self.module.worded((function.name,)) if self.module.definition(each.func) is function]
-        if not known or not calls or len(self.followed) > DEPTH or self.module.parent(function) is not self.module.tree:
+        if module.project is None or len(self.followed) > DEPTH or module.parent(function) is not module.tree:
             return True
-        return any(self.reaches_data(call, order.kind) for call in calls)
+        calls = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
+        found = [(self, call) for call in calls]
+        for other, call in module.project.calls(module.path, function.name):
+            found.append((Flow(other, self.followed), call))
+        return not found or any(flow.reaches_data(call, order.kind) for flow, call in found)
 
     def shuffled(self, call: ast.Call) -> bool:
         """Return whether the order in which a call leaves a list can reach data; no where it only says what is next."""
@@ -218,7 +222,7 @@ class Flow:
 
     def _kept(self, owner: ast.AST, inside: ast.AST | None = None) -> bool:
         """Return whether what a list or a file keeps stays in that order: and outlives the loop."""
-        if is_set(self.module, owner):
+        if is_set_of_any(self.module, owner):
             return False
         if not isinstance(owner, ast.Name | ast.Attribute):
             return True

@@ -61,8 +61,8 @@ class Elsewhere(Protocol):
     def defines(self, name: str) -> bool:
         """Return whether another file has a function or a class of this name."""
 
-    def is_private(self, path: str, name: str) -> bool:
-        """Return whether no other file imports a name of a file, nor all of it."""
+    def calls(self, path: str, name: str) -> Iterator[tuple[Any, ast.Call]]:
+        """Yield every call of a function of a file in those that import it, with its module."""
 
     def draws(self, name: str | None) -> list[Any]:
         """Return what a function of another file draws."""

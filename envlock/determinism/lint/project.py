@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ IMPORTS = re.compile(
     re.MULTILINE,
 )
 FEW = 3  # draws that are kept of a function: a report shows the first
+FILES = 8  # that are asked what they make of what a function returns
 KEPT = 16  # files that are kept after one asked for them
 
 
@@ -47,7 +48,7 @@ class Project:
         self._draws: dict[str, list[Draw]] = {}
         self._modules: dict[int, Module | None] = {}
         self._depth = 0
-        self._wanted: dict[int, set[str]] = {}
+        self._importers: dict[int, set[int]] = {}
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -84,7 +85,7 @@ class Project:
                 place = self._place(name, folder)
                 if place is not None:
                     found.add(place[0])
-                    self._wanted.setdefault(place[0], set()).add(place[1][0] if place[1] else "*")
+                    self._importers.setdefault(place[0], set()).add(self._index[file])
         return found
 
     def _place(self, name: str, folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
@@ -119,9 +120,13 @@ class Project:
         index, _, rest = name.removeprefix("./").partition(".")
         return rest.partition(".")[0] in self._given.get(int(index), Given()).defined
 
-    def is_private(self, path: str, name: str) -> bool:
-        """Return whether no other file imports a name of a file, nor all of it."""
-        return self._wanted.get(self._index[path], set()).isdisjoint((name, "*"))
+    def calls(self, path: str, name: str) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield every call of a function of a file in those that import it, with its module; the first few files."""
+        index = self._index[path]
+        for importer in sorted(self._importers.get(index, ()))[:FILES]:
+            module = self._module(importer)
+            if module is not None:
+                yield from ((module, call) for call in module.named.get(f"./{index}.{name}", ()))
 
     def draws(self, name: str | None) -> list[Draw]:
         """Return what a function, a method or the objects of a class of another file draw, by its name here."""

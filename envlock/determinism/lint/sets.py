@@ -33,6 +33,11 @@ def is_set(module: Module, node: ast.AST) -> bool:
     return _kind(module, node, set()) == "set"
 
 
+def is_set_of_any(module: Module, node: ast.AST) -> bool:
+    """Return whether an expression is a set, of numbers or of anything else."""
+    return _kind(module, node, set()) is not None
+
+
 def _kind(module: Module, node: ast.AST, seen: set[ast.AST]) -> str | None:
     """Return `set`, `numbers` for a set of numbers, or None for what is no set or not known."""
     if node in seen or len(seen) > DEPTH * 4:

@@ -110,3 +110,18 @@ def test_a_model_that_the_project_makes_is_trained_without_a_seed(
         "of another": rules(tmp_path, monkeypatch, {**files, "a.py": trained.replace("mine.models", "sklearn.x")}),
     }
     assert found == {"of the project": {"a.py": ["ENV202"]}, "of another": {}}
+
+
+def test_an_order_that_a_function_returns_counts_where_another_file_makes_data_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uses = {
+        "import numpy as np\nfrom mine.files import paths\nx = np.stack([np.load(path) for path in paths()])\n": True,
+        "import numpy as np\nfrom mine import files\nx = np.stack(list(map(np.load, files.paths())))\n": True,
+        "import numpy as np\nfrom mine.files import paths\nif paths():\n    np.save('x', len(paths()))\n": False,
+        "import numpy as np\nfrom mine.files import paths\nx = np.stack(sorted(paths()))\n": False,
+        "import numpy as np\nimport mine.files\n": True,
+    }
+    files = {"mine/__init__.py": "", "mine/files.py": f"import numpy as np\n{LIST}"}
+    found = {code: rules(tmp_path, monkeypatch, {**files, "a.py": code}) for code in uses}
+    assert found == {code: {"mine/files.py": ["ENV303"]} if data else {} for code, data in uses.items()}

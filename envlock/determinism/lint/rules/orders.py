@@ -22,6 +22,8 @@ from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_se
 
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
+BUILDERS = frozenset({"setuptools", "distutils"})
+"""Packages of files that build programs, and handle no data themselves."""
 WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
 
 
@@ -59,6 +61,8 @@ def _of_data(module: Module, node: ast.AST, message: str) -> Iterator[Hit]:
     """Yield a hit where data is handled: by this file, by its programs, or by a project for which it writes files."""
     if DATA & module.packages:
         yield Hit(node, message)
+        return
+    if not BUILDERS.isdisjoint(module.packages):
         return
     yield Hit(node, message, needs=frozenset({HANDLES_DATA}))
     if module.methods(WRITERS):

@@ -82,7 +82,16 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
 def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
     """Return draws in the order of the text, without the shuffles of lists whose order reaches no data."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
+    kept = [each for each in kept if not _is_text(module, each[0])]
     return sorted(kept, key=lambda each: each[0].lineno)
+
+
+def _is_text(module: Module, call: ast.Call) -> bool:
+    """Return whether what is drawn becomes a part of a text, as the name of a file does."""
+    around = module.parent(call)
+    return isinstance(around, ast.FormattedValue) or (
+        isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
+    )
 
 
 def _draws(call: ast.Call, name: str) -> bool:

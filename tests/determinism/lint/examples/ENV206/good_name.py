@@ -1,0 +1,4 @@
+import random
+
+folder = "run-" + str(random.randint(1, 10**7))
+save(f"{folder}/{random.random()}")
