@@ -257,6 +257,14 @@ class RouteDefaults(Row):
     source: Text
 
 
+class TokenServer(Row):
+    """The host that makes a registry's tokens, where it is not the registry itself."""
+
+    registry: Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?$")]
+    host: Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
+    source: Text
+
+
 class SharedMemory(Row):
     """How large /dev/shm of a deployment is; bytes."""
 
@@ -270,6 +278,7 @@ class ImageTable(Row):
 
     evidence: dict[str, Text]
     host: list[HostFact]
+    token_server: list[TokenServer]
     shared_memory: SharedMemory
     ngc: RouteDefaults
     cuda: RouteDefaults

@@ -6,10 +6,13 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
+from envlock.data.images import image_table
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import DOCKER_HUB
 from envlock.runtime.report import clean
@@ -18,6 +21,8 @@ Login = tuple[str, str]
 SIZE_LIMIT = 1024 * 1024
 SECONDS = 15
 """For a credential helper, which may ask a keyring."""
+TOKEN_SERVERS = "ENVLOCK_TOKEN_SERVERS"  # noqa: S105 (a name)
+"""Words `REGISTRY=HOST`: further hosts that may be shown a registry's login."""
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -49,6 +54,21 @@ def login(registry: str, path: Path | None = None) -> Login | None:
         raise found
     user, password = found.get("Username", found.get("username")), found.get("Password", found.get("password"))
     return (user, password) if isinstance(user, str) and isinstance(password, str) and user else None
+
+
+def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether a host that is to make a registry's tokens gets its login: itself, its known one, or a named one.
+
+    Args:
+        registry: as references name it.
+        host: without a port.
+        environ: the variables; `os.environ` when not given.
+    """
+    named = (os.environ if environ is None else environ).get(TOKEN_SERVERS, "")
+    known = [(row.registry, row.host) for row in image_table().token_server]
+    known += [(name, other) for name, _, other in (word.partition("=") for word in named.split())]
+    own = urlsplit(f"//{registry}").hostname
+    return host == own or (registry, host) in known
 
 
 def _resolve(config: dict[str, Any], registry: str) -> dict[str, Any] | RegistryError:

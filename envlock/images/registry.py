@@ -10,7 +10,7 @@ from functools import cache
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from envlock.images import manifest
-from envlock.images.logins import Login, login
+from envlock.images.logins import TOKEN_SERVERS, Login, login, may_have_login
 from envlock.images.manifest import Found, RegistryError
 from envlock.images.reference import DOCKER_HUB, Reference
 from envlock.runtime.errors import UsageError
@@ -44,6 +44,7 @@ class Registry:
         self._logins = cache(logins)
         self._origins: dict[str, str] = {}
         self._shown: dict[tuple[str, str, str], str] = {}
+        self._withheld: dict[str, str] = {}
 
     def find(self, reference: Reference, platform: str) -> Found:
         """Return what a tag, or a digest, stands for.
@@ -183,6 +184,9 @@ class Registry:
             wanted["service"] = challenge.values["service"]
         query = urlencode(wanted, quote_via=quote, safe=":/")
         url = f"{realm}{'&' if urlsplit(realm).query else '?'}{query}"
+        host = urlsplit(realm).hostname or ""
+        if known is not None and not may_have_login(reference.registry, host):
+            self._withheld[reference.registry], known = clean(host), None  # what is public needs none
         headers = {"Authorization": _basic(known)} if known else {}
         answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
         if answer.status in (401, 403):
@@ -203,6 +207,14 @@ class Registry:
                 f"{reference.registry} has no {reference.repository}{sign}{what}",
                 hint="name another image (see `envlock images`), or a mirror that has it",
                 gone=True,
+            )
+        if answer.status in (401, 403) and reference.registry in self._withheld:
+            host = self._withheld[reference.registry]
+            return RegistryError(
+                f"{reference.registry} denies access to {reference.repository}: it sends logins to {host}, "
+                "which is not known as its token server",
+                hint=f"if it is its token server, set {TOKEN_SERVERS}={reference.registry}={host}",
+                ours=True,
             )
         if answer.status in (401, 403):
             known = self._logins(reference.registry)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from envlock.images import logins
-from envlock.images.logins import config_path, login
+from envlock.images.logins import config_path, login, may_have_login
 from envlock.images.manifest import RegistryError
 
 PACKED = base64.b64encode(b"me:pass:word").decode()
@@ -140,3 +140,22 @@ def test_a_credential_helper_that_fails(
         "hint: correct it, or set DOCKER_CONFIG to an empty folder to continue without logins"
     )
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("registry", "host", "may"),
+    [
+        ("nvcr.io", "nvcr.io", True),
+        ("nvcr.io", "nvcr.io.evil.example", False),
+        ("docker.io", "auth.docker.io", True),
+        ("docker.io", "gitlab.com", False),
+        ("registry.gitlab.com", "gitlab.com", True),
+        ("registry.example:5000", "registry.example", True),
+        ("registry.example:5000", "tokens.example", True),
+        ("registry.example", "tokens.example", False),
+        ("registry.example", "", False),
+    ],
+)
+def test_who_gets_a_login_to_make_a_token(registry: str, host: str, may: bool) -> None:
+    named = {"ENVLOCK_TOKEN_SERVERS": "registry.example:5000=tokens.example nonsense ="}
+    assert may_have_login(registry, host, named) == may

@@ -152,6 +152,36 @@ def test_a_login_is_shown_where_the_token_is_made(
     assert registry().find(named(server), AMD64).digest
 
 
+def test_another_host_gets_no_login_for_a_token(server: Hostile, shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`localhost` is this server under another name."""
+    shelf.image(TAG)
+    shelf.wants = bearer(server.url("/token", "localhost"))
+    shelf.token = lambda request: (
+        answer(encode({"token": "let.me-in"})) if "authorization" in request.headers else answer(b"", "403 Forbidden")
+    )
+
+    def ask() -> Found:
+        return Registry(Client(limits=QUICK), lambda host: ("me", "s3cret")).find(named(server), AMD64)
+
+    with pytest.raises(RegistryError) as caught:
+        ask()
+    assert shown(caught.value, server) == (
+        "HOST denies access to nvidia/tensorflow: it sends logins to localhost, which is not known as its token "
+        "server\nhint: if it is its token server, set ENVLOCK_TOKEN_SERVERS=HOST=localhost"
+    )
+    assert all("authorization" not in request.headers for request in server.requests)
+    monkeypatch.setenv("ENVLOCK_TOKEN_SERVERS", f"other=localhost 127.0.0.1:{server.port}=localhost")
+    assert ask().digest
+
+
+def test_what_is_public_needs_no_login_of_another_host(server: Hostile, shelf: Shelf) -> None:
+    shelf.image(TAG)
+    shelf.wants = bearer(server.url("/token", "localhost"))
+    shelf.token = lambda request: answer(encode({"token": "let.me-in"}))
+    assert Registry(Client(limits=QUICK), lambda host: ("me", "s3cret")).find(named(server), AMD64).digest
+    assert all("authorization" not in each.headers for each in server.requests if each.path.startswith("/token"))
+
+
 def test_user_and_password(server: Hostile, shelf: Shelf) -> None:
     shelf.image(TAG)
     shelf.wants = basic("me", "pass:word")
