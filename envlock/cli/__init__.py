@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -11,12 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from envlock import __version__
-from envlock.cli.output import fail, lost, say, settle
+from envlock.cli.output import fail, failed, lost, say, settle
 from envlock.cli.parser import Group
-from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 
 BUG = 70
 INTERRUPTED = 130
+DISK = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+)
+"""What a disk or the system does to a program, at any file that it opens: not a bug of the program."""
+NO_TEMPORARY = "No usable temporary directory"
+"""How `tempfile.gettempdir` begins its error, whose number is that of a missing file."""
 
 COMMANDS = {
     "init": "Add envlock's settings to pyproject.toml, and print snippets for pre-commit and CI.",
@@ -117,6 +125,9 @@ def _unexpected(error: Exception) -> int:
         settle()
         fail(lost(error))  # where it was stderr, this goes nowhere
         return UsageError.exit_code
+    if isinstance(error, OSError) and (error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY)):
+        fail(failed(error))
+        return WriteError.exit_code
     say(traceback.format_exc())
     say(f"error: this is a bug in envlock {__version__}; please report it with the lines above\n")
     return BUG

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TextIO
 
-from envlock.runtime.errors import EnvlockError, UsageError
+from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 from envlock.runtime.report import clean
 from envlock.workflows.progress import Advance
 
@@ -51,6 +51,15 @@ def _settle(stream: TextIO | None) -> None:
 def lost(error: OSError) -> UsageError:
     """Return the error to end with when stdout did not take all of it."""
     return UsageError(f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout")
+
+
+def failed(error: OSError) -> WriteError:
+    """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
+    place = f" {clean(os.fsdecode(error.filename))}" if isinstance(error.filename, str | bytes) else " a file"
+    return WriteError(
+        f"cannot use{place}: {clean(str(error.strerror))}",
+        hint="check permissions, free space and limits; files are replaced whole or not at all",
+    )
 
 
 def say(text: str) -> None:

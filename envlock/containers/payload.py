@@ -22,7 +22,7 @@ from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
 from envlock.lock.drafts import draft_folder
-from envlock.runtime.errors import OutsideError, UsageError
+from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
@@ -53,8 +53,9 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
-        UsageError: the folder holds something else, or cannot be written.
-        OutsideError: a wheel is missing or is not the one that the lock names; the disk is full.
+        UsageError: the folder holds something else.
+        OutsideError: a wheel is missing or is not the one that the lock names.
+        WriteError: it cannot be written; what was there is untouched.
     """
     texts = {
         "Dockerfile": render.dockerfile(plan),
@@ -66,7 +67,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
             raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
+        raise WriteError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
     target = folder.resolve()
     try:
         with draft_folder(target.parent) as draft:
@@ -85,7 +86,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
     except OSError as error:
         is_temporary = Path(tempfile.gettempdir()) in target.parents
         hint = "free disk space there" + (", or set TMPDIR to a folder with more" if is_temporary else "")
-        raise OutsideError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
+        raise WriteError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
 
 
 def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:

@@ -14,7 +14,7 @@ from envlock.numerics.repeat import Plan
 from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.numerics.target import RELATIVE_IMPORT, Target, target
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.report import Report
 from envlock.workflows.progress import SILENT, Progress
 
@@ -56,7 +56,8 @@ def repeat(
         progress: shows what is going on.
 
     Raises:
-        UsageError: there is no such script or interpreter, it records nothing, or `save` cannot be made.
+        UsageError: there is no such script or interpreter, it records nothing, or `save` exists.
+        WriteError: the results cannot be kept.
         FactError: distances cannot be computed.
     """
     if runs < 2 and save is None:
@@ -65,7 +66,11 @@ def repeat(
     wanted = target(script, tuple(args), module=module)
     plan = Plan(wanted, runs, fresh, seed, python, limit, output)
     with draft_folder(None if save is None else save.absolute().parent) as folder:  # beside: it is renamed
-        found, interrupted = _made(plan, folder, save, progress)
+        try:
+            found, interrupted = _made(plan, folder, save, progress)
+        except OSError as error:
+            where = save or "the temporary folder"
+            raise WriteError(f"cannot keep the results in {where}: {error.strerror}", hint="check its disk") from None
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
         return report(_helped(kept, plan.target), str(plan.target.script))
 

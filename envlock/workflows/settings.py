@@ -185,7 +185,10 @@ def _document(file: Path) -> dict[str, Any]:
                 f"cannot read {file}: it is larger than 128 KB", hint="check that it is the file of the project"
             )
         return tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
-    except (OSError, ValueError) as error:  # also a number of thousands of digits is a ValueError
+    except OSError as error:
+        hint = "correct its permissions, or move to a folder with a pyproject.toml of its own"
+        raise UsageError(f"cannot read {file}: {error.strerror}", hint=hint) from None
+    except ValueError as error:  # also a number of thousands of digits
         raise UsageError(f"cannot read {file}: {error}", hint="correct the file") from None
 
 

@@ -191,3 +191,18 @@ def test_a_file_that_is_no_toml(data: bytes, tmp_path: Path) -> None:
         load(tmp_path)
     assert caught.value.message.startswith(f"cannot read {tmp_path / 'pyproject.toml'}: ")
     assert caught.value.hint == "correct the file"
+
+
+def test_a_project_file_that_cannot_be_read(envlock: Command, tmp_path: Path) -> None:
+    """The memory of a process at address 0 stands for a disk that fails, or a file of somebody else."""
+    (tmp_path / "below").mkdir()
+    (tmp_path / "pyproject.toml").symlink_to("/proc/self/mem")
+    (tmp_path / "below" / "x.lock").write_bytes(encode(document()))
+    envlock.folder = tmp_path / "below"
+    done = envlock("verify")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"error: cannot read {tmp_path / 'pyproject.toml'}: Input/output error\n"
+        "hint: correct its permissions, or move to a folder with a pyproject.toml of its own\n",
+    )

@@ -18,7 +18,7 @@ from envlock.containers import payload
 from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.layers import Wheel
 from envlock.containers.plan import EPOCH, BuildPlan
-from envlock.runtime.errors import OutsideError, UsageError
+from envlock.runtime.errors import OutsideError, UsageError, WriteError
 from tests.containers.plans import WHEELS, planned, wheelhouse
 
 
@@ -186,11 +186,11 @@ def test_a_full_disk(house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(payload, "write", full)
-    with pytest.raises(OutsideError) as raised:
+    with pytest.raises(WriteError) as raised:
         payload.write_context(planned("wheels"), house, tmp_path / "out")
     assert (raised.value.message, raised.value.exit_code) == (
         f"cannot write to {tmp_path / 'out'}: No space left on device",
-        5,
+        6,
     )
     assert list((tmp_path / "out").iterdir()) == []
 
