@@ -16,6 +16,7 @@ from envlock.containers.engines.failures import EngineError
 from envlock.guest import launch
 from envlock.images.reference import parse
 from envlock.images.sources import ngc
+from envlock.lock.live import told
 from envlock.lock.models import BaseImage
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
@@ -77,7 +78,7 @@ def _asked(
                 continue
             answers = launch.Ended(done.exit_code, done.stdout.encode(), b"", 0).answers
             if answers:
-                return Inside(Snapshot(answers[-1]["facts"], answers[-1]["unavailable"]), _base(image, known))
+                return Inside(told(answers[-1], image), _base(image, known))
             last = done if last is None or TOO_OLD in done.stderr else last
     raise _no_answer(image, python, last)
 

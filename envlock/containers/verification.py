@@ -71,7 +71,7 @@ def answer(run: Run, argv: list[str]) -> Any:
     try:
         if done.exit_code == 0:
             return json.loads(last)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     said = clean((done.stderr or done.stdout).strip().rpartition("\n")[2])[:200]
     raise OutsideError(

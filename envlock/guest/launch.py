@@ -61,13 +61,13 @@ class Ended(NamedTuple):
 
     @property
     def answers(self) -> list[dict[str, Any]]:
-        """The objects that it answered with; a line that the end of the process cut off is left out."""
+        """The objects that it answered with; a line that the end of the process cut off is not one of them."""
         found = []
         for line in self.output.decode("utf-8", "replace").splitlines():
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 if MARK in line:
                     found.append(json.loads(line.rpartition(MARK)[2]))
-        return found
+        return [answer for answer in found if isinstance(answer, dict)]
 
     @property
     def ending(self) -> str:

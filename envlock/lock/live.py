@@ -28,8 +28,26 @@ def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -
         host = Host() if environ is None else Host(environ=environ, started_with=environ)
         found = snapshot(host)
         return Snapshot(found.facts, found.unavailable, tooling(host))
-    answer = ask(python, "facts", environ)
-    return Snapshot(answer["facts"], answer["unavailable"], answer["tooling"])
+    return told(ask(python, "facts", environ), str(python))
+
+
+def told(answer: Mapping[str, Any], who: str) -> Snapshot:
+    """Return the snapshot in an answer to `facts`; `who` gave it. Single facts are checked where they enter a lockfile.
+
+    Raises:
+        FactError: it has another shape.
+    """
+    facts: Any = answer.get("facts")
+    untold: Any = answer.get("unavailable")
+    names: Any = answer.get("tooling", [])
+    shaped = isinstance(facts, dict) and isinstance(untold, dict) and isinstance(names, list)
+    if not shaped or not all(map(_is_reason, untold.values())):
+        raise FactError(f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there")
+    return Snapshot(facts, untold, [name for name in names if isinstance(name, str)])
+
+
+def _is_reason(each: object) -> bool:
+    return isinstance(each, dict) and all(isinstance(each.get(key), str) for key in ("reason", "code"))
 
 
 def live_of(document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:

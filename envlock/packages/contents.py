@@ -122,7 +122,7 @@ def _checkout(found: Distribution) -> tuple[str | None, list[str]]:
         url = urlsplit(origin["url"])
         if url.scheme != "file" or not origin["dir_info"]["editable"]:
             return None, []
-    except (ValueError, KeyError, TypeError):
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         return None, []
     place = Path(unquote(url.path))
     root = place / "src" if (place / "src").is_dir() else place

@@ -35,7 +35,7 @@ def source_of(found: Distribution) -> Source | None:
     try:
         document = json.loads(found.read_text("direct_url.json") or "null")
         return None if document is None else _source(document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

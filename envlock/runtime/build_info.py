@@ -53,7 +53,8 @@ def _value(tokens: List[Tuple[str, str]], at: int) -> object:
     if kind == "text":
         return content
     if kind == "word":
-        return int(content) if content.isdigit() else _CONSTANTS.get(content, _NOTHING)
+        plain = content.isascii() and content.isdigit() and len(content) < 19  # more, or others, `int` may refuse
+        return int(content) if plain else _CONSTANTS.get(content, _NOTHING)
     if content != "[":
         return _NOTHING
     items: List[str] = []
@@ -75,7 +76,8 @@ def _tokens(text: str) -> List[Tuple[str, str]]:
             found.append(("text", content))
             continue
         if char == "#":
-            at = text.find("\n", at) if "\n" in text[at:] else len(text)
+            end = text.find("\n", at)
+            at = end if end >= 0 else len(text)
             continue
         if char.isalnum() or char == "_":
             end = at

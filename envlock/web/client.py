@@ -296,11 +296,17 @@ def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
+DIGITS = 19
+"""A length has fewer; Python refuses to read some thousands of them."""
+
+
 def _chunks(response: requests.Response, patience: Patience, limit: int) -> Iterator[bytes]:
     """Yield the body as it was sent, and notice when it is not whole."""
     url = _url(response)
     length = response.headers.get("Content-Length", "")
-    wanted = int(length) if length.isdecimal() and "Transfer-Encoding" not in response.headers else None
+    wanted = None
+    if length.isdecimal() and "Transfer-Encoding" not in response.headers:
+        wanted = int(length) if len(length) < DIGITS else limit + 1
     if wanted is not None and wanted > limit:
         raise errors.too_large(url, limit)
     received = 0

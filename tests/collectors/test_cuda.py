@@ -148,6 +148,12 @@ def test_the_driver_in_the_system_with_its_compatibility_note(installed: Install
     assert (driver["compat_cuda"], driver["compat_drivers"]) == ("12.9", [535, 550])
 
 
+def test_numbers_of_a_compatibility_note_that_python_does_not_read(installed: Installation) -> None:
+    note = '{"CUDA version":"12.9","driver":[535,\u00b2,%s, 550]}\0' % ("9" * 30)
+    write_elf(installed.machine / "usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.1", note=note.encode())
+    assert facts(installed)["cuda_driver"]["compat_drivers"] == [535, 550]
+
+
 def test_without_cuda_config_the_names_are_unknown_and_not_guessed(tmp_path: Path) -> None:
     installation = Installation(tmp_path, config=False)
     installation.everything()

@@ -30,6 +30,7 @@ def answering(*answers: Finished, architecture: str = "amd64") -> Any:
         ((Finished(1, "", "envlock-too-old:3.6.9\n"), Finished(127, "", "")), "is 3.6.9, and envlock needs 3.8"),
         ((Finished(127, "", "python3: not found"), Finished(127, "", "")), "the:1 has no Python on its PATH"),
         ((Finished(1, "", "Error: boom\n"), Finished(1, "", "x")), "the:1 gave no facts (exit code 1): Error: boom"),
+        ((Finished(0, 'envlock-answer:{"facts": 1}\n', ""),), "the:1 gave an answer that is not one"),
     ],
 )
 def test_a_python_that_cannot_tell(answers: tuple[Finished, ...], said: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from envlock.lock.live import live
+from envlock.lock.live import live, told
+from envlock.runtime.errors import FactError
 from envlock.runtime.gpu import probe
 from envlock.runtime.host import Host
 from tests.conftest import Command
@@ -73,3 +75,27 @@ def test_the_folder_of_our_binding_is_handed_over(envlock: Command, tmp_path: Pa
     assert (done.returncode, json.loads(done.stdout)["facts"]) == (0, {})
     asked = json.loads((tmp_path / "argument").read_text(encoding="utf-8"))
     assert asked["binding"] == str(tmp_path / "ours")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"facts": [], "unavailable": {}},
+        {"facts": {}, "unavailable": {"cpu": "no"}},
+        {"facts": {}, "unavailable": {"cpu": {"reason": 1, "code": "x"}}},
+        {"facts": {}, "unavailable": {}, "tooling": "pip"},
+    ],
+)
+def test_an_answer_that_is_not_one_is_refused(answer: dict[str, Any]) -> None:
+    with pytest.raises(FactError) as caught:
+        told(answer, "hostile:1")
+    assert str(caught.value) == (
+        "hostile:1 gave an answer that is not one\nhint: envlock needs Python 3.8 or newer there"
+    )
+
+
+def test_an_answer_without_tooling_is_one() -> None:
+    untold = {"cpu": {"reason": "no", "code": "x"}}
+    found = told({"facts": {"python": None}, "unavailable": untold}, "image:1")
+    assert (found.facts, found.unavailable, list(found.tooling)) == ({"python": None}, untold, [])

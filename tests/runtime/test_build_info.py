@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +49,14 @@ def test_any_text_is_survived(text: str) -> None:
 
 def test_nothing_costly_is_imported() -> None:
     assert "ast" not in vars(sys.modules["envlock.runtime.build_info"])
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "9" * 5000, "٣"])
+def test_a_number_that_python_does_not_read_is_none(number: str) -> None:
+    assert parse_build_info(f"build_info = {{'a': {number}, 'b': 3}}") == {"b": 3}
+
+
+def test_comments_take_time_that_grows_with_their_length() -> None:
+    begin = time.process_time()
+    parse_build_info("build_info = {" + "#\n" * 300_000)
+    assert time.process_time() - begin < 1

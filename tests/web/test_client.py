@@ -110,6 +110,12 @@ def test_more_than_the_content_length_is_not_read() -> None:
         assert _get(server.url()).body == b"hello"
 
 
+def test_a_length_of_thousands_of_digits_is_too_much() -> None:
+    """From Python 3.11 on `int` refuses to read it."""
+    with hostile(always(answer(b"x", Content_Length="9" * 5000))) as server:
+        assert _fails(server.url()).message == f"{server.url()} sent more than 102400 bytes, which is too much"
+
+
 def test_truncated_chunks_are_noticed() -> None:
     body = b"5\r\nhello\r\n400\r\nwor"
     with hostile(always(answer(body, Content_Length="", Transfer_Encoding="chunked"))) as server:

@@ -151,6 +151,8 @@ def _take(ended: launch.Ended, found: Results) -> bool:
     """Add what a child has said, and return whether it was all."""
     begun: str | None = None
     for said in ended.answers:
+        if not all(isinstance(said.get(name, ""), str) for name in ("failed", "begin", "device", "name", "left_out")):
+            continue  # not from our program
         if "failed" in said:
             raise FactError(
                 f"the program's operations cannot be computed: {said['failed']}", hint="run `envlock doctor`"
@@ -162,7 +164,7 @@ def _take(ended: launch.Ended, found: Results) -> bool:
             if "result" in said:
                 found.results[said["name"]] = said["result"]
             else:
-                found.left_out[said["name"]] = said["left_out"]
+                found.left_out[said["name"]] = said.get("left_out", "ended")
         if "done" in said:
             return True
     if begun is None:

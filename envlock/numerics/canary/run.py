@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
     try:
         numerics = answered({**head, "groups": groups})
     except ValueError as error:
-        raise FactError(f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again") from None
+        raise _invalid(str(error)) from None
     return Canary(numerics, heard.seconds.get("seconds"), heard.seconds.get("cpu_seconds"))
 
 
@@ -149,13 +150,41 @@ def _take(said: dict[str, Any], heard: _Heard) -> None:
     if "failed" in said:
         hint = "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"
         raise FactError(f"the canary cannot be computed: {said['failed']}", hint=hint)
-    heard.head = said.get("head", heard.head)
-    heard.begun = said.get("begin", heard.begun)
+    if "head" in said:
+        heard.head = _checked(said["head"], HEAD)
+    if "begin" in said:
+        heard.begun = _texts(said["begin"], 2)
     if "group" in said:
-        heard.groups[said.pop("group")] = said
+        heard.groups[_checked(said, GROUP).pop("group")] = said
         heard.begun = None
     if "seconds" in said:
-        heard.seconds = said
+        heard.seconds = {name: said[name] for name in TIMES if isinstance(said.get(name), float)}
+
+
+HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
+GROUP = {"group": str, "execution": str}
+"""What is used of an answer before the whole is checked as a section of a lockfile."""
+TIMES = ("seconds", "cpu_seconds")
+
+
+def _checked(said: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), kind) for name, kind in wanted.items()):
+        raise _invalid(f"it must have {', '.join(wanted)}")
+    for each in said.values():
+        if isinstance(each, list):
+            _texts(each)
+    return said
+
+
+def _texts(said: Any, count: int | None = None) -> list[str]:
+    fits = isinstance(said, list) and all(isinstance(each, str) for each in said)
+    if not fits or (count is not None and len(said) != count):
+        raise _invalid("a list of names holds something else")
+    return list(said)
+
+
+def _invalid(why: str) -> FactError:
+    return FactError(f"invalid answer of the canary: {clean(why)[:300]}", hint="try again")
 
 
 def _signal(code: int | None) -> str:

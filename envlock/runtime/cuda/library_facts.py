@@ -121,6 +121,11 @@ def _identity(path: str, elf: Optional[Elf], claims: List[Claim]) -> Dict[str, A
     return {"size": size}
 
 
+def _is_short_number(text: str) -> bool:
+    """Return whether `int` reads it: it refuses a superscript, and some thousands of digits."""
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def _compat(note: str) -> Dict[str, Any]:
     """Return what NVIDIA's note says: this libcuda is a forward-compatible one, for which kernel drivers.
 
@@ -131,7 +136,7 @@ def _compat(note: str) -> Dict[str, Any]:
     drivers = note.partition('"driver":[')[2].partition("]")[0].split(",")
     return {
         "compat_cuda": version or Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note"),
-        "compat_drivers": [int(driver) for driver in drivers if driver.strip().isdigit()],
+        "compat_drivers": [int(driver) for driver in drivers if _is_short_number(driver.strip())],
     }
 
 
@@ -242,7 +247,7 @@ class WheelOwners:
                 end = record.find(b"\n", begin)
                 digest, _, size = record[begin : end if end >= 0 else None].decode("ascii", "replace").partition(",")
                 sha256 = digest[7:] if digest.startswith("sha256=") else None
-                found.append(Claim(wheel, version, sha256, int(size) if size.strip().isdigit() else None))
+                found.append(Claim(wheel, version, sha256, int(size) if _is_short_number(size.strip()) else None))
         return found
 
     def _of(self, folder: str) -> List[Tuple[str, str, bytes]]:

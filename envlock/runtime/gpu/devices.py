@@ -57,7 +57,7 @@ def tree(answer: Mapping[str, Any], *, wsl2: bool) -> Tree:
         "driver_version": reader.version("driver_version"),
         "nvml": {"version": reader.version("nvml_version"), "file_version": answer["library_version"]},
         "cuda_driver_version": (
-            failures.of_cuda_version(cuda["unavailable"], wsl2=wsl2) if failed(cuda) else cuda_version(cuda)
+            failures.of_cuda_version(cuda["unavailable"], wsl2=wsl2) if failed(cuda) else _cuda_version(cuda, wsl2=wsl2)
         ),
         "binding": dict(answer["binding"]),
         "visible": {"count": count, "device_order": answer["device_order"]},
@@ -82,9 +82,9 @@ class _Reader:
             return failures.of_question(code, LABELS[field], wsl2=self.wsl2)
         return value if convert is None or value is None else convert(value)
 
-    def version(self, field: str) -> Any:
+    def version(self, field: str, convert: Optional[Callable[[Any], Any]] = None) -> Any:
         """Return the field's value, or that it has not the form of a version, which a lock could not hold."""
-        value = self.fact(field)
+        value = self.fact(field, convert)
         if isinstance(value, str) and not is_version(value):
             return failures.of_question("undecodable", LABELS[field], wsl2=self.wsl2)
         return value
@@ -98,7 +98,7 @@ def _device(raw: Mapping[str, Any], meanings: Mapping[str, Any], *, wsl2: bool) 
     facts: Tree = {
         "name": reader.fact("name", model_name),
         "architecture": reader.fact("architecture", lambda number: named(meanings["architectures"], number)),
-        "compute_capability": reader.fact("compute_capability", lambda pair: f"{pair[0]}.{pair[1]}"),
+        "compute_capability": reader.version("compute_capability", lambda pair: f"{pair[0]}.{pair[1]}"),
         "pci_device_id": reader.fact("pci_device_id", pci_id),
         "pci_subsystem_id": reader.fact("pci_subsystem_id", pci_id),
         "cores": reader.fact("cores"),
@@ -176,6 +176,10 @@ def pci_id(number: int) -> str:
 def cuda_version(number: int) -> str:
     """Return "12.2" of 12020 (nvml.h: NVML_CUDA_DRIVER_VERSION_MAJOR, _MINOR)."""
     return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _cuda_version(number: int, *, wsl2: bool) -> Union[str, Unavailable]:
+    return cuda_version(number) if number > 0 else failures.of_cuda_version("undecodable", wsl2=wsl2)
 
 
 def named(names: Mapping[str, str], number: int) -> str:

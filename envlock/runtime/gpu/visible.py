@@ -113,13 +113,15 @@ def leading_number(text: str) -> int:
     end = 1 if text[:1] in ("+", "-") else 0
     while end < len(text) and "0" <= text[end] <= "9":
         end += 1
+    if end > 40:  # no GPU has such a number, and `int` refuses some thousands of digits
+        return -1 if text[0] == "-" else 10**40
     return int(text[:end]) if end and text[end - 1] not in "+-" else -1
 
 
 def driver_branch(version: object) -> Optional[int]:
     """Return 570 of "570.124.04"; None when that is not a driver version."""
     head = version.partition(".")[0] if isinstance(version, str) else ""
-    return int(head) if head.isdigit() else None
+    return int(head) if head.isascii() and head.isdigit() and len(head) < 9 else None
 
 
 def choose(selection: Selection, gpus: Sequence[Gpu], order: str, branch: Optional[int]) -> List[Visible]:

@@ -76,6 +76,13 @@ def test_a_number_is_read_up_to_its_end(number: int, rest: str) -> None:
     assert leading_number(f"{number}{rest}") == number
 
 
+def test_numbers_of_thousands_of_digits_are_of_no_gpu() -> None:
+    """From Python 3.11 on `int` refuses them."""
+    endless = "9" * 5000
+    assert (leading_number(endless) > 10**30, leading_number(f"-{endless}"), driver_branch(endless)) == (True, -1, None)
+    assert driver_branch("²") is None
+
+
 def gpu(index: int, kind: str | None = "a", mig: list[Instance] | None = None, uuid: str | None = None) -> Gpu:
     return Gpu(index, uuid or f"GPU-{index}{index}{index}-x", kind, mig)
 
