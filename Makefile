@@ -14,7 +14,7 @@ OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
-FAST := "not (tensorflow or slow or engine)"
+FAST := "not (tensorflow or slow or engine or chaos)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait: 62 s instead of 71 on 2 cores
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
@@ -25,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder fast lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder fast chaos lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
+
+chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
+	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) -rP --durations=10
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .

@@ -1,0 +1,643 @@
+"""Every reader of what others wrote, and what it must not do with a damaged input: the table of the attacks."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from envlock.determinism.doctor.fatbin import read_gpu_code
+from envlock.determinism.lint import files as lint_files
+from envlock.divergence.trace import Trace, TraceError
+from envlock.guest import launch
+from envlock.images import logins, manifest
+from envlock.images.manifest import RegistryError
+from envlock.images.reference import parse as reference_of
+from envlock.images.registry import challenges
+from envlock.lock import document as documents
+from envlock.numerics import results
+from envlock.numerics.canary import run as canary
+from envlock.numerics.outcome import Outcome, report
+from envlock.packages.indexes import credentials, page
+from envlock.packages.indexes.index_settings import ConfigFile, Index, settings
+from envlock.packages.indexes.ranges import BadWheel, record_of
+from envlock.reports import FORMATS, render
+from envlock.runtime import lockfile
+from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.errors import FactError, LockfileError, UsageError
+from envlock.runtime.facts import leaves, same, split
+from envlock.runtime.files import record
+from envlock.runtime.gpu import devices, probe
+from envlock.runtime.loader.cache import LdCache
+from envlock.runtime.loader.elf import exported, read_elf
+from envlock.runtime.verify import judge
+from envlock.web.errors import WebError
+from envlock.workflows import settings as project_settings
+from tests.chaos.attack import AcceptedError, Reader
+from tests.chaos.damage import as_json, as_json_lines, bytewise, linewise, numbers
+from tests.divergence.test_trace import HEADER as TRACE_HEADER
+from tests.divergence.test_trace import MATMUL, written
+from tests.fakes.elf_writer import elf
+from tests.fakes.fake_nvml import profile
+from tests.fakes.replay import capture
+from tests.images.registries import Shelf
+from tests.locks import document, encode
+from tests.machines import complete
+from tests.numerics.canaries import section, with_program
+from tests.numerics.test_results import END, HEADER, STEP
+from tests.packages.wheels import make_wheel
+from tests.runtime.loader.test_search import cache as ld_cache
+
+SECRET = "s3cret"
+HEX = "0a" * 32
+
+
+# --- the lockfile
+
+
+@cache
+def live() -> Snapshot:
+    """Return the machine that the sound lockfile is of."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = snapshot(complete(Path(folder)))
+    gpu, _ = split(devices.tree({**capture(profile("h200__590__mig")), **ANSWERED}, wsl2=False))
+    return Snapshot({**found.facts, "gpu": {"kernel_module": None, "surroundings": [], **gpu}}, found.unavailable)
+
+
+ANSWERED = {
+    "status": "ok",
+    "library_version": None,
+    "binding": {"distribution": "nvidia-ml-py", "version": "13.590.48", "problem": None},
+}
+
+
+@cache
+def locks() -> list[bytes]:
+    """Return a lockfile with facts only, and one with every section."""
+    wheel = {"name": "numpy-1.26.4-py3-none-any.whl", "sha256": HEX, "size": 9, "url": None, "index": None}
+    proven = {"version": "1.26.4", "content": HEX, "origin": "index", "proof": "file", "wheel": wheel, "reason": None}
+    facts = {"facts": live().facts, "unavailable": live().unavailable}
+    whole = document(
+        **facts,
+        identity={"packages": {"numpy": proven}},
+        numerics=with_program(section()),
+        project={"name": "mine", "commit": "0a" * 20, "dirty": False, "entry": ["train.py"], "held": {"numpy": "it"}},
+        base_image={
+            "name": "nvcr.io/nvidia/tensorflow",
+            "tag": "25.02-tf2-py3",
+            "digest": f"sha256:{HEX}",
+            "manifest": None,
+            "platform": "linux/amd64",
+            "route": "ngc",
+            "reason": "the same TensorFlow",
+        },
+        policy={"name": "same-arch", "overrides": {"cpu.*": "ignore", "packages.numpy.version": "at_least"}},
+    )
+    return [encode(document(**facts)), encode(whole)]
+
+
+def read_lock(data: bytes, folder: Path) -> None:
+    """Parse, judge, show in all formats, validate and dump; no changed fact may go unnamed, none be exact and fine."""
+    read = lockfile.parse(data, "x.lock")
+    found = judge(read, live())
+    for format_ in FORMATS:
+        text = render(found, format_)
+        if not all(line.isprintable() for line in text.split("\n")):
+            raise AcceptedError(f"a character that a terminal obeys is shown as {format_}")
+    if not read.get("machines") and "name" not in read.get("project", {}):
+        _all_named(read, {str(each.where) for each in found.findings})
+    if found.match and any(each.rule == "exact" and each.severity == "info" for each in found.findings):
+        raise AcceptedError("another value, although the rule is exact")
+    lock = documents.validate(read, "x.lock")
+    if documents.dump(documents.parse(documents.dump(lock), "x.lock")) != documents.dump(lock):
+        raise AcceptedError("a lockfile that is another one when it is written again")
+
+
+def _all_named(read: dict[str, Any], named: set[str]) -> None:
+    locked, here = dict(leaves(read["facts"])), dict(leaves(live().facts))
+    for path in {*locked, *here} - {*read["unavailable"], *live().unavailable}:
+        known = path in locked and path in here and same(locked[path], here[path])
+        steps = path.split(".")
+        if not known and not any(".".join(steps[:end]) in named for end in range(1, len(steps) + 1)):
+            below = any(each.startswith(f"{path}.") for each in named)
+            untold = any(each.startswith(f"{path}.") or path.startswith(f"{each}.") for each in read["unavailable"])
+            if not below and not untold:
+                raise AcceptedError("a changed fact that no finding names")
+
+
+# --- machines
+
+
+def _machine_file(name: str, *seeds: str, damages: Any = (bytewise, linewise), inputs: int = 1500) -> Reader:
+    """Return the reader of one file of a machine: whatever is in it, the facts fit into a lockfile."""
+
+    def read(data: bytes, folder: Path) -> None:
+        host = _machine(folder)
+        path = _place(folder, name)
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        try:
+            found = snapshot(host())
+        finally:
+            path.unlink() if before is None else path.write_bytes(before)
+        _lockable(found)
+        if b"://user:s3cret@" in data and SECRET in json.dumps(found.facts):
+            raise AcceptedError("a secret")
+
+    return Reader(lambda: [each.encode() for each in seeds], damages, read, (), inputs)
+
+
+def _lockable(found: Snapshot) -> None:
+    try:
+        documents.validate(json.loads(encode(document(facts=found.facts, unavailable=found.unavailable))), "x.lock")
+    except LockfileError as error:
+        raise AcceptedError(f"facts that no lockfile can hold: {error.message.split('`')[1]}") from None
+
+
+@cache
+def _machine(folder: Path) -> Callable[[], Any]:
+    whole = complete(folder)
+
+    def fresh() -> Any:
+        return type(whole)(whole.root, dict(whole.environ), list(whole.path), dict(whole.start_environ()))
+
+    return fresh
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / name
+
+
+DIRECT_URL = '{"url": "https://user:s3cret@example.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "%s"}}'
+METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\nRequires-Dist: numpy>=1; extra == 'x'\n\nText.\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: x\nTag: cp311-cp311-manylinux_2_17_x86_64\nTag: py3-none-any\n"
+KERAS = '{"backend": "tensorflow", "floatx": "float32", "epsilon": 1e-07, "image_data_format": "channels_last"}'
+CPUINFO = (
+    "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Xeon\nstepping\t: 8\n"
+    "flags\t\t: fpu avx avx2 fma avx512f hypervisor\n"
+)
+BUILD_INFO = 'build_info = {"cuda_compute_capabilities": ["sm_60", "compute_90"], "cuda_version": "12.5.1"}\n'
+NUMPY = 'CONFIG = {"blas": {"name": "openblas64", "version": "0.3.23", "openblas configuration": r"HASWELL"}}\n'
+
+
+def lie(data: bytes, draw: Any) -> bytes:
+    """Return the profile of a GPU that lies: other numbers, texts and codes, of the types that C has."""
+    facts = json.loads(data)
+    for _ in range(draw.choice((1, 2, 4))):
+        nodes = [facts["system"], facts, *(each for each in facts["devices"] if each)]
+        nodes += [one for each in facts["devices"] for one in each.get("mig_devices", ()) if one]
+        node = draw.choice(nodes)
+        errors = node.setdefault("errors", {})
+        if draw.random() < 0.3:
+            asked = draw.choice(QUESTIONS)
+            errors[asked] = draw.choice((1, 2, 3, 4, 6, 7, 9, 13, 15, 18, 25, 999, 1234))
+            continue
+        name = draw.choice(
+            [key for key in node if isinstance(node[key], str | int | list) and key != "symbols"] or ["x"]
+        )
+        if isinstance(node.get(name), str):
+            node[name] = draw.choice(
+                ("", "x" * 79, "\x1b[31m", "Straße", "535.x y", "\udcff", "\u202e", "1" * 70, "a b")
+            )
+        elif isinstance(node.get(name), int):
+            node[name] = draw.choice((0, 1, 2, 2**31 - 1, 2**32 - 1, 77))
+        elif name not in ("mig_devices", "devices") and isinstance(node.get(name), list):
+            node[name] = [draw.choice((0, 1, 2**31 - 1, 2**32 - 1, 5)) for _ in node[name]]
+    return json.dumps(facts).encode()
+
+
+TEXTS = ("", "x" * 79, "\x1b[31m", "Straße", "535.x y", "\udcff", "\u202e", "1" * 70, "a b")
+QUESTIONS = (
+    *("nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlSystemGetCudaDriverVersion_v2"),
+    *("nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetName", "nvmlDeviceGetUUID"),
+    *("nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMigMode", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetEccMode"),
+    *("nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetNumGpuCores"),
+    *("nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetVbiosVersion"),
+)
+
+
+def read_gpu(data: bytes, folder: Path) -> None:
+    """Ask a lying GPU; whatever it says, the facts fit into a lockfile."""
+    answer = {**capture(json.loads(data)), **ANSWERED}
+    _gpu_facts(answer)
+
+
+def _gpu_facts(answer: dict[str, Any]) -> None:
+    facts, untold = split({"gpu": {"kernel_module": None, "surroundings": [], **devices.tree(answer, wsl2=False)}})
+    _lockable(Snapshot(facts, untold))
+
+
+def read_answer(data: bytes, folder: Path) -> None:
+    """Read what the process that asks NVML has printed."""
+    probe._judge(data, True, 0, 1.0)
+
+
+def gpus() -> list[bytes]:
+    """Return the profiles of whole GPUs, of a divided one, and of a machine where one is lost."""
+    names = ("h100-80gb-hbm3__590__whole", "h200__590__mig", "h100-80gb-hbm3__535__lost-1-of-2")
+    return [json.dumps(profile(name)).encode() for name in names]
+
+
+def gpu_answers() -> list[bytes]:
+    """Return what the process prints for a sound GPU."""
+    return [json.dumps({**capture(profile("h200__590__mig")), **ANSWERED}).encode()]
+
+
+# --- libraries
+
+
+SOUND = elf("libx.so.1", needed=("liby.so.2",), runpath="$ORIGIN:/opt", build_id=bytes(20), symbols=("one", "two"))
+
+
+def read_library(data: bytes, folder: Path) -> None:
+    """Read a library as the loader, as `exported` and as the reader of GPU code."""
+    path = folder / "libx.so.1"
+    path.write_bytes(data)
+    for ask in (read_elf, read_gpu_code, lambda name: exported(name, ["one", "four"])):
+        with suppress(ValueError, OSError):
+            ask(str(path))
+
+
+def read_cache(data: bytes, folder: Path) -> None:
+    """Look names up in the loader's cache."""
+    known = LdCache(data, 62, ("x86-64-v3", "x86-64-v2"))
+    for name in ("libfoo.so.1", "libbar.so", ""):
+        found = known.lookup(name)
+        if found is not None and "\0" in found:
+            raise AcceptedError("a path with a NUL byte")
+
+
+# --- results
+
+
+def read_trace(data: bytes, folder: Path) -> None:
+    """Read lines as a trace that a sound program packed."""
+    list(Trace(io.BytesIO(gzip.compress(data, 1)), "a.trace"))
+
+
+TRACE = written((MATMUL, [1, 2], [3]), ("loss", 5, "float32[]"), (MATMUL, [None, 2], [7]))
+
+
+def read_packed(data: bytes, folder: Path) -> None:
+    """Read a trace as it is on the disk: another one is never taken for the one that was written."""
+    found = Trace(io.BytesIO(data), "a.trace")
+    if (
+        list(found) != list(Trace(io.BytesIO(TRACE), "a.trace"))
+        or found.header.tensorflow != TRACE_HEADER["tensorflow"]
+    ):
+        raise AcceptedError("a changed trace")
+
+
+def read_results(data: bytes, folder: Path) -> None:
+    """Read the results of a repetition and tell them, in every format."""
+    (folder / "runs.jsonl").write_bytes(data)
+    found = results.read(folder)
+    if found.finished or found.failed:
+        runs, cut = results.comparable(found.runs)
+        shown = results.at(runs, 2)
+        told = report(
+            Outcome(runs, found.failed, 3, results.first(runs), shown, [], {"runs": found.environment}, cut=cut)
+        )
+        for format_ in FORMATS:
+            text = render(told, format_)
+            if not all(line.isprintable() for line in text.split("\n")):
+                raise AcceptedError(f"a character that a terminal obeys is shown as {format_}")
+
+
+def canary_lines() -> list[bytes]:
+    """Return what the battery says."""
+    whole = section()
+    head = {key: whole[key] for key in ("battery", "tensorflow", "numpy")}
+    said: list[dict[str, Any]] = [{"head": {**head, "groups": list(whole["groups"]), "devices": []}}]
+    for name, group in whole["groups"].items():
+        execution = group["conditions"]["execution"]
+        said.append({"begin": [name, execution]})
+        said.append({"group": name, "execution": execution, "operations": group["operations"]})
+    said.append({"seconds": 1.0, "cpu_seconds": 2.0})
+    return [json_lines(*said)]
+
+
+def json_lines(*documents_: Any) -> bytes:
+    """Return a line of JSON for each."""
+    return "".join(f"{json.dumps(each)}\n" for each in documents_).encode()
+
+
+def read_canary(data: bytes, folder: Path) -> None:
+    """Read what a process said that computed the canary."""
+    lines = b"".join(launch.MARK.encode() + line + b"\n" for line in data.splitlines())
+    before = launch.ask
+    try:
+        launch.ask = lambda *_, **__: launch.Ended(0, lines, b"", 1.0)
+        canary.compute(None, canary.Settings(), program="")
+    finally:
+        launch.ask = before
+
+
+# --- settings
+
+
+PYPROJECT = """\
+[project]
+name = "mine"
+
+[tool.envlock]
+lock = "locks/train.lock"
+entry = ["train.py", "mine.cli:main"]
+
+[tool.envlock.policy]
+name = "same-arch"
+"cpu.*" = "ignore"
+"packages.numpy.version" = "at_least"
+
+[tool.envlock.lint]
+select = ["ENV1"]
+exclude = ["tests"]
+
+[tool.envlock.container]
+workdir = "/srv"
+user = "1000:1000"
+"""
+
+
+def read_pyproject(data: bytes, folder: Path) -> None:
+    """Read the settings of a project."""
+    (folder / "pyproject.toml").write_bytes(data)
+    project_settings.load(folder)
+
+
+PIP = """\
+[global]
+index-url = https://user:s3cret@pypi.example/simple
+extra-index-url =
+    https://one.example/simple
+    https://two.example/simple?token=s3cret
+find-links = wheels file:///srv/wheels
+cert = /etc/ca.pem
+[install]
+no-index = false
+"""
+UV = """\
+index-url = "https://user:s3cret@pypi.example/simple"
+[[index]]
+name = "own"
+url = "https://own.example/simple"
+default = true
+explicit = false
+[pip]
+find-links = ["wheels"]
+"""
+VARIABLES = """\
+PIP_INDEX_URL=https://user:s3cret@pypi.example/
+UV_INDEX=own=https://u:s3cret@own.example/ https://x.example
+PIP_FIND_LINKS=wheels
+PIP_NO_INDEX=0
+UV_DEFAULT_INDEX=https://x.example"""
+
+
+def _silent(read: Callable[[], object]) -> None:
+    try:
+        read()
+    except UsageError as error:
+        if SECRET in str(error):
+            raise AcceptedError("a secret in an error") from None
+        raise
+
+
+def read_pip(data: bytes, folder: Path) -> None:
+    """Read a pip.conf as it is read from a disk."""
+    _silent(
+        lambda: settings({}, pip=[ConfigFile(folder / "pip.conf", data.decode("utf-8-sig", "replace"))], folder=folder)
+    )
+
+
+def read_uv(data: bytes, folder: Path) -> None:
+    """Read a uv.toml."""
+    _silent(
+        lambda: settings({}, uv=[ConfigFile(folder / "uv.toml", data.decode("utf-8-sig", "replace"))], folder=folder)
+    )
+
+
+def read_variables(data: bytes, folder: Path) -> None:
+    """Read the variables of pip and uv."""
+    rows = [line.partition("=") for line in data.decode("utf-8", "surrogateescape").splitlines()]
+    _silent(lambda: settings({name: value for name, _, value in rows if name}, folder=folder))
+
+
+def read_netrc(data: bytes, folder: Path) -> None:
+    """Read a netrc."""
+    path = folder / "netrc"
+    path.write_bytes(data)
+    credentials.known([Index("https://pypi.example/simple")], {"NETRC": str(path)})("https://pypi.example/simple/x/")
+
+
+# --- answers
+
+
+REFERENCE = reference_of("registry.example/nvidia/tensorflow:25.02")
+
+
+@cache
+def registry_answers() -> list[bytes]:
+    """Return a manifest, an index, a config and a token, as a registry sends them."""
+    shelf = Shelf()
+    digest = shelf.image("one")
+    shelf.index("both", amd64=digest, arm64=digest)
+    return [*shelf.documents.values(), b'{"token": "let.me-in", "expires_in": 300}']
+
+
+def read_registry(data: bytes, folder: Path) -> None:
+    """Read an answer as each document of a registry; one that is not the one of its digest is noticed."""
+    original = registry_answers()[0]
+    if data != original:
+        with suppress(RegistryError):
+            manifest.check(data, manifest.digest_of(original), REFERENCE)
+            raise AcceptedError("another document under a digest")
+    document_ = manifest.parse(data, "a manifest", REFERENCE)
+    for ask in (
+        lambda: manifest.manifest_for("linux/amd64", document_, REFERENCE),
+        lambda: manifest.config_digest(document_, REFERENCE),
+        lambda: manifest.told(manifest.config(document_)),
+    ):
+        with suppress(RegistryError):
+            ask()
+
+
+def read_challenge(data: bytes, folder: Path) -> None:
+    """Read the header with which a registry says what it wants to be shown."""
+    challenges(data.decode("latin-1"))
+
+
+def docker_configs() -> list[bytes]:
+    """Return what `docker login` writes, and what names credential helpers."""
+    auth = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    rows: list[dict[str, Any]] = [
+        {"auths": {"nvcr.io": {"auth": auth}, "https://index.docker.io/v1/": {"auth": auth, "email": "a@b"}}},
+        {"auths": {"nvcr.io": {"username": "me", "password": SECRET}}, "credHelpers": {"gcr.io": "gcloud"}},
+        {"auths": {"nvcr.io": {"identitytoken": SECRET}}, "credsStore": "", "HttpHeaders": {"A": "b"}},
+    ]
+    return [json.dumps(each).encode() for each in rows]
+
+
+def read_docker(data: bytes, folder: Path) -> None:
+    """Look a login up in Docker's configuration."""
+    path = folder / "config.json"
+    path.write_bytes(data)
+    try:
+        logins.login("nvcr.io", path)
+    except RegistryError as error:
+        if SECRET in str(error):
+            raise AcceptedError("a secret in an error") from None
+        raise
+
+
+def pages_in_json() -> list[bytes]:
+    """Return a page of an index in JSON."""
+    row = {
+        "filename": "thing-1-py3-none-any.whl",
+        "url": "../t.whl",
+        "hashes": {"sha256": HEX},
+        "size": 7,
+        "yanked": "broken",
+        "core-metadata": {"sha256": HEX},
+        "upload-time": "2024-01-01T00:00:00Z",
+    }
+    return [
+        json.dumps({"meta": {"api-version": "1.1"}, "name": "thing", "versions": ["1"], "files": [row, row]}).encode()
+    ]
+
+
+PAGE = f"""<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.0"><title>Links for thing</title>
+<base href="/other/"></head><body><!-- <a href="no-1.tar.gz"> -->
+<a href="thing-1.tar.gz#sha256={HEX}" data-gpg-sig="true" data-yanked="broken">any text</a><br>
+<A HREF='https://user:pw@files.example.org/x/thing-1%2Bcu-py3-none-any.whl?t=1#md5=0' data-core-metadata="true">x</A>
+</body></html>"""
+
+
+def read_page(data: bytes, folder: Path) -> None:
+    """Read a page of an index: what it offers is on the web, and has a name that is a name."""
+    for file in page._page(data, "https://pypi.example/simple/thing/", Index("https://pypi.example/simple/"), "thing"):
+        if not file.url.startswith(("http://", "https://")) or "/" in file.name or file.name.startswith("."):
+            raise AcceptedError("a file that leads elsewhere")
+        if file.sha256 is not None and not page.SHA256.fullmatch(file.sha256):
+            raise AcceptedError("a hash that is none")
+
+
+@cache
+def wheels() -> list[bytes]:
+    """Return two wheels."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = [make_wheel(Path(folder), "thing"), make_wheel(Path(folder), "big", files={"big.py": b"x = 1\n" * 900})]
+        return [each.read_bytes() for each in made]
+
+
+def read_wheel(data: bytes, folder: Path) -> None:
+    """Take the RECORD out of a wheel, and read it."""
+    listed = record.rows(record_of(io.BytesIO(data)).decode("utf-8", "replace"))
+    record.digest(record.content(listed))
+
+
+def read_record(data: bytes, folder: Path) -> None:
+    """Read the RECORD of an installed package."""
+    with suppress(FactError):
+        record.digest(record.content(record.rows(data.decode("utf-8", "replace"))))
+
+
+# --- code
+
+
+NOTEBOOK = json.dumps(
+    {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"language": "python", "name": "python3"}},
+        "cells": [
+            {"cell_type": "markdown", "source": ["# x"], "metadata": {}},
+            {"cell_type": "code", "source": ["%pip list\n", "import tensorflow as tf"], "metadata": {}, "outputs": []},
+            {"cell_type": "code", "source": "x = !ls\nx?", "metadata": {}, "outputs": [], "execution_count": 1},
+        ],
+    }
+)
+SOURCE = """\
+# -*- coding: utf-8 -*-
+import os, random
+import tensorflow as tf
+
+def step(x: "tf.Tensor") -> float:
+    os.environ["TF_DETERMINISTIC_OPS"] = "1"
+    for each in {1, 2, *x}:
+        tf.random.set_seed(hash(str(each)))
+    return tf.reduce_sum([random.random() for _ in range(3)])
+"""
+
+
+def read_source(data: bytes, folder: Path) -> None:
+    """Read a Python file, as the linter does."""
+    path = folder / "train.py"
+    path.write_bytes(data)
+    lint_files.read(str(path))
+
+
+def read_notebook(data: bytes, folder: Path) -> None:
+    """Read a notebook, as the linter does."""
+    path = folder / "train.ipynb"
+    path.write_bytes(data)
+    lint_files.read(str(path))
+
+
+def _of(*texts: str | bytes) -> Callable[[], list[bytes]]:
+    return lambda: [each.encode() if isinstance(each, str) else each for each in texts]
+
+
+LINES = (bytewise, linewise)
+JSON = (as_json, as_json, bytewise)
+JSON_LINES = (as_json_lines, as_json_lines, *LINES)
+SITE = "site-packages"
+RUNS = (HEADER, STEP, END, {**STEP, "run": 1}, {**END, "run": 1}, {"run": 2, "end": "failed", "message": "x"})
+CACHED = [("libfoo.so.1", "/v3/libfoo.so.1", 0x303, "x86-64-v3"), ("libfoo.so.1", "/l/libfoo.so.1", 0x303, None)]
+ORIGIN = DIRECT_URL % ("0a" * 20)
+NETRC = "machine pypi.example login me password s3cret\ndefault login x password y\n"
+CHALLENGES = ('Bearer realm="https://nvcr.io/a",service="x",scope="repository:a:pull"', 'Basic realm="a, b"')
+LISTED = 'thing.py,sha256=abc_-,12\nthing-1.dist-info/RECORD,,\n"a,b",sha256=x,3\n'
+
+READERS: dict[str, Reader] = {
+    "lockfile": Reader(locks, (as_json, as_json, as_json, *LINES), read_lock, (LockfileError,), 12_000),
+    "METADATA": _machine_file(f"{SITE}/mine-1.0.dist-info/METADATA", METADATA),
+    "WHEEL": _machine_file(f"{SITE}/mine-1.0.dist-info/WHEEL", WHEEL),
+    "direct_url.json": _machine_file(f"{SITE}/mine-1.0.dist-info/direct_url.json", ORIGIN, damages=JSON),
+    "keras.json": _machine_file("keras-home/keras.json", KERAS, damages=JSON),
+    "cpuinfo": _machine_file("root/proc/cpuinfo", CPUINFO),
+    "os-release": _machine_file("root/etc/os-release", 'NAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n'),
+    "build_info": _machine_file(f"{SITE}/tensorflow/python/platform/build_info.py", BUILD_INFO),
+    "numpy config": _machine_file(f"{SITE}/numpy/__config__.py", NUMPY),
+    "NVML": Reader(gpus, (lie,), read_gpu, (), 6_000),
+    "NVML process": Reader(gpu_answers, JSON, read_answer, (), 2_000),
+    "ELF": Reader(_of(SOUND), (numbers, bytewise), read_library, (), 8_000),
+    "ld.so.cache": Reader(_of(ld_cache(CACHED)), (numbers, bytewise), read_cache, (), 6_000),
+    "trace": Reader(_of(gzip.decompress(TRACE)), JSON_LINES, read_trace, (TraceError,), 6_000),
+    "trace on disk": Reader(_of(TRACE), (numbers, bytewise), read_packed, (TraceError,), 4_000),
+    "results": Reader(lambda: [json_lines(*RUNS)], JSON_LINES, read_results, (UsageError,), 3_000),
+    "canary": Reader(canary_lines, JSON_LINES, read_canary, (FactError, UsageError), 3_000),
+    "pyproject.toml": Reader(_of(PYPROJECT), LINES, read_pyproject, (UsageError,), 5_000),
+    "pip.conf": Reader(_of(PIP), LINES, read_pip, (UsageError,), 5_000),
+    "uv.toml": Reader(_of(UV), LINES, read_uv, (UsageError,), 4_000),
+    "variables": Reader(_of(VARIABLES), LINES, read_variables, (UsageError,), 4_000),
+    "netrc": Reader(_of(NETRC), LINES, read_netrc, (), 1_500),
+    "registry": Reader(registry_answers, JSON, read_registry, (RegistryError,), 6_000),
+    "challenge": Reader(_of(*CHALLENGES), (bytewise,), read_challenge, (), 4_000),
+    "docker config": Reader(docker_configs, JSON, read_docker, (RegistryError,), 3_000),
+    "index page in JSON": Reader(pages_in_json, JSON, read_page, (WebError,), 5_000),
+    "index page in HTML": Reader(_of(PAGE), LINES, read_page, (WebError,), 5_000),
+    "wheel": Reader(wheels, (numbers, bytewise), read_wheel, (BadWheel, FactError), 5_000),
+    "RECORD": Reader(_of(LISTED), LINES, read_record, (), 4_000),
+    "notebook": Reader(_of(NOTEBOOK), JSON, read_notebook, (lint_files.Unreadable,), 3_000),
+    "source": Reader(_of(SOURCE), LINES, read_source, (lint_files.Unreadable,), 3_000),
+}
+"""What is attacked, by a name for people."""

@@ -1,0 +1,60 @@
+"""Disks that are full, read-only or broken at any file operation of any command that writes."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock import cli
+from envlock.cli.output import failed
+from tests.chaos.failing import FAULTS
+from tests.chaos.killer import VICTIMS, Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMES = 150
+SEED = 3
+
+
+def fail(name: str, faults: int, *plant: str) -> Outcome:
+    words = [sys.executable, "-m", "tests.chaos.failing", name, str(faults), str(SEED), *plant]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=600, check=True)
+    outcome = Outcome.of(done.stdout)
+    print(f"{name}: {outcome}")
+    return outcome
+
+
+@pytest.mark.processes
+def test_a_disk_that_fails_leaves_the_old_state_and_one_sentence() -> None:
+    assert fail("merge", 12).wrong == []
+
+
+@pytest.mark.chaos
+@pytest.mark.processes
+@pytest.mark.parametrize("name", VICTIMS)
+def test_a_command_under_which_the_disk_fails_often(name: str, record_property: Any) -> None:
+    outcome = fail(name, TIMES)
+    record_property("attack", f"{name}: {outcome}")
+    assert outcome.wrong == []
+    assert outcome.killed > TIMES / 5, "hardly any fault was felt"
+
+
+@pytest.mark.chaos
+@pytest.mark.processes
+def test_without_a_defence_the_attack_succeeds() -> None:
+    assert "half-written" in str(fail("merge", 60, "in two pieces").wrong)
+
+
+def test_the_faults_are_what_the_program_knows_as_the_disks() -> None:
+    assert set(FAULTS) <= set(cli.DISK)
+
+
+def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:
+    error = failed(OSError(errno.EIO, "Input/output error", "a\x1b.lock"))
+    assert (error.message, error.exit_code) == ("cannot use a\\x1b.lock: Input/output error", 6)
+    assert error.hint == "check permissions, free space and limits; files are replaced whole or not at all"
+    assert failed(OSError(errno.EMFILE, "Too many open files")).message == "cannot use a file: Too many open files"

@@ -1,0 +1,93 @@
+"""Whatever a file or an answer holds, its reader reads it or refuses it: soon, in little memory, in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from envlock.images.manifest import RegistryError
+from envlock.packages.indexes.page import IndexFile
+from envlock.runtime.files.record import Row
+from tests.chaos.attack import MEGABYTES, Outcome, attack, loaded
+from tests.chaos.readers import READERS
+
+SHORT = 40
+SEED = 17
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_damaged_input_does_harm(name: str, tmp_path: Path) -> None:
+    outcome = attack(READERS[name], name, tmp_path, inputs=SHORT, seed=SEED)
+    assert (outcome.inputs, outcome.wrong) == (SHORT, {}), outcome.first
+
+
+@pytest.mark.chaos
+@pytest.mark.processes
+@pytest.mark.parametrize("name", READERS)
+def test_no_damaged_input_of_many_does_harm(name: str, record_property: Any) -> None:
+    inputs = READERS[name].inputs
+    words = [sys.executable, "-m", "tests.chaos.attack", name, str(inputs), str(SEED + 1)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True)
+    outcome = loaded(done.stdout)
+    record_property("attack", f"{name}: {_sentence(outcome)}")
+    print(f"{name}: {_sentence(outcome)}")
+    assert (outcome.inputs, outcome.wrong) == (inputs, {}), outcome.first
+    assert outcome.megabytes < MEGABYTES
+    assert 0 < outcome.inputs - outcome.refused
+
+
+def _sentence(outcome: Outcome) -> str:
+    slowest = f"slowest {outcome.slowest:.2f} s of CPU time"
+    return f"{outcome.inputs} inputs, {outcome.refused} refused, {slowest}, {outcome.megabytes:.0f} MB"
+
+
+def test_there_are_a_hundred_thousand() -> None:
+    assert sum(each.inputs for each in READERS.values()) >= 100_000
+
+
+PLANTS: dict[str, tuple[str, Any]] = {
+    "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
+    "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
+    "direct_url.json": ("envlock.runtime.collectors.packages.public_url", lambda url: url),
+    "keras.json": ("envlock.runtime.collectors.keras._as_keras_reads", json.loads),
+    "NVML": ("envlock.runtime.gpu.devices.is_version", lambda text: True),
+    "NVML process": ("envlock.runtime.gpu.probe._decode", json.loads),
+    "ELF": ("envlock.determinism.doctor.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
+    "ld.so.cache": ("envlock.runtime.loader.cache._HEADER", 0),
+    "trace": ("envlock.divergence.trace._parsed", lambda line, name: json.loads(line)),
+    "results": ("envlock.reports.text._inert", lambda line: line),
+    "canary": ("envlock.numerics.canary.run._checked", lambda said, wanted: said),
+    "pyproject.toml": ("envlock.workflows.settings._document", lambda file: tomllib.loads(file.read_text())),
+    "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
+    "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
+    "challenge": ("envlock.images.registry._NEXT", re.compile(r"[\s,]*((?P<scheme>B\w+)|(?P<name>\w+))")),
+    "docker config": ("envlock.images.logins._unreadable", lambda path, why: RegistryError(path.read_text())),
+    "index page in JSON": ("envlock.packages.indexes.page.NAME", re.compile(r"(?s).*")),
+    "index page in HTML": (
+        "envlock.packages.indexes.page._file",
+        lambda file, index: IndexFile(file.filename, file.url),
+    ),
+    "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
+    "RECORD": ("envlock.runtime.files.record.row_of", lambda fields: Row(fields[0], fields[1], None)),
+    "notebook": ("envlock.determinism.lint.notebooks._source", lambda cell: cell["source"]),
+}
+"""By reader: a defence, and what takes its place."""
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_without_a_defence_the_attack_succeeds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*PLANTS[name])
+    assert attack(READERS[name], name, tmp_path, inputs=600, seed=SEED, until_wrong=True).wrong
