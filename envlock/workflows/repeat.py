@@ -66,11 +66,7 @@ def repeat(
     wanted = target(script, tuple(args), module=module)
     plan = Plan(wanted, runs, fresh, seed, python, limit, output)
     with draft_folder(None if save is None else save.absolute().parent) as folder:  # beside: it is renamed
-        try:
-            found, interrupted = _made(plan, folder, save, progress)
-        except OSError as error:
-            where = save or "the temporary folder"
-            raise WriteError(f"cannot keep the results in {where}: {error.strerror}", hint="check its disk") from None
+        found, interrupted = _made(plan, folder, save, progress)
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
         return report(_helped(kept, plan.target), str(plan.target.script))
 
@@ -83,10 +79,15 @@ def _helped(outcome: Outcome, wanted: Target) -> Outcome:
 
 def _made(plan: Plan, folder: Path, save: Path | None, progress: Progress) -> tuple[Results, bool]:
     """Make the runs, keep them in `save`, and return their results and whether Ctrl-C cut them short."""
-    with progress.bar(f"running {plan.target.name}", plan.runs) as advance:
-        found, interrupted = run(plan, folder, advance)
+    try:
+        with progress.bar(f"running {plan.target.name}", plan.runs) as advance:
+            found, interrupted = run(plan, folder, advance)
+        if save is not None and found.finished:
+            found.folder = found.folder.rename(save)
+    except OSError as error:
+        where = save or "the temporary folder"
+        raise WriteError(f"cannot keep the results in {where}: {error.strerror}", hint="check its disk") from None
     if save is not None and found.finished:
-        found.folder = found.folder.rename(save)
         progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
     return found, interrupted
 
