@@ -24,6 +24,7 @@ _EXPORTS = {
     "add_machine": "envlock.workflows.capture",
     "allowed": "envlock.workflows.policy",
     "activate": "envlock.runtime.activation",
+    "assert_fleet": "envlock.runtime.fleet.assertion",
     "assert_locked": "envlock.runtime.assertion",
     "base_images": "envlock.workflows.images",
     "build": "envlock.workflows.build",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from envlock.runtime.errors import OutsideError as OutsideError
     from envlock.runtime.errors import TooLateError as TooLateError
     from envlock.runtime.errors import UsageError as UsageError
+    from envlock.runtime.fleet.assertion import assert_fleet as assert_fleet
     from envlock.runtime.recording import record as record
     from envlock.runtime.recording import recorded as recorded
     from envlock.runtime.report import Finding as Finding

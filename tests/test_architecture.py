@@ -29,7 +29,7 @@ FILES = {file.relative_to(ROOT).as_posix(): file for file in sorted(PACKAGE.rglo
 
 ROOMS = [
     *("runtime", "guest", "data", "lock", "web", "packages", "images", "containers", "forms"),
-    *("determinism", "numerics", "divergence", "reports", "workflows", "cli"),
+    *("determinism", "numerics", "divergence", "fleet", "reports", "workflows", "cli"),
 ]
 """A room may use the rooms before it, never one behind it."""
 
@@ -112,6 +112,7 @@ STARTERS = {
     "envlock/guest/image/install.py",
     "envlock/guest/image/donor.py",
     "envlock/guest/image/entrypoint.py",
+    "envlock/runtime/fleet/report.py",  # the command of a rank, in its own place
     "envlock/packages/indexes/credentials.py",  # keyring's own program
     "envlock/workflows/observe.py",  # the same, as a child
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
@@ -322,7 +323,7 @@ def test_a_command_is_the_module_of_its_name() -> None:
     for module, command in _commands():
         functions.setdefault(module, []).append(command.name)
     alone = {name: [name] for name in COMMANDS}
-    assert functions == {**alone, "diverge": ["run", "record", "compare"]}
+    assert functions == {**alone, "diverge": ["run", "record", "compare"], "fleet": ["report", "check"]}
 
 
 def test_a_command_parses_calls_prints_and_exits() -> None:

@@ -41,7 +41,8 @@ from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
-DIVERGE = ("run", "record", "compare")
+GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("report", "check")}
+"""Commands that have commands, the first of which the README links to."""
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
@@ -173,7 +174,8 @@ def cli_page() -> str:
         "[Exit codes](formats.md#exit-codes) and [configuration](configuration.md) have pages of their own.",
         "",
     ]
-    for words in [[], *([name] for name in COMMANDS if name != "diverge"), *(["diverge", name] for name in DIVERGE)]:
+    alone = [[name] for name in COMMANDS if name not in GROUPS]
+    for words in [[], *alone, *([group, name] for group, names in GROUPS.items() for name in names)]:
         title = " ".join(["envlock", *words])
         lines += [f"## {title}", "", "```text", f"$ {title} --help", help_text(words), "```", ""]
     return "\n".join(lines)
@@ -185,7 +187,8 @@ def readme() -> str:
     before, start, rest = text.partition(TABLE)
     _, end, after = rest.partition(TABLE_END)
     assert start and end, "README.md lacks the place for the table of commands"  # noqa: PT018
-    pages = {name: f"docs/reference/cli.md#envlock-{name}{'-run' * (name == 'diverge')}" for name in COMMANDS}
+    firsts = {group: f"-{names[0]}" for group, names in GROUPS.items()}
+    pages = {name: f"docs/reference/cli.md#envlock-{name}{firsts.get(name, '')}" for name in COMMANDS}
     rows = "".join(f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items())
     return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"
 
@@ -221,6 +224,9 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(data.file_table().model_dump(exclude={"evidence"})),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
+        f"{RUNTIME}/by_rank.json": compact(
+            [{"path": row.path, "as": row.how} for row in data.launcher_table().by_rank]
+        ),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",

@@ -281,6 +281,25 @@ def file_table() -> FileTable:
     return FileTable.model_validate(read("files"))
 
 
+class RankVariables(Row):
+    """By which variables a launcher numbers the processes of a job."""
+
+    rank: VariableName
+    size: VariableName | None = None
+    node: VariableName | None = None
+    job: list[VariableName] = []
+    needs: VariableName | None = None
+
+
+class ByRank(Row):
+    """Facts that differ from rank to rank by nature."""
+
+    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
+    how: Literal["drop", "count"] = Field(alias="as")
+    why: Sentence
+    source: Text
+
+
 class Launcher(Row):
     """What starts or limits processes, and which facts it changes (launchers.toml explains the columns)."""
 
@@ -288,12 +307,13 @@ class Launcher(Row):
     kind: Literal["launcher", "pool", "limit"]
     any: Annotated[list[VariableName], Field(min_length=1)]
     all: list[VariableName] = []
-    facts: Annotated[list[Text], Field(min_length=1)]
+    facts: list[Text]
     value: Text | None = None
     value_of: VariableName | None = None
     why: Sentence
     fix: Sentence
     source: Text
+    rank: RankVariables | None = None
 
 
 class LauncherTable(Row):
@@ -301,6 +321,7 @@ class LauncherTable(Row):
 
     evidence: dict[str, Text]
     launcher: list[Launcher]
+    by_rank: list[ByRank]
 
     @model_validator(mode="after")
     def _of_known_facts_and_sources(self) -> LauncherTable:
@@ -316,6 +337,10 @@ class LauncherTable(Row):
                     raise ValueError(f"{row.name}: no evidence `{source}`")
             if row.value is not None and row.value_of is not None:
                 raise ValueError(f"{row.name}: one of `value` and `value_of`")
+            if not row.facts and row.rank is None:
+                raise ValueError(f"{row.name}: it changes no fact and numbers no process")
+        if any(row.source not in self.evidence for row in self.by_rank):
+            raise ValueError("by_rank: a source that [evidence] does not have")
         return self
 
 

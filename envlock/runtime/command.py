@@ -1,4 +1,7 @@
-"""`envlock verify` where only the runtime half is installed, as in an image: the standard library's command line."""
+"""`envlock verify` and what a rank needs where only the runtime half is installed: the standard library's command line.
+
+`envlock fleet report` runs here everywhere: as each rank of a job, it must not cost the start of the whole program.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ import os
 import sys
 
 from envlock.runtime.assertion import locate
-from envlock.runtime.errors import EnvlockError
+from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List
+    from typing import Any, List
 
-ONLY = "only `envlock verify` is here: this is the runtime half of envlock"
+ONLY = "only `envlock verify` and `envlock fleet` are here: this is the runtime half of envlock"
 FORMATS = ("text", "json")
 
 
@@ -23,19 +26,66 @@ def main(argv: List[str]) -> int:
     """Run the command; return its exit code, as the README's table has it."""
     import argparse
 
+    at = argv.index("--") if "--" in argv else len(argv)
     parser = argparse.ArgumentParser("envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY)
-    commands = parser.add_subparsers(dest="command", metavar="verify", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="verify|fleet", required=True)
     verify = commands.add_parser("verify", help="Check that this environment is the locked one.")
-    verify.add_argument("lock", nargs="?", help="Lockfile. [default: that of the image]")
-    verify.add_argument("--policy", "-p", choices=names(), default=os.environ.get("ENVLOCK_POLICY") or None)
+    _add_lock(verify, "[default: that of the image]")
     verify.add_argument("--deep", action="store_true", help="Also hash every installed file.")
     verify.add_argument("--format", "-f", choices=FORMATS, default=FORMATS[0])
-    asked = parser.parse_args(argv)
+    verify.set_defaults(run=_verify)
+    fleet = commands.add_parser("fleet", help="Check that all ranks of a job have one environment.")
+    _add_fleet(fleet.add_subparsers(dest="fleet", metavar="report|run", required=True))
+    asked = parser.parse_args(argv[:at])
+    asked.words = argv[at + 1 :]
     try:
-        report = verify_image(read_file(locate(asked.lock)), asked.policy, deep=asked.deep)
+        code: int = asked.run(asked)
     except EnvlockError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
+    return code
+
+
+def _add_lock(parser: Any, default: str) -> None:
+    parser.add_argument("lock", nargs="?", help=f"Lockfile. {default}")
+    parser.add_argument("--policy", "-p", choices=names(), default=os.environ.get("ENVLOCK_POLICY") or None)
+
+
+def _add_fleet(commands: Any) -> None:
+    helps = {
+        "report": (_report, "Write what one rank has to a shared folder."),
+        "run": (_run, "Run a command, after --, in all ranks or in none."),
+    }
+    for name, (function, text) in helps.items():
+        parser = commands.add_parser(name, help=text)
+        _add_lock(parser, "[default: the nearest, if any]")
+        parser.add_argument("--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]")
+        parser.add_argument("--job", help="Name of the job. [default: the launcher's]")
+        parser.add_argument("--engine", choices=["files"], help="How ranks meet.")
+        parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
+        parser.add_argument("--quiet", "-q", action="store_true")
+        parser.set_defaults(run=function)
+
+
+def _report(asked: Any) -> int:
+    from envlock.runtime.fleet.folder import chosen
+    from envlock.runtime.fleet.report import report
+
+    report(chosen(os.environ, asked.to), asked.lock, asked.job)
+    return 0
+
+
+def _run(asked: Any) -> int:
+    from envlock.runtime.fleet.folder import chosen
+    from envlock.runtime.fleet.report import become
+
+    if not asked.words:
+        raise UsageError("no command to run", hint="write one after `--`")
+    return become(asked.words, chosen(os.environ, asked.to), asked.lock, asked.policy, asked.job, asked.timeout)
+
+
+def _verify(asked: Any) -> int:
+    report = verify_image(read_file(locate(asked.lock)), asked.policy, deep=asked.deep)
     if asked.format == "json":
         import json
 

@@ -40,6 +40,24 @@ def explained(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
     return found
 
 
+def traces(environ: Environ) -> Dict[str, str]:
+    """Return what `explained` needs of the variables of a process, so that another one can ask it.
+
+    Of the variables that only have to be set, the values, which differ from process to process, are left out.
+    """
+    kept: Dict[str, str] = {}
+    for row in table("launchers"):
+        kept.update({name: "1" for name in (*row["any"], *row["all"]) if environ.get(name)})
+    for row in table("launchers"):
+        if row["value"] is None and row["value_of"] is None:
+            continue
+        counts = [path.partition(".")[2] for path in row["facts"] if path.startswith("environ.")]
+        for name in [*counts, *([row["value_of"]] if row["value_of"] else [])]:
+            if environ.get(name, "").isdigit():
+                kept[name] = environ[name]
+    return kept
+
+
 def _is_its_doing(row: Dict[str, Any], path: str, environ: Environ) -> bool:
     """Return whether a fact is as this row sets it; a variable with another value is the user's."""
     section, _, name = path.partition(".")

@@ -1,0 +1,114 @@
+"""`envlock fleet`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envlock.cli.options import (
+    FormatOption,
+    LockArgument,
+    PolicyOption,
+    PythonOption,
+    QuietOption,
+    near,
+    show,
+)
+from envlock.cli.output import talk
+from envlock.cli.parser import Command, Group, new_app
+
+app = new_app(
+    cls=Group,
+    no_args_is_help=True,
+    help="Check that all ranks of a job have one environment, and that it is the locked one.",
+)
+
+ToOption = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="DIR",
+        envvar="ENVLOCK_FLEET_DIR",
+        help="Folder that all nodes share. [default: .envlock-fleet]",
+        show_default=False,
+    ),
+]
+JobOption = Annotated[
+    str | None,
+    typer.Option("--job", envvar="ENVLOCK_FLEET_JOB", help="Name of the job. [default: the launcher's]"),
+]
+DirArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)]
+RanksOption = Annotated[
+    int | None,
+    typer.Option("--ranks", "-n", min=1, help="Number of ranks. [default: as the launcher says]", show_default=False),
+]
+AgainstOption = Annotated[
+    str | None, typer.Option("--against", metavar="DIR", help="Folder of an earlier job, to find what has changed.")
+]
+VettedOption = Annotated[
+    Path | None, typer.Option("--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line.")
+]
+WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")]
+
+
+@app.command(cls=Command)
+def report(
+    lock: LockArgument = None,
+    to: ToOption = ".envlock-fleet",
+    job: JobOption = None,
+    python: PythonOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Write what one rank has to a shared folder, for `envlock fleet check`.
+
+    The launcher starts it as every rank of the job. The rank, the node and the job come from the launcher's variables,
+    or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and ENVLOCK_FLEET_JOB.
+
+    \b
+    Examples:
+      srun envlock fleet report --to reports         as each task of a Slurm job
+      mpirun -n 8 envlock fleet report --to reports  as each process of an MPI job
+    """
+    from envlock.workflows.fleet import report_rank
+
+    report_rank(to, near(lock), job=job, python=python)
+
+
+@app.command(cls=Command)
+def check(
+    dir: DirArgument,  # noqa: A002 (the argument's name)
+    lock: LockArgument = None,
+    policy: PolicyOption = None,
+    ranks: RanksOption = None,
+    job: JobOption = None,
+    against: AgainstOption = None,
+    vetted: VettedOption = None,
+    wait: WaitOption = 10,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
+    quiet: QuietOption = False,
+) -> None:
+    """Compare the reports of all ranks of a job, with one another and with a lockfile.
+
+    Exit 0: all are alike, and as locked. Exit 1: a rank differs. Exit 4: a rank did not report.
+
+    Ranks with one environment are a group, and each difference is listed once a group, with its nodes and ranks.
+    Without a lockfile, groups are compared with the one that most ranks are in.
+
+    \b
+    Examples:
+      envlock fleet check reports                     the job of this batch script
+      envlock fleet check reports --ranks 8 --job 42  another job
+      envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
+      envlock fleet check today --against yesterday   and find what has changed on the nodes
+    """
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.fleet import check_fleet
+
+    found = check_fleet(dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait)
+    if vetted is not None:
+        nodes = found.attachments["fleet"]["vetted"]
+        write_atomically(vetted, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes")
+        talk(f"wrote {vetted}: {len(nodes)} nodes", quiet=quiet)
+    show(found, format)

@@ -1,0 +1,33 @@
+"""Started by a launcher as each rank of a job, in the interpreter of its environment: states what it finds there.
+
+Argument: JSON with
+
+    folder      the folder that all nodes share
+    job         the name of the job; null: as the launcher calls it
+    lock        the path of the lockfile; null: the nearest one, if any
+    policy      how closely to compare; null: the lockfile's own
+    command     null: write a statement and end. Else wait for the verdict on all ranks, then become this command
+    timeout     seconds to wait for that verdict
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from envlock.runtime.errors import EnvlockError
+from envlock.runtime.fleet.report import become, report
+
+
+def main() -> None:
+    """Do what the argument says; exit with the code of the answer."""
+    asked = json.loads(sys.argv[1])
+    try:
+        if asked["command"] is None:
+            report(asked["folder"], asked["lock"], asked["job"])
+            sys.exit(0)
+        words = (asked[name] for name in ("command", "folder", "lock", "policy", "job", "timeout"))
+        sys.exit(become(*words))
+    except EnvlockError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)

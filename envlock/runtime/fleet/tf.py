@@ -1,0 +1,70 @@
+"""Ranks meet at the key-value store of TensorFlow's coordination service, which a strategy of several workers starts.
+
+The only file that knows these private names. They are in TensorFlow 2.15 to 2.21; each is looked for before it is used.
+The strategy waits for all workers without a limit, so a worker that never starts must be found before: by `files`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from envlock.runtime import strict_json
+from envlock.runtime.errors import UsageError
+from envlock.runtime.fleet.statement import canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, List, Optional
+
+CONTEXT = "tensorflow.python.eager.context"
+NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
+HINT = "call it after the strategy is created, or use engine `files`"
+WAIT = 50  # milliseconds for a value that is not there; 0 would wait for ever
+
+_calls: List[int] = []
+
+
+class Store:
+    """The board. A value cannot be replaced there, so each call of `assert_fleet()` has names of its own."""
+
+    def __init__(self, context: Any, number: int) -> None:
+        self._context = context
+        self._start = f"envlock/{number}/"
+
+    def post(self, name: str, value: Any) -> None:
+        """Set a value; facts that another rank has set already stay."""
+        try:
+            self._context.set_config_key_value(self._start + name, canonical(value))
+        except Exception as error:
+            if type(error).__name__ != "AlreadyExistsError":
+                raise UsageError(f"TensorFlow's coordination service refused: {error}", hint=HINT) from None
+
+    def peek(self, name: str) -> Any:
+        """Return a value; None where there is none within `WAIT` ms, or where the service does not answer."""
+        try:
+            text = self._context.get_config_key_value(self._start + name, WAIT)
+            return strict_json.parse(text.encode("utf-8"))
+        except Exception:  # of a service that is gone as of a value that is not there: the caller has the time limit
+            return None
+
+    def names(self) -> Optional[Collection[str]]:
+        """Return None: the service lists nothing."""
+        return None
+
+
+def board() -> Store:
+    """Return the board of this process's cluster.
+
+    Raises:
+        UsageError: TensorFlow is not imported, has not these functions, or there is no cluster.
+    """
+    module: Any = sys.modules.get(CONTEXT)
+    if module is None:
+        raise UsageError("TensorFlow is not imported, so no ranks can meet by it", hint=HINT)
+    context = module.context()
+    missing = [name for name in NEEDED if not callable(getattr(context, name, None))]
+    if missing or getattr(context, "coordination_service", None) is None:
+        what = f"has no {missing[0]}" if missing else "has no cluster with a coordination service"
+        raise UsageError(f"TensorFlow {what}", hint=HINT)
+    _calls.append(len(_calls))
+    return Store(context, len(_calls))

@@ -1,0 +1,80 @@
+"""`envlock fleet`: reports of ranks, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import Command
+
+RANKS = {"ENVLOCK_FLEET_SIZE": "3", "ENVLOCK_FLEET_JOB": "j1"}
+
+
+def report(envlock: Command, rank: int, **more: str) -> None:
+    who = {"ENVLOCK_FLEET_RANK": str(rank), "ENVLOCK_FLEET_NODE": f"n{rank}"}
+    done = envlock("fleet", "report", "--to", "reports", environ={**RANKS, **who, **more})
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.fixture
+def project(envlock: Command) -> Command:
+    (envlock.folder / "pyproject.toml").touch()
+    return envlock
+
+
+def test_reports_of_ranks_are_compared(project: Command) -> None:
+    for rank in range(3):
+        report(project, rank, **({"TF_ENABLE_ONEDNN_OPTS": "0"} if rank == 1 else {}))
+    done = project("fleet", "check", "reports", "--vetted", "nodes.txt")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:2] == [
+        "does not match: 1 of 3 ranks differ",
+        "  x n1 (rank 1): environ.TF_ENABLE_ONEDNN_OPTS: most ranks unset, here 0",
+    ]
+    assert done.stderr == "wrote nodes.txt: 2 nodes\n"
+    assert (project.folder / "nodes.txt").read_text() == "n0\nn2\n"
+    found = json.loads(project("fleet", "check", "reports", "-f", "json").stdout)
+    assert [group["nodes"] for group in found["attachments"]["fleet"]["groups"]] == ["n[0,2]", "n1"]
+    for form in ("github", "junit", "sarif"):
+        assert "TF_ENABLE_ONEDNN_OPTS" in project("fleet", "check", "reports", "-f", form).stdout
+
+
+def test_with_a_lockfile_and_with_a_rank_that_is_missing(project: Command) -> None:
+    assert project("capture").returncode == 0
+    report(project, 0)
+    report(project, 1)
+    done = project("fleet", "check", "reports", "--wait", "0")
+    assert (done.returncode, done.stdout.splitlines()[:2]) == (
+        4,
+        ["cannot decide under policy strict: 1 of 3 ranks did not report", "  ? no report from rank 2"],
+    )
+    report(project, 2)
+    done = project("fleet", "check", "reports")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        ["matches under policy strict: 3 ranks alike", "3 ranks on 3 nodes, job j1"],
+    )
+
+
+def test_a_process_outside_of_a_job_cannot_report(project: Command) -> None:
+    done = project("fleet", "report", "--to", "reports")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: cannot find the rank of this process: no launcher has set one",
+    )
+    done = project("fleet", "check", "reports")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: cannot read reports: No such file or directory",
+    )
+
+
+def test_what_changed_between_two_jobs(project: Command) -> None:
+    for job, value in (("before", "0"), ("after", "1")):
+        for rank in range(3):
+            report(project, rank, **({"NVIDIA_TF32_OVERRIDE": value} if rank == 2 else {}))
+        (project.folder / "reports").rename(project.folder / job)
+    done = project("fleet", "check", "after", "--against", "before")
+    assert done.returncode == 1
+    assert "  x n2: environ.NVIDIA_TF32_OVERRIDE: then 0, now 1" in done.stdout.splitlines()

@@ -1,0 +1,258 @@
+"""Ranks that meet at a folder: threads stand for processes, and end, hang or come late as those do."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlock.fleet.jobs import job_of
+from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, WriteError
+from envlock.runtime.fleet import assertion, meeting
+from envlock.runtime.fleet.folder import Folder, jobs, kept
+from envlock.runtime.fleet.meeting import Silence, meet
+from envlock.runtime.fleet.reduction import reduced
+from tests.fleet.ranks import Made, rank
+
+ODD = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _short_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting, "MARGIN", 0.1)
+
+
+def decide(size: int) -> Callable[..., Any]:
+    return lambda statements, documents: reduced(statements, documents, size).to_json()
+
+
+def together(folder: Path, made: list[Made | None], *, timeout: float = 20.0, job: str = "7.0") -> dict[int, Any]:
+    """Return what each rank heard; None in the list is a rank that never comes."""
+    heard: dict[int, Any] = {}
+
+    def come(number: int, mine: Made) -> None:
+        try:
+            heard[number] = meet(Folder(str(folder), job), number, len(made), mine, decide(len(made)), timeout)
+        except Silence:
+            heard[number] = None
+
+    threads = [threading.Thread(target=come, args=(each, mine)) for each, mine in enumerate(made) if mine is not None]
+    for each in reversed(threads):
+        each.start()
+    for each in threads:
+        each.join()
+    return heard
+
+
+def headlines(heard: dict[int, Any]) -> set[str]:
+    return {each["headline"] if each is not None else "silence" for each in heard.values()}
+
+
+def test_every_rank_hears_the_one_verdict(tmp_path: Path) -> None:
+    heard = together(tmp_path, [rank(each, 4, **(ODD if each == 3 else {})) for each in range(4)])
+    assert headlines(heard) == {"does not match: 1 of 4 ranks differ"}
+    assert len({json.dumps(each, sort_keys=True) for each in heard.values()}) == 1
+    assert headlines(together(tmp_path, [rank(each, 4) for each in range(4)])) == {"4 ranks alike"}
+
+
+def test_only_facts_that_differ_are_written_and_once(tmp_path: Path) -> None:
+    together(tmp_path, [rank(each, 4, **(ODD if each > 1 else {})) for each in range(4)])
+    assert len(list((tmp_path / "7.0").glob("facts.*"))) == 1
+    assert not [name for name in os.listdir(tmp_path / "7.0") if not name.endswith(".json")]
+
+
+def test_a_rank_that_is_lost_keeps_nobody_longer_than_the_timeout(tmp_path: Path) -> None:
+    start = time.monotonic()
+    heard = together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=1.0)
+    assert headlines(heard) == {"cannot decide: 1 of 3 ranks did not report"}
+    assert time.monotonic() - start < 20
+
+
+def test_without_rank_0_everybody_gives_up_in_time(tmp_path: Path) -> None:
+    assert headlines(together(tmp_path, [None, rank(1, 3), rank(2, 3)], timeout=0.3)) == {"silence"}
+
+
+def test_what_an_earlier_call_left_is_no_answer(tmp_path: Path) -> None:
+    """The same job once more, with a rank that is lost now: its old statement and the old verdict are there."""
+    together(tmp_path, [rank(each, 3) for each in range(3)])
+    assert headlines(together(tmp_path, [rank(0, 3), rank(1, 3), None], timeout=1.0)) == {
+        "cannot decide: 1 of 3 ranks did not report"
+    }
+    assert headlines(together(tmp_path, [None, rank(1, 3), rank(2, 3)], timeout=0.3)) == {"silence"}
+
+
+def test_a_reducer_that_was_killed_leaves_a_call_that_a_new_job_does_not_answer_twice(tmp_path: Path) -> None:
+    board = Folder(str(tmp_path), "7.0")
+    board.post("call", {"nonce": "dead", "root": ""})
+    board.post("dead.1", rank(1, 2)[0])
+    assert headlines(together(tmp_path, [rank(0, 2), rank(1, 2)])) == {"2 ranks alike"}
+
+
+def test_two_jobs_in_one_folder_do_not_meet(tmp_path: Path) -> None:
+    found: dict[str, dict[int, Any]] = {}
+
+    def run(job: str, **changes: Any) -> None:
+        found[job] = together(tmp_path, [rank(each, 2, job=job, **changes) for each in range(2)], job=job)
+
+    threads = [threading.Thread(target=run, args=("1",)), threading.Thread(target=run, args=("2",), kwargs=ODD)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert [headlines(each) for each in found.values()] == [{"2 ranks alike"}] * 2
+
+
+@pytest.mark.parametrize("junk", [b"", b"{", b"[]", b'{"statement": 1}', b"\xff", b'{"nonce": 3}'])
+def test_files_that_are_no_statements_are_not_taken_for_one(tmp_path: Path, junk: bytes) -> None:
+    folder = tmp_path / "7.0"
+    folder.mkdir()
+    for name in ("call", "rank-0", "facts.x", "rank-1"):
+        (folder / f"{name}.json").write_bytes(junk)
+    assert kept(str(tmp_path), "7.0") == ([], {})
+    assert headlines(together(tmp_path, [rank(0, 2), rank(1, 2)])) == {"2 ranks alike"}
+
+
+def test_a_statement_of_another_job_or_with_other_facts_is_left_out(tmp_path: Path) -> None:
+    statement, document = rank(0, 2)
+    Folder(str(tmp_path), "7.0").keep(statement, document)
+    Folder(str(tmp_path), "8.0").keep(statement, {**document, "facts": {}})
+    assert kept(str(tmp_path), "7.0") == ([statement], {statement["root"]: document})
+    assert kept(str(tmp_path), "8.0") == ([], {})
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError) as raised:
+        Folder(str(tmp_path / "file"), "7.0")
+    assert str(raised.value) == (
+        f"cannot create {tmp_path}/file/7.0: Not a directory\n"
+        "hint: name a folder that all nodes share and can write to: ENVLOCK_FLEET_DIR"
+    )
+    with pytest.raises(UsageError) as nameless:
+        Folder(str(tmp_path), "")
+    assert str(nameless.value) == (
+        "the job has no name, so its ranks could meet those of another job\n"
+        "hint: set ENVLOCK_FLEET_JOB to a word that no other job has"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "environ", "named", "expected"),
+    [
+        (["7.0"], {}, None, "7.0"),
+        (["6.0", "7.0"], {"SLURM_JOB_ID": "7"}, None, "7.0"),
+        (["6.0", "7.0"], {"SLURM_JOB_ID": "7"}, "6", "6.0"),
+        (["6.0", "7.0"], {"ENVLOCK_FLEET_JOB": "6.0"}, None, "6.0"),
+    ],
+)
+def test_the_job_that_is_meant(found: list[str], environ: dict[str, str], named: str | None, expected: str) -> None:
+    assert job_of(found, "reports", environ, named) == expected
+
+
+def test_yesterdays_reports_are_not_those_of_todays_job() -> None:
+    with pytest.raises(FactError) as raised:
+        job_of(["6.0"], "reports", {"SLURM_JOB_ID": "7"})
+    assert str(raised.value) == (
+        "no rank of job 7 has reported to reports (it has reports of 6.0)\n"
+        "hint: let each rank run `envlock fleet report --to FOLDER`"
+    )
+    with pytest.raises(UsageError) as several:
+        job_of(["7.0", "7.1"], "reports", {"SLURM_JOB_ID": "7"})
+    assert str(several.value) == "several jobs have reported to reports: 7.0, 7.1\nhint: name one with `--job`"
+    with pytest.raises(FactError, match="no job has reported to reports"):
+        job_of([], "reports", {})
+
+
+def test_a_folder_that_is_not_there_has_no_jobs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        jobs(str(tmp_path / "none"))
+    assert str(raised.value) == (
+        f"cannot read {tmp_path}/none: No such file or directory\n"
+        "hint: name the folder that `envlock fleet report --to` wrote to"
+    )
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This process is the first of two ranks, and the other never comes."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"RANK": "0", "SIZE": "2", "JOB": "j"}.items():
+        monkeypatch.setenv(f"ENVLOCK_FLEET_{name}", value)
+
+
+def test_rank_0_raises_with_the_report(alone: None) -> None:
+    with pytest.raises(EnvironmentMismatch) as raised:
+        assertion.assert_fleet(timeout=0.2)
+    assert (raised.value.exit_code, raised.value.report.exit_code) == (4, 4)
+    assert raised.value.message.splitlines()[:2] == [
+        "cannot decide: 1 of 2 ranks did not report",
+        "  ? no report from rank 1",
+    ]
+
+
+def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENVLOCK_FLEET_RANK", "1")
+    with pytest.raises(EnvironmentMismatch) as raised:
+        assertion.assert_fleet(timeout=0.2)
+    assert raised.value.message.splitlines()[:2] == [
+        "cannot decide: rank 0 gave no verdict within 0.2 s",
+        "  ? rank 0 gave no verdict within 0.2 s",
+    ]
+
+
+def test_the_switch_of_an_emergency(
+    alone: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ENVLOCK_MODE", "warn")
+    report = assertion.assert_fleet(timeout=0.2)
+    assert report is not None
+    assert not report.match
+    assert capsys.readouterr().err.startswith(
+        "envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program: cannot decide: 1 of 2 ranks"
+    )
+    monkeypatch.setenv("ENVLOCK_MODE", "off")
+    assert assertion.assert_fleet(timeout=0.2) is None
+
+
+def test_one_rank_needs_no_place_to_meet(alone: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ENVLOCK_FLEET_SIZE", "1")
+    report = assertion.assert_fleet()
+    assert report is not None
+    assert report.headline == "1 rank alike"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lockfile_that_cannot_be_read_is_a_finding_on_all_ranks(
+    alone: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ENVLOCK_FLEET_SIZE", "1")
+    (tmp_path / "envlock.lock").write_text("{")
+    with pytest.raises(EnvironmentMismatch) as raised:
+        assertion.assert_fleet()
+    assert "(rank 0): cannot report: lockfile " in raised.value.message
+    with pytest.raises(EnvironmentMismatch, match=r"cannot report: lockfile not found: none\.lock"):
+        assertion.assert_fleet("none.lock")
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("smoke", "unknown engine `smoke`\nhint: choose from: auto, files, mpi, tf"),
+        ("mpi", "MPI is not running in this process\nhint: import mpi4py.MPI before, or use engine `files`"),
+        (
+            "tf",
+            "TensorFlow is not imported, so no ranks can meet by it\n"
+            "hint: call it after the strategy is created, or use engine `files`",
+        ),
+    ],
+)
+def test_an_engine_that_cannot_be_had_is_said(alone: None, engine: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        assertion.assert_fleet(engine=engine)
+    assert str(raised.value) == message

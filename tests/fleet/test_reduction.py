@@ -1,0 +1,239 @@
+"""Statements of ranks in, one report out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envlock.data import launcher_table
+from envlock.fleet.drift import drift
+from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.fleet.ranks import Rank
+from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.statement import LIMIT, canonical, failed, is_document, is_statement, root_of, stated
+from envlock.runtime.fleet.verdict import report_of
+from envlock.runtime.policy import Policy
+from envlock.runtime.report import Report
+from tests.fleet.ranks import Made, facts, lockfile, rank
+from tests.test_documentation import ROOT
+
+ODD = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+WHY = "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution"
+SCHEMA = json.loads((ROOT / "envlock/data/report.schema.json").read_bytes())
+
+
+def report(made: list[Made], size: int = 8, lock: dict[str, Any] | None = None, **words: Any) -> Report:
+    """Return the report on ranks, which survives the way to another process and fits the schema."""
+    documents = {statement["root"]: found for statement, found in made if found is not None}
+    found = reduced([statement for statement, _ in made], documents, size, lock, **words)
+    jsonschema.validate(found.to_json(), SCHEMA)
+    again = report_of(json.loads(json.dumps(found.to_json())))
+    assert again.to_text() == found.to_text()
+    assert again.to_json() == found.to_json()
+    return found
+
+
+def messages(found: Report) -> list[str]:
+    return [f"{each.severity}: {each.message}" for each in found.findings]
+
+
+def ranks(*odd: int, size: int = 8, **changes: Any) -> list[Made]:
+    return [rank(each, size, **(changes if each in odd else {})) for each in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("lock", "headline"), [(None, "8 ranks alike"), (lockfile(), "matches under policy strict: 8 ranks alike")]
+)
+def test_ranks_that_are_alike(lock: dict[str, Any] | None, headline: str) -> None:
+    found = report(ranks(), lock=lock)
+    assert (found.exit_code, found.headline, found.findings) == (0, headline, [])
+    assert found.notes == ["8 ranks on 4 nodes, job 7.0"]
+    assert found.attachments["fleet"]["vetted"] == ["n1", "n2", "n3", "n4"]
+
+
+def test_an_odd_node_is_named_with_its_fact() -> None:
+    found = report(ranks(4, 5, **ODD))
+    assert found.exit_code == 1
+    assert found.to_text().splitlines()[:2] == [
+        "does not match: 2 of 8 ranks differ",
+        "  x n3 (ranks 4-5): environ.TF_ENABLE_ONEDNN_OPTS: most ranks unset, here 0",
+    ]
+    assert found.to_text().splitlines()[2].startswith(WHY[:60])
+    assert found.attachments["fleet"]["vetted"] == ["n1", "n2", "n4"]
+    assert messages(report(ranks(4, 5, **ODD), lock=lockfile())) == [
+        "error: n3 (ranks 4-5): environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"
+    ]
+
+
+def test_the_majority_can_be_what_is_wrong() -> None:
+    found = report(ranks(0, 1, 2, 3, 4, 5, **ODD), lock=lockfile())
+    assert messages(found) == [
+        "error: n[1-3] (ranks 0-5): environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0",
+    ]
+    assert found.attachments["fleet"]["vetted"] == ["n4"]
+
+
+def test_all_ranks_can_be_wrong() -> None:
+    found = report([rank(each, **ODD) for each in range(8)], lock=lockfile())
+    assert found.headline == "does not match under policy strict: no rank is as locked"
+    assert messages(found) == ["error: all ranks: environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"]
+
+
+def test_without_a_majority_neither_half_is_called_the_odd_one() -> None:
+    found = report(ranks(2, 3, size=4, **ODD), size=4)
+    assert found.headline == "does not match: 2 of 4 ranks differ, and no environment has a majority"
+    assert messages(found) == [
+        "error: n2 (ranks 2-3): environ.TF_ENABLE_ONEDNN_OPTS: n1 (ranks 0-1) unset, here 0",
+    ]
+    assert found.attachments["fleet"]["majority"] is None
+    with_lock = report(ranks(0, 1, size=4, **ODD), size=4, lock=lockfile())
+    assert messages(with_lock) == ["error: n1 (ranks 0-1): environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"]
+
+
+def test_a_rank_that_is_missing_is_a_finding() -> None:
+    found = report(ranks()[:6])
+    assert (found.exit_code, found.headline) == (4, "cannot decide: 2 of 8 ranks did not report")
+    assert messages(found) == ["unknown: no report from ranks 6-7"]
+    odd = report(ranks(4, 5, **ODD)[:7])
+    assert (odd.exit_code, odd.headline) == (1, "does not match: 2 of 8 ranks differ; 1 of 8 ranks did not report")
+
+
+def test_a_rank_that_cannot_look_says_why() -> None:
+    made: list[Made] = [*ranks()[:7], (failed(Rank(7, 8, "n4", "7.0"), "lockfile not found: /x/envlock.lock"), None)]
+    found = report(made)
+    assert (found.exit_code, messages(found)) == (
+        4,
+        ["unknown: n4 (rank 7): cannot report: lockfile not found: /x/envlock.lock"],
+    )
+    assert found.attachments["fleet"]["vetted"] == ["n1", "n2", "n3"]
+
+
+def test_ranks_of_another_job_or_lockfile_are_no_ranks_of_this_one() -> None:
+    assert messages(report([*ranks()[:7], rank(7, 16)])) == [
+        "error: n4 (rank 7): belongs to a job of another size, not of 8 ranks"
+    ]
+    made = [rank(each, lock="a" * 32 if each < 6 else "b" * 32) for each in range(8)]
+    assert messages(report(made, lock=lockfile())) == [
+        "error: ranks have different lockfiles: n[1-3] (ranks 0-5) sha256:aaaaaaaaaaaa, n4 (ranks 6-7) sha256:"
+        "bbbbbbbbbbbb"
+    ]
+
+
+def test_a_difference_that_the_policy_allows_is_no_mismatch() -> None:
+    found = report(ranks(4, 5, **ODD), lock=lockfile(policy={"name": "functional", "overrides": {}}))
+    assert (found.exit_code, found.headline) == (0, "matches under policy functional: 8 ranks alike")
+
+
+def test_facts_that_were_lost_are_no_match() -> None:
+    made = ranks(4, 5, **ODD)
+    found = report([(statement, None if each in (4, 5) else kept) for each, (statement, kept) in enumerate(made)])
+    assert (found.exit_code, messages(found)) == (
+        4,
+        ["unknown: n3 (ranks 4-5): differs from other ranks, and its facts are missing"],
+    )
+
+
+def test_many_odd_groups_are_counted() -> None:
+    made = [rank(each, 20, TF_NUM_INTRAOP_THREADS=str(each) if each > 11 else None) for each in range(20)]
+    found = report(made, size=20)
+    assert len(found.findings) == 6
+    assert messages(found)[-1] == "error: n[9-10] (ranks 17-19): 3 more environments that are odd"
+
+
+@pytest.mark.parametrize("number", ["0", "3", "7"])
+def test_which_gpu_of_a_node_a_rank_has_is_not_compared(number: str) -> None:
+    made = [rank(each, CUDA_VISIBLE_DEVICES=str(each % 4)) for each in range(8)]
+    held = lockfile(facts=facts(CUDA_VISIBLE_DEVICES=number))
+    assert report(made, lock=held).match
+    two = [*made[:7], rank(7, CUDA_VISIBLE_DEVICES="2,3")]
+    assert messages(report(two)) == [
+        "info: n4 (rank 7): environ.CUDA_VISIBLE_DEVICES: most ranks 1 device, here 2 devices"
+    ]
+
+
+def test_what_a_launcher_changes_on_all_ranks_is_one_finding_with_the_recipe() -> None:
+    bound = {**facts(), "cpu": {"affinity_count": 1, "intra_op_threads": 1, "inter_op_threads": 1}}
+    made = [rank(each, facts=bound, launch={"OMPI_COMM_WORLD_SIZE": "1"}) for each in range(8)]
+    (finding,) = report(made, lock=lockfile()).findings
+    row = next(row for row in launcher_table().launcher if row.name == "Open MPI")
+    assert (finding.rule, finding.severity, finding.fix) == ("launcher", "error", row.fix)
+    assert finding.message == (
+        "all ranks: Open MPI started this process (OMPI_COMM_WORLD_SIZE is set) and explains cpu.affinity_count, "
+        "cpu.intra_op_threads, cpu.inter_op_threads, the only differences from the lockfile (cpu.intra_op_threads: "
+        "locked 2, live 1; cpu.inter_op_threads: locked 2, live 1; cpu.affinity_count: locked 2, live 1)"
+    )
+    other = [rank(each, facts={**bound, "python": {"version": "3.12.1"}}) for each in range(8)]
+    assert len(report(other, lock=lockfile()).findings) == 4
+
+
+def test_a_proof_counts_for_the_machine_that_has_it() -> None:
+    held = lockfile(policy={"name": "bits", "overrides": {}})
+    other = {**facts(), "cpu": {**facts()["cpu"], "affinity_count": 2, "flags": ["avx"]}}
+    held["facts"]["cpu"]["flags"] = ["avx", "avx2"]
+    assert report([rank(each, facts=other, proven=True) for each in range(8)], lock=held).match
+    half = [rank(each, facts=other, proven=each < 6) for each in range(8)]
+    assert [each.partition(": cpu")[0] for each in messages(report(half, lock=held)) if each.startswith("error")] == [
+        "error: n4 (ranks 6-7)"
+    ]
+
+
+def test_a_machine_that_the_lockfile_accepts_can_stand_beside_another() -> None:
+    other = {**facts(), "cpu": {"affinity_count": 4, "intra_op_threads": 4, "inter_op_threads": 4}}
+    made = [rank(each, facts=other if each > 5 else None) for each in range(8)]
+    profile = {"facts": {"cpu": other["cpu"]}, "unavailable": {}}
+    assert report(made, lock=lockfile(machines=[profile])).match
+    assert not report(made, lock=lockfile()).match
+
+
+def test_a_statement_is_small_and_says_what_it_stands_for() -> None:
+    live = snapshot()
+    statement, document = stated(Rank(123456, 200000, "n" * 64, "j" * 64, "Slurm"), live, {}, "a" * 32)
+    assert len(canonical(statement)) <= LIMIT
+    assert len(statement["sections"]) == 10
+    assert root_of(json.loads(canonical(document))) == statement["root"]
+    assert stated(Rank(1, 2, "other"), live, {})[0]["root"] == statement["root"]
+
+
+def test_an_unavailable_fact_counts_by_its_code_and_not_by_its_words() -> None:
+    def root(reason: str, code: str) -> str:
+        live = Snapshot({"cpu": {}}, {"gpu.devices": {"reason": reason, "code": code}})
+        return str(stated(Rank(0, 1, "n"), live, {})[0]["root"])
+
+    assert root("one", "nvml-9") == root("other", "nvml-9")
+    assert root("one", "nvml-9") != root("one", "nvml-3")
+
+
+@given(st.none() | st.booleans() | st.integers() | st.text() | st.dictionaries(st.text(), st.integers(), max_size=3))
+def test_what_comes_from_outside_is_looked_at_first(value: Any) -> None:
+    good, document = rank(3)
+    assert is_statement(good)
+    assert is_document(document)
+    assert not is_statement(value)
+    assert not is_document(value)
+    for name in ("rank", "node", "root", "proven", "sections"):
+        changed = {**good, name: value}
+        assert is_statement(changed) == (type(value) is type(good[name]) and not (name == "rank" and value < 0))
+
+
+@given(st.permutations(range(8)), st.sets(st.integers(0, 7), max_size=3))
+def test_the_order_of_statements_does_not_matter(order: list[int], odd: set[int]) -> None:
+    made = ranks(*odd, **ODD)
+    shuffled = report([made[each] for each in order])
+    assert shuffled.to_json() == report(made).to_json()
+    assert shuffled.match == (not odd)
+
+
+def test_what_has_changed_since_yesterday() -> None:
+    def side(made: list[Made]) -> Any:
+        return [each for each, _ in made], {statement["root"]: found for statement, found in made}
+
+    yesterday, today = ranks(), [*ranks(4, 5, **ODD), rank(8, 9)]
+    found, notes = drift(side(yesterday[:6]), side(today), Policy("strict"))
+    assert [each.message for each in found] == ["n3: environ.TF_ENABLE_ONEDNN_OPTS: then unset, now 0"]
+    assert notes == ["nodes that are new: n[4-5]"]
+    assert drift(side(yesterday), side(yesterday), Policy("strict")) == ([], [])
