@@ -36,6 +36,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "ignore": ("cpu.flags --lock x.lock --reason measured", 0, {"tomlkit"}),
     "merge": ("x.lock x.lock x.lock", 0, set()),
     "run": ("x.lock -- python a.py", 1, set()),
+    "fleet": ("check .", 4, set()),
     "doctor": ("x.lock", 0, {"packaging"}),
     "lint": ("a.py", 0, {"packaging"}),
     "repeat": ("a.py:f --runs 2", 0, set()),

@@ -20,7 +20,7 @@ from envlock.runtime.fleet.meeting import Silence, meet
 from envlock.runtime.fleet.reduction import reduced
 from tests.fleet.ranks import Made, rank
 
-ODD = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from envlock.runtime.report import Report
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.test_documentation import ROOT
 
-ODD = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 WHY = "      why: Turns the oneDNN kernels on or off: 0 against the default changed matmul, convolution"
 SCHEMA = json.loads((ROOT / "envlock/data/report.schema.json").read_bytes())
 

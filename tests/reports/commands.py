@@ -28,6 +28,9 @@ from envlock.runtime.collectors import Snapshot
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.findings import findings as file_findings
+from envlock.runtime.fleet.ranks import Rank
+from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.statement import failed
 from envlock.runtime.report import INFO, Finding, Report, Where, ranked
 from envlock.runtime.verify import judge
 from envlock.workflows import canary as canaries
@@ -38,6 +41,7 @@ from tests.determinism.environments import changed, clean
 from tests.divergence.reports import KNOWN, evidence
 from tests.divergence.reports import report as divergence_report
 from tests.divergence.traces import op, value, write
+from tests.fleet.ranks import rank
 from tests.locks import FACTS, UNAVAILABLE, document
 from tests.numerics.canaries import numerics
 
@@ -194,6 +198,19 @@ def diverge_compare(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[
     return [two_traces.report(files[0], files[1]), two_traces.report(*files[1:]), two_traces.report(files[0], files[0])]
 
 
+def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
+    """Ranks are alike; or one differs, one cannot look, one has another lockfile, and one is missing."""
+    said = {"node": word, "job": word}
+    alike = [rank(number, 2) for number in range(2)]
+    lost = {**failed(Rank(4, 6, word, word), word), **said}
+    apart = [*(rank(number, 6) for number in range(3)), rank(3, 6, lock=word, TF_ENABLE_ONEDNN_OPTS=word)]
+    statements = [*({**each, **said} for each, _ in apart), lost]
+    return [
+        reduced([each for each, _ in alike], {each["root"]: found for each, found in alike}, 2),
+        reduced(statements, {each["root"]: found for each, found in apart}, 6),
+    ]
+
+
 COMMANDS: Mapping[str, Build] = {
     "verify": verify,
     "diff": diff,
@@ -204,4 +221,5 @@ COMMANDS: Mapping[str, Build] = {
     "repeat": repeat,
     "diverge": diverge,
     "diverge compare": diverge_compare,
+    "fleet check": fleet_check,
 }
