@@ -31,6 +31,7 @@ _EXPORTS = {
     "canary": "envlock.workflows.canary",
     "capture": "envlock.workflows.capture",
     "capture_image": "envlock.workflows.capture_image",
+    "check_fleet": "envlock.workflows.fleet",
     "compare_saved": "envlock.workflows.repeat",
     "compare_traces": "envlock.workflows.diverge",
     "context": "envlock.workflows.build",
@@ -56,6 +57,7 @@ _EXPORTS = {
     "recorded": "envlock.runtime.recording",
     "render": "envlock.reports",
     "repeat": "envlock.workflows.repeat",
+    "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
     "update_canary": "envlock.workflows.canary",
     "vendor": "envlock.workflows.vendor",
@@ -101,6 +103,8 @@ if TYPE_CHECKING:
     from envlock.workflows.diverge import record_trace as record_trace
     from envlock.workflows.doctor import doctor as doctor
     from envlock.workflows.export import export as export
+    from envlock.workflows.fleet import check_fleet as check_fleet
+    from envlock.workflows.fleet import report_rank as report_rank
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init

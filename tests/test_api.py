@@ -91,6 +91,7 @@ FUNCTIONS = {
     "ignore": ["ignore"],
     "merge": ["merge"],
     "run": ["prepare"],
+    "fleet": ["check_fleet", "report_rank"],
     "doctor": ["doctor"],
     "lint": ["lint"],
     "repeat": ["repeat", "compare_saved"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,6 @@ def check_fleet(
     job: str | None = None,
     against: str | None = None,
     wait: float = WAIT,
-    environ: Mapping[str, str] = os.environ,
 ) -> Report:
     """Return whether the ranks that have reported to a folder are alike and, with a lock, as locked.
 
@@ -75,7 +73,6 @@ def check_fleet(
         job: whose reports; those of the launcher's job, or of the only one if not given.
         against: a folder with reports of an earlier job: what has changed on its nodes is a finding, too.
         wait: seconds to wait for reports that are missing.
-        environ: the variables that name the job.
 
     Raises:
         FactError: nobody has reported.
@@ -83,7 +80,7 @@ def check_fleet(
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
     document = None if lock is None else plain(lock)[0]
-    meant = job_of(folder.jobs(path), path, environ, job)
+    meant = job_of(folder.jobs(path), path, os.environ, job)
     pause = Pause(time.monotonic() + wait)
     while True:
         statements, documents = folder.kept(path, meant)
