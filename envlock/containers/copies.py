@@ -50,15 +50,20 @@ def _files(start: Path, but: Path) -> Iterator[Path]:
     if not start.is_dir():
         yield start
         return
-    for folder, folders, names in os.walk(start):
+    for folder, folders, names in os.walk(start, onerror=_unreadable):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if _is_code(here / name, but))
         yield from (here / name for name in sorted(names) if _is_source(here / name))
 
 
+def _unreadable(error: OSError) -> None:
+    raise UsageError(f"cannot read {clean(str(error.filename))}, which `copy` names: {error.strerror}", hint=_EXAMPLE)
+
+
 def _is_code(folder: Path, but: Path) -> bool:
     hidden = folder.name.startswith(".") or folder.name == "__pycache__"
-    return not (hidden or folder.is_symlink() or (folder / "pyvenv.cfg").exists() or folder.resolve() == but.resolve())
+    is_environment = os.access(folder / "pyvenv.cfg", os.F_OK)
+    return not (hidden or is_environment or folder.is_symlink() or folder.resolve() == but.resolve())
 
 
 def _is_source(file: Path) -> bool:

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
@@ -103,7 +102,7 @@ class Client:
         self._trust = errors.TRUST
         if ca is None and self._ca is not None:
             self._trust = f"add its CA certificate to {clean(self._ca)}, which {variable} names; only that is trusted"
-        if self._ca is not None and not Path(self._ca).exists():
+        if self._ca is not None and not os.access(self._ca, os.R_OK):
             raise UsageError(f"no trusted certificates at {clean(self._ca)}", hint=errors.TRUST)
         self._session = _Session()
         self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect

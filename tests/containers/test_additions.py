@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,20 @@ def test_what_is_not(project: Path, name: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         collect(project, [name], project / "wheelhouse")
     assert raised.value.message == message
+
+
+def test_a_folder_that_cannot_be_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "src" / "locked").mkdir(mode=0)
+    monkeypatch.chdir(project)  # the folders above may be closed to others, too
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)  # to root, no mode forbids anything
+    try:
+        with pytest.raises(UsageError) as raised:
+            collect(Path(), ["src"], Path("wheelhouse"))
+    finally:
+        os.seteuid(user)
+    assert raised.value.message == "cannot read src/locked, which `copy` names: Permission denied"
 
 
 # --- the command line

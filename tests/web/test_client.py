@@ -484,10 +484,11 @@ def test_no_tls_where_https_was_asked_for() -> None:
     assert error.message.startswith(f"{url} cannot be reached")
 
 
-def test_certificates_that_are_not_there() -> None:
+@pytest.mark.parametrize("path", ["/nowhere/ca.pem", f"/{'x' * 300}", "/etc/hosts/ca.pem"])
+def test_certificates_that_are_not_there(path: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Client(ca="/nowhere/ca.pem")
-    assert caught.value.message == "no trusted certificates at /nowhere/ca.pem"
+        Client(ca=path)
+    assert caught.value.message == f"no trusted certificates at {path}"
 
 
 def test_a_proxy_is_used_and_held_to_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:

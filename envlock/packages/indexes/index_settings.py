@@ -292,7 +292,7 @@ def pip_files(environ: Mapping[str, str], prefix: Path | None) -> list[Path]:
     return [
         *(folder / "pip/pip.conf" for folder in reversed(_shared_folders(environ))),
         Path("/etc/pip.conf"),
-        *(user if not (named and Path(named).exists()) else []),
+        *(user if not (named and os.access(named, os.F_OK)) else []),
         *([prefix / "pip.conf"] if prefix is not None else []),
         *([Path(named)] if named else []),
     ]
