@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT, Policy, nearest
+from envlock.runtime.report import clean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -203,9 +205,7 @@ def _at(document: Any, *names: str, missing: Any = None) -> Any:
 
 def _config(table: Any, file: Path) -> Config:
     where = f"[tool.envlock] in {file}"
-    if not isinstance(table, dict) or set(table) - {"lock", "policy", "entry", "lint", "container"}:
-        hint = "use only `lock`, `policy`, `entry`, `lint` and `container`"
-        raise UsageError(f"{where} has an unknown key", hint=hint)
+    _keys(table, ("lock", "policy", "entry", "lint", "container"), where)
     lock, policy = table.get("lock"), table.get("policy", {})
     if isinstance(policy, str):
         policy = {"name": policy}
@@ -235,9 +235,7 @@ def _config(table: Any, file: Path) -> Config:
 
 
 def _lint(table: Any, where: str) -> dict[str, list[str]]:
-    if not isinstance(table, dict) or set(table) - set(LINT_KEYS):
-        keys = ", ".join(f"`{key}`" for key in LINT_KEYS)
-        raise UsageError(f"{where}: `lint` has an unknown key", hint=f"use only {keys}")
+    _keys(table, LINT_KEYS, f"{where}: `lint`")
     example = 'ignore = ["ENV402"]'
     return {key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()}
 
@@ -247,14 +245,23 @@ def _container(table: Any, where: str) -> dict[str, Any] | None:
         return None
     from envlock.containers.additions import KEYS  # and with it the models, a tenth of a second
 
-    if not isinstance(table, dict) or set(table) - set(KEYS):
-        hint = "use only " + ", ".join(f"`{key}`" for key in KEYS)
-        if isinstance(table, dict) and "apt" in table:
-            hint = "a build has no network: put Debian packages into a base of your own, and name it with `--base`"
-        raise UsageError(f"{where}: `container` has an unknown key", hint=hint)
+    if isinstance(table, dict) and "apt" in table:
+        hint = "a build has no network: put Debian packages into a base of your own, and name it with `--base`"
+        raise UsageError(f"{where}: `container` has no key `apt`", hint=hint)
+    _keys(table, KEYS, f"{where}: `container`")
     if "copy" in table:
         _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')
-    return table
+    found: dict[str, Any] = table
+    return found
+
+
+def _keys(table: Any, known: Collection[str], where: str) -> None:
+    """Refuse what is not a table, and the first key that has no meaning."""
+    hint = f"use only {', '.join(f'`{key}`' for key in known)}"
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table", hint=hint)
+    if unknown := sorted(set(table) - set(known)):
+        raise UsageError(f"{where} has an unknown key: {clean(unknown[0])}", hint=hint)
 
 
 def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:

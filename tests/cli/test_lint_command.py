@@ -178,7 +178,7 @@ def test_a_rule_that_does_not_exist_is_exit_2(envlock: Command, project: Path) -
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("selects = []", "`lint` has an unknown key"),
+        ("selects = []", "`lint` has an unknown key: selects"),
         ("select = [1]", "`lint.select` must be a list of strings"),
         ('ignore = "ENV1"', "`lint.ignore` must be a list of strings"),
     ],

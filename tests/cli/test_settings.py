@@ -43,8 +43,8 @@ def test_a_bad_project_file_is_exit_2(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.envlock]\nlocks = 1\n", encoding="utf-8")
     done = envlock("verify")
     expected = (
-        f"error: [tool.envlock] in {tmp_path}/pyproject.toml has an unknown key\n"
-        "hint: use only `lock`, `policy`, `entry`, `lint` and `container`\n"
+        f"error: [tool.envlock] in {tmp_path}/pyproject.toml has an unknown key: locks\n"
+        "hint: use only `lock`, `policy`, `entry`, `lint`, `container`\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
@@ -160,7 +160,7 @@ RULES = "choose from: exact, same_minor, at_least, superset, within_3_percent, p
     [
         ("[tool.envlock]\nlock = 3\n", "[tool.envlock] in {}: `lock` must be a path, and `policy` a name or a table"),
         ("[tool.envlock]\npolicy = 3\n", "[tool.envlock] in {}: `lock` must be a path, and `policy` a name or a table"),
-        ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} has an unknown key"),
+        ("[tool]\nenvlock = 3\n", "[tool.envlock] in {} must be a table"),
         (
             '[tool.envlock]\npolicy = "x"\n',
             "[tool.envlock] in {}: unknown policy `x` (choose from: strict, bits, same-arch, functional)",

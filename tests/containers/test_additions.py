@@ -157,12 +157,12 @@ def test_the_settings_are_in_the_dockerfile(envlock: Command) -> None:
     [
         (
             'ports = "80"',
-            "[tool.envlock] in {file}: `container` has an unknown key",
+            "[tool.envlock] in {file}: `container` has an unknown key: ports",
             "use only `copy`, `workdir`, `user`, `command`, `environ`",
         ),
         (
             'apt = "libgl1"',
-            "[tool.envlock] in {file}: `container` has an unknown key",
+            "[tool.envlock] in {file}: `container` has no key `apt`",
             "a build has no network: put Debian packages into a base of your own, and name it with `--base`",
         ),
         (
@@ -187,6 +187,7 @@ def test_bad_settings_are_exit_2(envlock: Command, table: str, message: str, hin
         (["--check", "--gpus"], "--check", "--gpus"),
         (["--output", "x", "--tag", "a:1"], "--output", "--tag"),
         (["--dry-run", "--no-cache"], "--dry-run", "--no-cache"),
+        (["--check", "--archive", "x.tar"], "--check", "--archive"),
     ],
 )
 def test_contradictory_options_are_exit_2(envlock: Command, options: list[str], first: str, second: str) -> None:
