@@ -21,6 +21,8 @@ SORTING = ("sort", "sort_values", "sort_index")
 """Methods that sort."""
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map")
 """Methods and functions of others whose result has the order of what they are given."""
+NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "logging.", "absl.logging.")
+"""Functions whose names begin so make no data of an order."""
 NUMBERING = ("enumerate", "zip")
 _THROUGH = (
     *(ast.Starred, ast.keyword, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.IfExp, ast.Await),
@@ -170,9 +172,10 @@ class Flow:
             return False
         self.followed.add(assign)
         targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
-        if len(targets) != 1 or not isinstance(targets[0], ast.Name | ast.Attribute):
-            return False  # taken apart: nothing can be said
-        uses = list(self._uses(targets[0], assign))
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
+            targets = targets[0].elts  # taken apart: each part can have the order
+        named = [each for each in targets if isinstance(each, ast.Name | ast.Attribute)]
+        uses = [use for target in named for use in self._uses(target, assign)]
         if kind != TABLE and any(sorts(self.module, use) for use in uses):
             return False
         return any(self._passes_on(use, kind) for use in uses) or (kind == TABLE and not uses)
@@ -323,7 +326,7 @@ def forgets_order(module: Module, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute) and method in ("update", *ALGEBRA):
         return is_set(module, call.func.value)
     name = module.name(call.func) or ""
-    return name in SORTERS or name.startswith(("os.path.", "shutil.", "tf.io.gfile.", "logging.", "absl.logging."))
+    return name in SORTERS or name.startswith(NO_DATA)
 
 
 def sorts(module: Module, use: ast.AST) -> bool:

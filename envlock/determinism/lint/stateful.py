@@ -185,6 +185,8 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or not is_of_model(call):
         return False
     made = [module.name(each.func) or "" for each in module.values(call.func.value) if isinstance(each, ast.Call)]
+    if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
+        return False
     return module.uses_keras or any(each.startswith("./") for each in made)
 
 
