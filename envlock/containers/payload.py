@@ -12,6 +12,7 @@ import json
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, cast
@@ -153,16 +154,20 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
 
 def _tools(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
     """Yield the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
-    package = Path(str(files(envlock)))
-    facade = [package / "__init__.py", package / "__main__.py"]
-    sources = [*facade, *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
-    for source in sources:
-        yield f"{HOME}/envlock/{source.relative_to(package).as_posix()}", source.read_bytes()
-    for source in (package / "guest" / "image").glob("*.py"):
-        yield f"{HOME}/{source.name}", source.read_bytes()
+    yield from _programs().items()
     for wheel in plan.wheels:
         if wheel.name == "pip":
             yield f"{WHEELS}/pip/{wheel.file}", wheel
+
+
+@cache
+def _programs() -> dict[str, bytes]:
+    package = Path(str(files(envlock)))
+    facade = [package / "__init__.py", package / "__main__.py"]
+    sources = [*facade, *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
+    half = {f"{HOME}/envlock/{source.relative_to(package).as_posix()}": source for source in sources}
+    programs = {f"{HOME}/{source.name}": source for source in (package / "guest" / "image").glob("*.py")}
+    return {name: source.read_bytes() for name, source in {**half, **programs}.items()}
 
 
 def _code(plan: BuildPlan) -> Iterator[tuple[str, Member]]:

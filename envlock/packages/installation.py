@@ -45,14 +45,14 @@ def installation(python: Path | None = None) -> Installation:
 
 def every_distribution(place: Installation) -> list[Distribution]:
     """Return every distribution of the environment that has a name, envlock's own too, in the order of the path."""
-    return [found for found in distributions(path=[str(folder) for folder in place.folders]) if _name(found)]
+    return [found for _, found in _named(place)]
 
 
 def by_name(place: Installation) -> dict[str, Distribution]:
     """Return the distribution that `import` would take for each normalised name."""
     found: dict[str, Distribution] = {}
-    for each in every_distribution(place):
-        found.setdefault(normalise(_name(each)), each)
+    for name, each in _named(place):
+        found.setdefault(normalise(name), each)
     return found
 
 
@@ -64,9 +64,10 @@ def required(
     The extra is empty for what is always needed; `extras` are those that count, all when not given. A line that no
     specification of requirements fits is left out.
     """
+    metadata = found.metadata  # parsed anew whenever it is asked for, and again by `requires`
     if extras is None:
-        extras = ("", *(found.metadata.get_all("Provides-Extra") or ()))
-    for line in found.requires or ():
+        extras = ("", *(metadata.get_all("Provides-Extra") or ()))
+    for line in metadata.get_all("Requires-Dist") or found.requires or ():
         try:
             requirement = Requirement(line)
         except InvalidRequirement:  # metadata of before PEP 508
@@ -90,5 +91,8 @@ def record_of(found: Distribution) -> str | None:
         raise FactError(f"its RECORD cannot be read: {error}") from None
 
 
-def _name(found: Distribution) -> str:
-    return found.metadata["Name"] or ""
+def _named(place: Installation) -> Iterator[tuple[str, Distribution]]:
+    for found in distributions(path=[str(folder) for folder in place.folders]):
+        name = found.metadata["Name"]
+        if name:
+            yield name, found

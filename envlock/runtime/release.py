@@ -4,11 +4,21 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Tuple
+    from typing import Dict, Tuple
+
+_KNOWN: Dict[str, Tuple[int, ...]] = {}
+"""What was found: the choice of a base image asks for the same few hundred versions thousands of times."""
 
 
 def numbers(version: str) -> Tuple[int, ...]:
     """Return the numbers that a version begins with: those of `2.16.0rc1` are (2, 16, 0); () where it has none."""
+    known = _KNOWN.get(version)
+    if known is None:
+        known = _KNOWN[version] = _numbers(version)
+    return known
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
     found = []
     for part in version.split("."):
         rest = part.lstrip("0123456789")

@@ -11,15 +11,13 @@ from envlock.data.images import image_tables
 from envlock.runtime.release import minor, numbers
 from tests.determinism.environments import LINES
 
-MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_table_knows_the_newest_tensorflow() -> None:
     builds, rows = image_tables().builds, compatibility_table().needs
-    demo, cuda = (
-        re.search(rf"^{name} \?= \D*([\d.]+)", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
-        for name in ("TENSORFLOW", "CUDA_TENSORFLOWS")
-    )
+    demo = re.search(r'^tensorflow = \["tensorflow-cpu==([\d.]+)', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    cuda = re.search(r"^CUDA_TENSORFLOWS \?= ([\d.]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     newest_of = {
         "`build` in envlock/data/tensorflow_builds.toml": builds.build[-1].tensorflow,
         "`and_cuda` in envlock/data/tensorflow_builds.toml": builds.and_cuda[-1].tensorflow,
@@ -31,7 +29,7 @@ def test_every_table_knows_the_newest_tensorflow() -> None:
         },
         "`checked_through` in envlock/data/determinism_sources.toml": sources_table().checked_through,
         "LINES in tests/determinism/environments.py": LINES[-1],
-        "TENSORFLOW in Makefile": demo[1] if demo else "0.0",
+        "the group `tensorflow` in pyproject.toml": demo[1] if demo else "0.0",
         "CUDA_TENSORFLOWS in Makefile": cuda[1] if cuda else "0.0",
     }
     newest = max(newest_of.values(), key=numbers)

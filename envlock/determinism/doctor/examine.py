@@ -44,7 +44,7 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
     return [
         Requirement(
             name,
-            found.version,
+            version,
             normalise(each.name),
             str(each.specifier),
             tuple(sorted(each.extras)),
@@ -52,6 +52,7 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
             extra,
         )
         for name, found in by_name(place).items()
+        for version in [found.version]  # which reads its metadata
         for each, extra in required(found, place.markers)
     ]
 
