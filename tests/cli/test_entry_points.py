@@ -43,7 +43,7 @@ class Project:
     def recorded(self) -> Any:
         """The section of the lockfile."""
         section = json.loads((self.folder / "envlock.lock").read_bytes()).get("project", {})
-        return {key: value for key, value in section.items() if key != "tooling"}  # those of the tests may be there, too
+        return {key: value for key, value in section.items() if key != "tooling"}  # the tests' own may be there, too
 
     def differing(self, *words: str) -> dict[str, str]:
         """Return what `verify` finds of packages: the severity of each path."""

@@ -77,7 +77,7 @@ def test_a_tar_a_layer(house: Path) -> None:
         "envlock/__init__.py",
         "envlock/__main__.py",
     }
-    assert tools - own == {"donor.py", "entrypoint.py", "install.py"}
+    assert tools - own == {"donor.py", "entrypoint.py", "install.py", "unpack.py"}
     assert found.pop("lock.tar") == ["opt/envlock/envlock.lock", "opt/envlock/unset.json"]
     wheels = {name: [Path(file).name for file in files] for name, files in found.items()}
     assert wheels == {
