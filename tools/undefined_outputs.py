@@ -1,9 +1,13 @@
-"""Find outputs that TensorFlow's kernels leave unwritten, for replay.toml: python tools/undefined_outputs.py [TYPE...]
+"""Find outputs that TensorFlow's kernels leave unwritten, for replay.toml.
 
-Run it with an interpreter that has TensorFlow. It calls each stateless operation on inputs of many shapes, with each
+Run it with an interpreter that has TensorFlow: python tools/undefined_outputs.py FILE [OPERATION...]. It calls each
+stateless operation on inputs of many shapes, with each
 value of each attribute that has few, in two child processes whose fresh memory is filled with different bytes
 (MALLOC_PERTURB_; https://man7.org/linux/man-pages/man3/mallopt.3.html, M_PERTURB). An output that holds those bytes in
 both was not written.
+
+FILE gets a line of JSON for each operation at once, so a scan that was stopped goes on where it ended. An operation
+that ends its process (a division by zero in a kernel) or takes too long goes on in a new one, with other inputs.
 """
 
 from __future__ import annotations
@@ -11,11 +15,15 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import queue
 import random
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 POISON = ("85", "170")  # allocated memory holds the complement, freed memory the byte: each is the other's complement
@@ -24,23 +32,81 @@ SHAPES: tuple[tuple[int, ...], ...] = ((4,), (), (4, 4), (1, 8, 8, 4), (2, 4, 4)
 TYPES = ("float32", "int32", "int64", "float64", "complex64", "half", "bool", "uint8")
 LISTS = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1]}
 SKIPPED = ("_", "Abort", "Tpu", "TPU", "Xla", "Collective", "Nccl", "Recv", "Send", "Ref", "Nondeterministic")
-SECONDS = 20.0  # of one operation
+ENOUGH_SECONDS = 6.0  # after them, an operation is not called again
+LATE_SECONDS = 40.0  # after them, a call is not waited for
+ATTEMPTS = 5  # processes that an operation may end
+
+Calls = dict[str, dict[str, "int | None"]]
+"""A call as JSON -> each of its outputs, and the byte that an element of it wholly consists of."""
 
 
 def main() -> None:
-    """Print a row for each operation with an output that was found unwritten."""
-    first, second = (_results(poison) for poison in POISON)
-    rows: dict[tuple[str, str], list[tuple[dict[str, Any], bool]]] = defaultdict(list)
-    for key, outputs in first.items():
-        kind, attributes, _ = json.loads(key)
-        for name, byte in outputs.items():
-            unwritten = byte is not None and second.get(key, {}).get(name) not in (None, byte)
-            rows[kind, name].append((attributes, unwritten))
-    for (kind, name), calls in sorted(rows.items()):
+    """Go on with a scan, and print a row for each operation with an output that was found unwritten."""
+    file, wanted = Path(sys.argv[1]), sys.argv[2:]
+    known = {row["operation"]: row for row in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
+    children = {POISON[0]: _Child(POISON[0])}
+    children[POISON[0]].ask(None)
+    kinds = [kind for kind in children[POISON[0]].answer() if not wanted or kind in wanted]
+    with file.open("a") as out:
+        for kind in (kind for kind in kinds if kind not in known):
+            known[kind] = {"operation": kind, **_look(kind, children)}
+            out.write(json.dumps(known[kind]) + "\n")
+            out.flush()
+    for child in children.values():
+        child.end()
+    rows = [known[kind] for kind in kinds]
+    for row in rows:
+        for found in row["unwritten"]:
+            print(f"{row['operation']}.{found}", flush=True)
+    ends = {end: sum(row["end"] == end for row in rows) for end in ("called", "refused", "died", "late")}
+    print(f"# {len(rows)} operations: {ends}", file=sys.stderr)
+
+
+def _look(kind: str, children: dict[str, _Child]) -> dict[str, Any]:
+    """Return what both children say of an operation; one that ends or is late is forgotten, and started anew."""
+    found: dict[str, Calls] = {poison: {} for poison in POISON}
+    end = "called"
+    for attempt in range(ATTEMPTS):
+        for poison in POISON:  # both work at the same time
+            if poison not in children:
+                children[poison] = _Child(poison)
+            children[poison].ask([kind, attempt])
+        ends = [_calls(children, poison, found[poison]) for poison in POISON]
+        if ends == [None, None]:
+            break
+        end = "died" if "died" in ends else "late"
+    first, second = found.values()
+    both = first.keys() & second.keys()
+    end = "refused" if end == "called" and not both else end
+    return {"end": end, "calls": len(both), "unwritten": _unwritten(first, second)}
+
+
+def _calls(children: dict[str, _Child], poison: str, found: Calls) -> str | None:
+    """Add the calls that a child made; return how it ended, or None where it did not."""
+    while True:
+        answer = children[poison].answer()
+        if answer is None:
+            return None
+        if isinstance(answer, str):
+            children.pop(poison).end()
+            return answer
+        found[answer[0]] = answer[1]
+
+
+def _unwritten(first: Calls, second: Calls) -> list[str]:
+    """Return a sentence for each output that held the one byte in one process and the other in the other."""
+    rows: dict[str, list[tuple[dict[str, Any], bool]]] = defaultdict(list)
+    for key in sorted(first.keys() & second.keys()):
+        attributes, _ = json.loads(key)
+        for name, byte in first[key].items():
+            rows[name].append((attributes, byte is not None and second[key].get(name) not in (None, byte)))
+    said = []
+    for name, calls in rows.items():
         bad = [attributes for attributes, unwritten in calls if unwritten]
         if bad:
             fine = [attributes for attributes, unwritten in calls if not unwritten]
-            print(f"{kind}.{name}: {len(bad)} of {len(calls)} calls; when {_when(bad, fine)}", flush=True)
+            said.append(f"{name}: {len(bad)} of {len(calls)} calls; when {_when(bad, fine)}")
+    return said
 
 
 def _when(bad: list[dict[str, Any]], fine: list[dict[str, Any]]) -> str:
@@ -53,51 +119,56 @@ def _when(bad: list[dict[str, Any]], fine: list[dict[str, Any]]) -> str:
     return f"it depends, e.g. {json.dumps(bad[0])}"
 
 
-def _results(poison: str) -> dict[str, dict[str, int | None]]:
-    """Return what children say of every call; an operation that ends its process is left out, and another goes on."""
-    found: dict[str, dict[str, int | None]] = {}
-    begun: list[str] = []
-    tunables = "glibc.malloc.tcache_count=0"
-    environ = {**os.environ, "MALLOC_PERTURB_": poison, "GLIBC_TUNABLES": tunables, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environ["CUDA_VISIBLE_DEVICES"] = ""
-    while True:
-        command = [sys.executable, __file__, "child", *sys.argv[1:]]
-        with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-3, env=environ, text=True) as child:
-            assert child.stdin is not None
-            assert child.stdout is not None
-            child.stdin.write(json.dumps(begun))
-            child.stdin.close()
-            done = False
-            for line in child.stdout:
-                match json.loads(line):
-                    case str(kind):
-                        begun.append(kind)
-                    case [str(key), dict(outputs)]:
-                        found[key] = outputs
-                    case _:
-                        done = True
-        if done:
-            return found
-        print(f"# {begun[-1]} ended its process", file=sys.stderr)
+class _Child:
+    """A process whose memory is filled with a byte, and which answers questions."""
+
+    def __init__(self, poison: str) -> None:
+        tunables = "glibc.malloc.tcache_count=0"
+        environ = {**os.environ, "MALLOC_PERTURB_": poison, "GLIBC_TUNABLES": tunables, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        environ |= {"CUDA_VISIBLE_DEVICES": "", "TF_NUM_INTEROP_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
+        command = [sys.executable, __file__, "child"]
+        self._process = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-3, env=environ, text=True)
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put('"died"')
+
+    def ask(self, question: list[Any] | None) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        """Return the next answer: `died` where the process ended, `late` where none came in time."""
+        try:
+            return json.loads(self._lines.get(timeout=LATE_SECONDS))
+        except queue.Empty:
+            return "late"
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def child() -> None:
-    """Call what has not been called."""
+    """Answer null with the names of all operations that can be called, and a name with a line for each call of it."""
     import tensorflow as tf
     from tensorflow.python.framework import op_def_registry
 
-    done = frozenset(json.load(sys.stdin))
-    for kind in sorted(dir(tf.raw_ops)):
-        definition = op_def_registry.get(kind)
-        if kind in done or definition is None or not _is_fit(definition) or (sys.argv[2:] and kind not in sys.argv[2:]):
+    for line in sys.stdin:
+        question = json.loads(line)
+        if question is None:
+            definitions = [op_def_registry.get(each) for each in sorted(dir(tf.raw_ops))]
+            print(json.dumps([each.name for each in definitions if each is not None and _is_fit(each)]), flush=True)
             continue
-        print(json.dumps(kind), flush=True)
-        watch = threading.Timer(SECONDS, os._exit, (3,))
-        watch.daemon = True
-        watch.start()
-        _call(tf, definition)
-        watch.cancel()
-    print("null", flush=True)
+        kind, attempt = question
+        for call in _call(tf, op_def_registry.get(kind), random.Random(f"{kind} {attempt}")):
+            print(json.dumps(call), flush=True)
+        print("null", flush=True)
 
 
 def _is_fit(definition: Any) -> bool:
@@ -106,31 +177,41 @@ def _is_fit(definition: Any) -> bool:
     return not any(each.type in ("func", "list(func)", "tensor") for each in definition.attr)
 
 
-def _call(tf: Any, definition: Any) -> None:
-    choose = random.Random(definition.name)
+def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str, dict[str, int | None]]]:
+    """Yield the calls of an operation that succeed."""
+    begun = time.monotonic()
     counts = {each.number_attr for each in definition.input_arg}
     types = {each.type_attr for each in definition.input_arg}
-    free = [each for each in definition.attr if each.name not in counts]
-    sets = list(itertools.product(*([(each.name, value) for value in _values(tf, each)] for each in free)))
+    free = [[(each.name, value) for value in _values(tf, each)] for each in definition.attr if each.name not in counts]
+    sets = list(itertools.islice(itertools.product(*free), 4096))
     for chosen in choose.sample(sets, min(len(sets), 24)):
         attributes, good = dict(chosen), 0
-        shapes = list(itertools.islice(itertools.product(SHAPES, repeat=len(definition.input_arg)), 200_000))
-        for shape in choose.sample(shapes, min(len(shapes), TRIES)):
+        given = {name: value for name, value in attributes.items() if name not in types and value is not None}
+        for shapes in _shapes(len(definition.input_arg), choose):
+            if time.monotonic() - begun > ENOUGH_SECONDS:
+                return
             try:
                 inputs = {
                     each.name: _input(tf, each, attributes, one)
-                    for each, one in zip(definition.input_arg, shape, strict=True)
+                    for each, one in zip(definition.input_arg, shapes, strict=True)
                 }
-                given = {name: value for name, value in attributes.items() if name not in types and value is not None}
                 results = getattr(tf.raw_ops, definition.name)(**inputs, **given)
                 named = results._asdict() if hasattr(results, "_asdict") else {definition.output_arg[0].name: results}
                 outputs = {name: _poison(each) for name, each in named.items() if hasattr(each, "numpy")}
             except Exception:  # an input or a type that it does not take
                 continue
-            print(json.dumps([json.dumps([definition.name, attributes, shape]), outputs]), flush=True)
+            yield json.dumps([attributes, shapes]), outputs
             good += 1
             if good == ENOUGH:
                 break
+
+
+def _shapes(inputs: int, choose: random.Random) -> list[tuple[tuple[int, ...], ...]]:
+    """Return shapes for the inputs of an operation: first one for all and one for all but the first, then any."""
+    usual = [(first, *[other] * (inputs - 1)) for first in SHAPES for other in SHAPES][: None if inputs > 1 else 0]
+    alike = [(shape,) * inputs for shape in SHAPES]
+    every = list(itertools.islice(itertools.product(SHAPES, repeat=inputs), 200_000))
+    return [*alike, *choose.sample(usual, len(usual)), *choose.sample(every, min(len(every), TRIES))]
 
 
 def _values(tf: Any, attribute: Any) -> list[Any]:

@@ -20,10 +20,8 @@ Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "
 
 CALL = "Call"
 _GROUPS = operation_groups()
-DATA = _GROUPS["next_element"]
-"""Operations that take the next element of a pipeline."""
-OPENED = _GROUPS["opened"] | {CALL}
-"""What gives out what a graph has computed."""
+DATA = _GROUPS["next_element"] | _GROUPS["opened"]
+"""Operations that take the next element of a pipeline; a distributed one comes out of a graph, as an optional."""
 PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
 READS = _GROUPS["reads"]
 BEFORE, AFTER, OTHERS = 8, 24, 10
@@ -82,6 +80,9 @@ class Comparison:
         others: later ones that do not follow from it.
         timeline: what happened around the first difference.
         steps: how many steps the first run has.
+        shown: how many quantities were compared.
+        spread: whether something else differs because of a difference: another operation, a variable, a quantity.
+        texts: whether only texts differ, such as names of files.
     """
 
     runs: int
@@ -90,6 +91,14 @@ class Comparison:
     others: tuple[Difference, ...] = ()
     timeline: tuple[Line, ...] = ()
     steps: int = 0
+    shown: int = 0
+    spread: bool = False
+    texts: bool = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether something differs, and nothing that the runs show or compute from it does."""
+        return self.first is not None and not self.spread and (self.shown > 0 or self.texts)
 
 
 def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
@@ -99,11 +108,12 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
     first: Difference | None = None
     others: dict[tuple[str, Place | None], Difference] = {}
     tainted: set[str | None] = set()
-    index, last = -1, -1
+    index, last, shown, spread, texts = -1, -1, 0, False, True
     for index, entries in enumerate(_abreast(traces)):
         found = _difference(index, entries)
         lead = next(each for each in entries if each is not None)
         last = max(last, lead.step)
+        shown += isinstance(lead, Value)
         if first is None and found is None:
             before.append(Line(index, "same", lead, 1))
             continue
@@ -112,6 +122,8 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
             after.append(_line(index, lead, found, cause=cause))
         if found is None:
             continue
+        spread = spread or not _ends_here(found, cause=cause)
+        texts = texts and _reads_texts(found)
         if first is None:
             first = found
         elif cause:
@@ -121,7 +133,9 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
         if found.kind == "sequence":
             break
     kept = [each for key, each in others.items() if first is None or key != _key(first)]
-    return Comparison(len(traces), index + 1, first, tuple(kept[:OTHERS]), (*before, *after), last + 1)
+    return Comparison(
+        len(traces), index + 1, first, tuple(kept[:OTHERS]), (*before, *after), last + 1, shown, spread, texts
+    )
 
 
 def _abreast(traces: Sequence[Iterable[Entry]]) -> Iterator[tuple[Entry | None, ...]]:
@@ -150,6 +164,33 @@ def _by_itself(found: Difference, tainted: set[str | None]) -> bool:
     if found.kind not in ("operation", "data") or not isinstance(found.entry, Record):
         return False
     return not (_on_variable(found.entry) and found.entry.operation.name in tainted)
+
+
+def _ends_here(found: Difference, *, cause: bool) -> bool:
+    """Return whether nothing comes of a difference: results that may not be read, equal results, or other texts."""
+    records = [each for each in found.entries if isinstance(each, Record)]
+    if found.kind == "sequence" or len(records) < len(found.entries) or _on_variable(records[0]):
+        return False
+    if found.kind == "operation" and cause:
+        return True
+    texts = _reads_texts(found)
+    given = [each.outputs for each in records]
+    same = [number for number, values in enumerate(zip(*given, strict=False)) if len(set(values)) == 1]
+    rest = [number for number in range(len(given[0])) if number not in same]
+    if rest and not texts:
+        return False
+    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (texts or bool(same))
+
+
+def _reads_texts(found: Difference) -> bool:
+    """Return whether an operation reads nothing else that differs than texts."""
+    entry = found.entry
+    read = isinstance(entry, Record) and all(_is_text(entry.operation.inputs, number) for number in found.inputs)
+    return read and found.kind == "outside"
+
+
+def _is_text(specs: Sequence[str], number: int) -> bool:
+    return number < len(specs) and specs[number].startswith("string")
 
 
 def _on_variable(record: Record) -> bool:
@@ -197,7 +238,7 @@ def _kind(lead: Record) -> Kind:
         return "data"
     if kind in PYTHON:
         return "outside"
-    if kind in OPENED:
+    if kind == CALL:
         return "call"
     return "variable" if kind in READS else "operation"
 

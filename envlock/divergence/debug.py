@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from envlock.determinism.pipeline import findings, graph_of
-from envlock.divergence.comparison import CALL, Difference, Entry, origins
+from envlock.divergence.comparison import Difference, origins
 from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.observe import Observed, Request, Say, observe, readable, without_first
+from envlock.divergence.readings import (
+    first_inside,
+    idle,
+    inside_graph,
+    keras_draws,
+    label_of,
+    level_of,
+    lines_around,
+    made_in_thread,
+    pipelines_of,
+    suspects_of,
+    threads_of,
+)
 from envlock.divergence.threads import Seen as Threads
-from envlock.divergence.threads import examine
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.verdict import (
-    SOURCE_LINES,
     Evidence,
     Level,
-    Mode,
-    Suspect,
     Verdict,
     report,
 )
 from envlock.runtime.errors import FactError
-from envlock.runtime.report import INFO, Finding, Report, clean
+from envlock.runtime.report import Report, clean
 
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
@@ -73,24 +80,32 @@ class _Search:
     def evidence(self) -> Evidence:
         """Return what the levels and the experiments show."""
         own = self._try("running the program in its own mode", self.request)
+        if own.comparison.idle and not own.failures:
+            rest = replace(own.comparison, first=None, others=(), timeline=())
+            found = self._search(replace(own, comparison=rest))
+            return replace(found, notes=(idle(own.comparison), *found.notes))
+        return self._search(own)
+
+    def _search(self, own: Observed) -> Evidence:
+        """Return what further levels and the experiments show of what the program did in its own mode."""
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._blind(own)
-        threads = _threads(own)
+        threads = threads_of(own)
         if threads.comparison is not None or (first is not None and threads.race is not None):
             return self._in_threads(own, threads)
         if first is None:
-            return self._evidence("identical", own, [_level(own)])
-        if not _inside_graph(first):
-            return self._explained(own, first, [_level(own)])
+            return self._evidence("identical", own, [level_of(own)])
+        if not inside_graph(first):
+            return self._explained(own, first, [level_of(own)])
         if self.request.in_graph:
-            return self._in_graph(own, [_level(own)])
+            return self._in_graph(own, [level_of(own)])
         steps = first.entry.step + 1 + BEYOND
         limit = steps if self.request.steps is None else min(steps, self.request.steps)
         eager = self._try(
             "running it eagerly, operation by operation", replace(self.request, mode="eager", steps=limit)
         )
-        levels = [_level(own), _level(eager)]
+        levels = [level_of(own), level_of(eager)]
         if eager.comparison.first is not None:
             return self._explained(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
@@ -108,7 +123,7 @@ class _Search:
             raise FactError(
                 why, hint="return named values from the function, or call envlock.record(), to compare those"
             )
-        found = self._evidence("identical" if own.comparison.first is None else "unseen", own, [_level(own)])
+        found = self._evidence("identical" if own.comparison.first is None else "unseen", own, [level_of(own)])
         return replace(found, notes=(*found.notes, f"{why}; only returned and recorded values were compared"))
 
     def _try(self, what: str, request: Request) -> Observed:
@@ -129,36 +144,40 @@ class _Search:
 
     def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
         """Return the report on a difference between operations."""
-        threads = _threads(seen)
+        threads = threads_of(seen)
         if threads.comparison is not None or threads.race is not None:
             return self._in_threads(seen, threads, levels[:-1])
+        made = made_in_thread(seen, first)
+        if made is not None and made.race is not None:
+            return self._in_threads(seen, Threads(race=made.race), levels[:-1])
         verdict: Verdict = first.kind
         because: list[str] = []
         known = None
         if first.kind in ("outside", "sequence", "quantity"):
             because, known = self._python(seen)
+            because += [] if made is None else [made.sentence]
         elif isinstance(first.entry, Record):
             known = self._known(seen, first.entry)
         known = _fitting(known, seen)
         if threads.blind is not None and known is None and verdict in BY_PYTHON:
             verdict = "threads"
         found = self._evidence(verdict, seen, levels)
-        pipelines = _pipelines(seen) if first.kind == "data" else ()
+        pipelines = pipelines_of(seen) if first.kind == "data" else ()
         return replace(found, known=known, because=tuple(because), pipelines=pipelines, blind=threads.blind)
 
     def _in_threads(self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()) -> Evidence:
         """Return the report on a difference whose cause stands in another thread."""
         if threads.race is not None:
             race = threads.race
-            found = self._evidence("race", seen, [*levels, _level(seen)])
-            source, start = _source(seen, race.record.operation.place)
+            found = self._evidence("race", seen, [*levels, level_of(seen)])
+            source, start = lines_around(seen, race.record.operation.place)
             distinct = len(set(race.groups))
             cause = replace(found, record=race.record, index=None, origins=(), differing=(), distinct=distinct)
             return replace(cause, source=source, source_from=start, threads=race.threads)
         inside = replace(seen, comparison=threads.comparison or seen.comparison)
         first = inside.comparison.first
         verdict: Verdict = "threads" if first is None else first.kind
-        found = self._evidence(verdict, inside, [*levels, _level(inside)], f"{seen.traces[0]}.{threads.thread}")
+        found = self._evidence(verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}")
         record = found.record
         known = _fitting(self._known(seen, record) if record is not None and verdict != "outside" else None, seen)
         note = f"the operation ran in thread {threads.thread} of those that the program started"
@@ -177,7 +196,7 @@ class _Search:
         if self.request.fresh:
             hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
             tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization"))
-        row = "keras-seeds-from-python-random" if _keras_draws(seen) else "unseeded-random-ops"
+        row = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
         tries.append(("seeds for Python's and NumPy's generators", replace(base, generators=1), row))
         because = []
         for what, request, row in tries:
@@ -199,12 +218,12 @@ class _Search:
             because.append(
                 f"with one inter-op thread, {'the runs are identical' if racing else 'the runs still differ'}"
             )
-        suspects = _suspects(own, racing=racing)
+        suspects = suspects_of(own, racing=racing)
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
-            levels, suspects = [*levels, _level(seen)], [*_first_inside(seen), *suspects]
+            levels, suspects = [*levels, level_of(seen)], [*first_inside(seen), *suspects]
         found = self._evidence("graph", own, levels)
-        source, start = _source(own, suspects[0].place if suspects else None)
+        source, start = lines_around(own, suspects[0].place if suspects else None)
         return replace(
             found,
             because=tuple(because),
@@ -226,7 +245,7 @@ class _Search:
         comparison = seen.comparison
         first = comparison.first
         record = first.entry if first is not None and isinstance(first.entry, Record) else None
-        source, start = _source(seen, record.operation.place if record else None)
+        source, start = lines_around(seen, record.operation.place if record else None)
         return Evidence(
             verdict=verdict,
             target=self.request.target.title,
@@ -254,31 +273,16 @@ class _Search:
             found.append("the first run ran other operations, as it initialized the process, and is left out")
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of further threads were not compared")
-        if seen.comparison.first is None and _threads(seen).race is not None:
+        if seen.comparison.first is None and threads_of(seen).race is not None:
             found.append("threads changed one variable in another order in each run; this time the results are equal")
         if seen.comparison.first is None and not self.request.fresh and self.processes:
             found.append("all runs were in one process; `--fresh` also finds differences between processes")
         return found
 
 
-def _threads(seen: Observed) -> Threads:
-    """Return what is known of other threads."""
-    ends = seen.answers["ends"]
-    if seen.failures:
-        return Threads()
-    numbers = sorted(ends)[-seen.comparison.runs :]  # without the first run where that is left out
-    first = seen.comparison.first
-
-    def trace_of(number: int, thread: str) -> Iterator[Entry] | None:
-        path = seen.folder / f"{numbers[number]}.trace.{thread}"
-        return readable(path) if path.exists() else None
-
-    return examine([ends[each] for each in numbers], trace_of, None if first is None else first.index)
-
-
 def _is_later(found: Difference, here: Difference) -> bool:
     """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause."""
-    return found.index > here.index and _label(found) != _label(here) and _line_of(found) != _line_of(here)
+    return found.index > here.index and label_of(found) != label_of(here) and _line_of(found) != _line_of(here)
 
 
 def _line_of(difference: Difference) -> Place | None:
@@ -292,95 +296,3 @@ def _fitting(known: Known | None, seen: Observed) -> Known | None:
         return known
     fixes = tuple(SEED_FIRST if "set_random_seed" in each else each for each in known.fixes)
     return replace(known, fixes=tuple(dict.fromkeys(fixes)))
-
-
-def _first_inside(seen: Observed) -> list[Suspect]:
-    """Return the first operation inside of a graph that gave something else."""
-    first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record) or first.kind not in ("operation", "data", "outside"):
-        return []
-    operation = first.entry.operation
-    if operation.type == CALL:
-        return []
-    holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
-    known = about(operation.type, holds, seen.header.tensorflow)
-    return [Suspect(operation.type, operation.name or "", operation.place, known)]
-
-
-def _inside_graph(first: Difference) -> bool:
-    """Return whether the cause can stand inside of a graph, where the program's own mode does not show it."""
-    entry = first.entry
-    if isinstance(entry, Record):
-        return first.kind in ("call", "variable") or (entry.operation.type == CALL and first.kind != "outside")
-    return True
-
-
-def _level(seen: Observed) -> Level:
-    comparison = seen.comparison
-    first = comparison.first
-    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
-    groups = first.groups if first else (0,) * comparison.runs
-    step = first.entry.step if first else None
-    mode = modes[seen.request.mode]
-    return Level(mode, groups, step, _label(first), comparison.entries, comparison.steps)
-
-
-def _label(first: Difference | None) -> str | None:
-    if first is None:
-        return None
-    entry = first.entry
-    if not isinstance(entry, Record):
-        return entry.name
-    return f"{entry.operation.type} {entry.operation.name}" if entry.operation.name else entry.operation.type
-
-
-def _keras_draws(seen: Observed) -> bool:
-    """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
-    first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record) or first.kind != "outside":
-        return False
-    specs = {first.entry.operation.inputs[number] for number in first.inputs}
-    random = "Random" in first.entry.operation.type
-    return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
-
-
-def _pipelines(seen: Observed) -> tuple[Finding, ...]:
-    """Return what the dataset linter says of the pipelines that were read."""
-    found: dict[tuple[str, str], Finding] = {}
-    for each in seen.answers.get("datasets", []):
-        place = each["place"]
-        for finding in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
-            if place:
-                finding.where.file, finding.where.line = place[0], place[1]
-            if finding.severity != INFO:
-                found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
-    return tuple(found.values())
-
-
-def _suspects(own: Observed, *, racing: bool) -> list[Suspect]:
-    """Return the operations of the graphs that fit what was seen, the likeliest first."""
-    listed: dict[str, Any] = own.answers.get("suspects") or {}
-    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
-    if listed.get("xla") and not racing:
-        wanted = [("random", "xla"), ("random in a loop", "xla")]
-    found = []
-    for why, holds in wanted:
-        for each in listed.get("operations", []):
-            known = about(each["type"], frozenset({holds}), own.header.tensorflow)
-            if each["why"] == why and known is not None:
-                place = Place(*each["place"]) if each["place"] else None
-                found.append(Suspect(each["type"], each["name"], place, known))
-    return found
-
-
-def _source(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], int]:
-    """Return the lines around a place in the user's file; nothing where it cannot be read."""
-    if place is None:
-        return (), 0
-    path = Path(seen.answers.get("folder") or seen.request.target.folder) / place.file
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return (), 0
-    start = max(place.line - SOURCE_LINES, 1)
-    return tuple(clean(line.expandtabs(4))[:160] for line in lines[start - 1 : place.line + SOURCE_LINES]), start

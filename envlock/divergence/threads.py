@@ -12,7 +12,9 @@ from typing import Any
 from envlock.divergence.comparison import Comparison, Difference, Entry, compare
 from envlock.divergence.trace import Operation, Place, Record
 
-EXPLAINED = ("operation", "data", "outside")
+EXPLAINED = ("operation", "data", "outside", "sequence")
+OWN = ""
+"""Stands for the thread that the run's own trace is of."""
 Open = Callable[[int, str], Iterable[Entry] | None]
 """Gives the trace of a run's thread, both by number; None where there is none."""
 
@@ -24,6 +26,19 @@ class Race:
     record: Record
     groups: tuple[int, ...]
     threads: int
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The operations of other threads that made a value which the run's own thread read.
+
+    Attributes:
+        sentence: which they are, and where.
+        race: the variable that they changed, if that is how the value was handed over.
+    """
+
+    sentence: str
+    race: Race | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,8 @@ def examine(ends: Sequence[Mapping[str, Any]], trace_of: Open, before: int | Non
         found = compare([trace_of(number, name) or () for number in range(len(ends))])
         if found.first is None:
             continue
-        if _is_explained(found.first, alone=before is None):
+        pool = any(name in (each.get("pools") or ()) for each in ends)
+        if _is_explained(found.first, alone=before is None) and not (pool and found.first.kind == "sequence"):
             return Seen(name, found, blind=blind)
         blind = blind or f"thread {name} did something else in each run"
     return Seen(blind=blind)
@@ -81,6 +97,44 @@ def _is_explained(first: Difference, *, alone: bool) -> bool:
     entry = first.entry
     known = isinstance(entry, Record) and entry.operation.inputs[:1] != ("resource[]",)
     return known and first.kind in (("operation",) if alone else EXPLAINED)
+
+
+def maker(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open) -> Maker | None:
+    """Return what made an input that differs, where operations of other threads did; None where that is not known."""
+    if first.kind != "outside" or not first.inputs:
+        return None
+    made: list[tuple[str, Record]] = []
+    for number, entry in enumerate(first.entries):
+        found = _made(entry, first.inputs[0], [*(ends[number].get("starts") or {}), OWN], number, trace_of)
+        if found is None:
+            return None
+        made.append(found)
+    others = [(name, record) for name, record in made if name != OWN]
+    if not others:
+        return None
+    record = others[0][1]
+    if record.operation.inputs[:1] == ("resource[]",):
+        return Maker("", Race(record, first.groups, len({name for name, _ in others}) + 1))
+    places = [(each.operation.type, each.operation.place) for _, each in others if each.operation.place is not None]
+    where = ", ".join(dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places))
+    names = ", ".join(dict.fromkeys(name for name, _ in others))
+    return Maker(f"the value that differs was made in other threads ({names}), by {where}")
+
+
+def _made(
+    entry: Entry | None, wanted: int, threads: Sequence[str], run: int, trace_of: Open
+) -> tuple[str, Record] | None:
+    """Return the thread and the operation that gave an input of an entry, the own thread's only for a variable."""
+    if not isinstance(entry, Record) or wanted >= len(entry.inputs) or entry.inputs[wanted] is None:
+        return None
+    value = entry.inputs[wanted], entry.operation.inputs[wanted]
+    for name in threads:
+        for each in trace_of(run, name) or ():
+            if not isinstance(each, Record) or (name == OWN and each.operation.inputs[:1] != ("resource[]",)):
+                continue
+            if value in zip(each.outputs, each.operation.outputs, strict=False):
+                return name, each
+    return None
 
 
 def _is_same_work(starts: Sequence[Mapping[str, int]], trace_of: Open) -> bool:

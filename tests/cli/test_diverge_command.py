@@ -10,7 +10,7 @@ import pytest
 from envlock.numerics.target import FORMS
 from envlock.reports import FORMATS
 from tests.conftest import Command
-from tests.divergence.zookeeper import ZOO, lines
+from tests.divergence.animals import ZOO, lines
 
 
 def test_without_a_script_there_is_help(envlock: Command) -> None:

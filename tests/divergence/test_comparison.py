@@ -146,3 +146,32 @@ def test_the_first_difference_is_where_the_runs_first_differ(a: list[int], b: li
     found = compare(runs)
     assert (found.first.index if found.first else None) == expected
     assert compare(runs[::-1]).entries == found.entries
+
+
+SHOWN = Value(0, "sum", 4, "float32[]")
+
+
+def test_what_differs_and_leads_to_nothing_is_idle() -> None:
+    noise = [record(0, "RandomUniform", (1,), (run,)) for run in range(2)]
+    shapes = [record(1, "Shape", (run,), (9,)) for run in range(2)]
+    assert compare([[each, shape, SHOWN] for each, shape in zip(noise, shapes, strict=True)]).idle
+    assert not compare([[each, SHOWN] for each in (noise[0], noise[0])]).idle  # nothing differs
+    assert not compare([[each] for each in noise]).idle  # nothing is shown, so what it may be for is unknown
+    assert not compare([[each, Value(0, "sum", run, "float32[]")] for run, each in enumerate(noise)]).idle
+    assert not compare([[each, record(1, "Sin", (run,), (run + 5,)), SHOWN] for run, each in enumerate(noise)]).idle
+
+
+def test_a_variable_that_holds_something_else_is_not_idle() -> None:
+    assert not compare([[record(0, "AssignAddVariableOp", (None, 1), (run,)), SHOWN] for run in range(2)]).idle
+
+
+def test_other_texts_that_lead_to_nothing_are_idle() -> None:
+    def run(name: int, *, restored: int) -> list[Entry]:
+        save = Operation("SaveV2", None, Place("train.py", 7, "step"), ("string[]", "float32[2]"), ())
+        restore = Operation("RestoreV2", None, Place("train.py", 7, "step"), ("string[]",), ("float32[2]",))
+        return [Record(0, 0, save, (name, 1), ()), Record(0, 1, restore, (name,), (restored,))]
+
+    assert compare([run(1, restored=3), run(2, restored=3)]).idle
+    assert not compare([run(1, restored=3), run(2, restored=4)]).idle
+    numbers = [[record(0, "Sin", (each,), (9,))] for each in range(2)]
+    assert not compare(numbers).idle

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlock.reports import render
-from tests.divergence.zookeeper import CLEAN_IN_THREADS, IN_THREADS, THREAD_ZOO, keeper, lines
+from tests.divergence.animals import CLEAN_IN_THREADS, IN_THREADS, THREAD_ZOO, lines
+from tests.divergence.zookeeper import keeper
 
 RUNS = 4
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from envlock.divergence.comparison import Entry
-from envlock.divergence.threads import Seen, examine
+from envlock.divergence.comparison import Difference, Entry, compare
+from envlock.divergence.threads import OWN, Maker, Seen, examine, maker
 from tests.divergence.test_comparison import record
 
 Traces = Mapping[tuple[int, str], Iterable[Entry]]
@@ -60,3 +60,41 @@ def test_what_a_thread_was_given_does_not_matter_where_the_run_itself_is_equal()
     traces = {(run, "1"): [record(0, "Sin", (run,), (run + 5,))] for run in range(2)}
     assert _examined([{"starts": {"1": 0}}] * 2, traces).comparison is not None
     assert _examined([{"starts": {"1": 0}}] * 2, traces, None).comparison is None
+
+
+def test_a_thread_that_takes_another_branch_is_a_cause_and_a_worker_of_a_pool_is_not() -> None:
+    traces = {(run, "1"): [record(0, kind, (1,), (run,))] for run, kind in enumerate(("Sin", "Cos"))}
+    found = _examined([{"starts": {"1": 0}}] * 2, traces)
+    assert found.comparison is not None
+    assert found.comparison.first is not None
+    assert found.comparison.first.kind == "sequence"
+    worker = _examined([{"starts": {"1": 0}, "pools": ["1"]}] * 2, traces)
+    assert worker == Seen(blind="thread 1 did something else in each run")
+
+
+def _outside(values: tuple[int, ...]) -> Difference:
+    found = compare([[record(0, "Sum", (each,), (each + 50,), line=3)] for each in values]).first
+    assert found is not None
+    return found
+
+
+def test_the_operations_of_other_threads_that_made_a_value_are_named() -> None:
+    ends = [{"starts": {"1": 0, "2": 0}}] * 2
+    traces = {(0, "1"): [record(0, "Sin", (1,), (10,))], (1, "2"): [record(0, "Sin", (2,), (11,))]}
+    found = maker(_outside((10, 11)), ends, lambda number, name: traces.get((number, name)))
+    assert found == Maker("the value that differs was made in other threads (1, 2), by Sin at train.py:7")
+    assert maker(_outside((10, 12)), ends, lambda number, name: traces.get((number, name))) is None
+
+
+def test_a_variable_that_another_thread_changed_is_a_race_with_who_reads_it() -> None:
+    changed = {(run, "1"): [record(0, "AssignAddVariableOp", (None, 1), (11,), name="w")] for run in range(2)}
+    begun = {(run, OWN): [record(0, "AssignVariableOp", (None, 1), (10,), name="w")] for run in range(2)}
+    traces = {**changed, **begun}
+    found = maker(_outside((10, 11)), [{"starts": {"1": 0}}] * 2, lambda number, name: traces.get((number, name)))
+    assert found is not None
+    assert found.race is not None
+    assert (found.race.record.operation.type, found.race.groups, found.race.threads) == (
+        "AssignAddVariableOp",
+        (0, 1),
+        2,
+    )

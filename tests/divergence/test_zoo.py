@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlock.reports import render
-from tests.divergence.zookeeper import ANIMALS, KERAS_2, KERAS_3, ZOO, Animal, Keeper, keeper, lines
+from tests.divergence.animals import ANIMALS, KERAS_2, KERAS_3, ZOO, Animal, lines
+from tests.divergence.zookeeper import Keeper, keeper
 
 RUNS = 3
 TRIES = 3

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +18,17 @@ from envlock.divergence.trace import read
 from envlock.guest.launch import BORROWED
 from envlock.numerics.target import target
 from envlock.runtime.report import Report
+from tests.divergence.animals import ZOO
 
-ZOO = Path(__file__).with_name("zoo.py")
-THREAD_ZOO = Path(__file__).with_name("thread_zoo.py")
 LOOP = """
-import json
+import json, os
 from envlock.guest.tracing.trace_program import work
+answer_to = os.dup(1)  # what programs print goes to stderr
+os.dup2(2, 1)
 for line in sys.stdin:
     work(json.loads(line))
-    print("done", flush=True)
+    os.write(answer_to, b"done\\n")
 """
-
-
-@dataclass(frozen=True)
-class Animal:
-    """A program of the zoo, and what is to be said of it.
-
-    Attributes:
-        name: of the function; a comment with it marks the lines that may be named.
-        verdict: the right one.
-        types: the operations that may be named; any, where it is empty.
-        zoo: the file that it lives in.
-    """
-
-    name: str
-    verdict: str
-    types: tuple[str, ...] = ()
-    zoo: Path = ZOO
-
-    def is_right(self, report: Report) -> bool:
-        """Return whether a report names the cause and its line."""
-        seen = report.attachments
-        named = seen["verdict"] == self.verdict and (not self.types or seen["culprit"] in self.types)
-        return named and seen["place"] is not None and seen["place"]["line"] in lines(self.name, self.zoo)
-
-
-_RANDOM = ("RandomUniform", "RandomStandardNormal")
-ANIMALS = (
-    Animal("scatter", "operation", ("ResourceScatterSub",)),
-    Animal("embedding_sgd", "operation", ("ResourceScatterSub", "ResourceScatterAdd")),
-    Animal("bincount", "operation", ("DenseBincount",)),
-    Animal("crop", "operation", ("CropAndResizeGradImage",)),
-    Animal("numpy_function", "outside", ("PythonFunction",)),
-    Animal("numpy_weights", "outside", ("MatMul",)),
-    Animal("dropout", "operation", _RANDOM),
-    Animal("keras_initializer", "outside"),
-    Animal("map_fn", "graph", _RANDOM),
-    Animal("data_order", "data"),
-    Animal("data_shuffle", "data", ("IteratorGetNext",)),
-    Animal("random_branch", "sequence"),
-    Animal("clock", "outside", ("Mul",)),
-    Animal("addn", "graph", ("AddN",)),
-    Animal("xla_random", "graph", _RANDOM),
-)
-IN_THREADS = (
-    Animal("mirrored_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
-    Animal("hogwild", "race", ("AssignSubVariableOp",), THREAD_ZOO),
-    Animal("thread_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
-    Animal("thread_numpy", "outside", ("Sin",), THREAD_ZOO),
-    Animal("queue_loader", "outside", ("AddV2",), THREAD_ZOO),
-    Animal("late_seed", "outside", ("Sin",), THREAD_ZOO),
-)
-CLEAN_IN_THREADS = ("clean_threads", "clean_pool", "clean_turns", "clean_mirrored", "clean_undefined")
-KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
-KERAS_3 = (
-    Animal("keras_dropout", "outside"),
-    Animal("embedding_adagrad", "operation", ("ResourceScatterAdd", "ResourceScatterSub")),
-)
-
-
-def lines(name: str, zoo: Path = ZOO) -> set[int]:
-    """Return the numbers of the lines that are marked with a name."""
-    return {n for n, line in enumerate(zoo.read_text().splitlines(), 1) if line.endswith(f"# {name}")}
 
 
 class Keeper:
@@ -101,11 +40,10 @@ class Keeper:
         self._children: dict[bool, subprocess.Popen[bytes]] = {}
         self._count = 0
 
-    def ask(self, name: str, *, runs: int, zoo: Path = ZOO) -> Report:
-        """Return what is said of a program of the zoo."""
-        return debug(
-            Request(target(f"{zoo}:{name}"), self._python, runs, fresh=False), lambda text: None, self._observe
-        )
+    def ask(self, name: str, *, runs: int, zoo: Path = ZOO, fresh: bool = False) -> Report:
+        """Return what is said of a program of the zoo; `fresh`: with a process of its own for each run."""
+        request = Request(target(f"{zoo}:{name}"), self._python, runs, fresh=fresh)
+        return debug(request, lambda text: None, None if fresh else self._observe)
 
     def close(self) -> None:
         """End both."""

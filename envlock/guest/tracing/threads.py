@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Key = Tuple[int, ...]
     Place = Tuple[str, int, str]
 
+POOLS = ("concurrent.futures.thread", "multiprocessing.pool")
+"""Modules whose threads take whatever work comes next, so that other operations in one of them mean nothing."""
 MOST = 64
 """How many threads of a run have a trace; operations of more are counted."""
 REPLICA = "_MirroredReplicaThread"
@@ -67,6 +69,7 @@ class Threads:
         self._uses: Dict[int, Uses] = {}
         self._held: List[Any] = []  # so that no identity comes again
         self._starts: Dict[Key, int] = {}
+        self._pools: Set[Key] = set()
         self._over = False
 
     @contextmanager
@@ -92,6 +95,8 @@ class Threads:
             number = self._begun[parent] = self._begun.get(parent, 0) + 1
             key = (*parent, number)
             self._starts[key] = entries if not parent else self._starts[parent]
+            if getattr(getattr(thread, "_target", None), "__module__", None) in POOLS:
+                self._pools.add(key)
         run = thread.run
 
         def followed() -> None:
@@ -152,6 +157,7 @@ class Threads:
         return {
             "begun": sum(self._begun.values()),
             "starts": {"-".join(map(str, key)): self._starts[key] for key in self._streams},
+            "pools": ["-".join(map(str, key)) for key in sorted(self._pools)],
             "shared": [
                 {
                     "name": each.name,

@@ -1,0 +1,149 @@
+"""What the answers and traces of observed runs tell: threads, suspects, pipelines, lines of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from envlock.determinism.pipeline import findings, graph_of
+from envlock.divergence.comparison import CALL, Comparison, Difference, Entry
+from envlock.divergence.known import about
+from envlock.divergence.observe import Observed, readable
+from envlock.divergence.threads import Maker, Open, examine, maker
+from envlock.divergence.threads import Seen as Threads
+from envlock.divergence.trace import Place, Record
+from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Suspect
+from envlock.runtime.report import INFO, Finding, clean
+
+
+def idle(comparison: Comparison) -> str:
+    """Return a note on what differs, where nothing comes of it."""
+    found = [each.entry for each in (comparison.first, *comparison.others) if each is not None]
+    places = [(each.operation.type, each.operation.place) for each in found if isinstance(each, Record)]
+    named = dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places if place is not None)
+    what = ", ".join(named) or "an operation"
+    return f"not the same in every run, and nothing that the runs show or compute follows from it: {what}"
+
+
+def threads_of(seen: Observed) -> Threads:
+    """Return what is known of other threads."""
+    ends = seen.answers["ends"]
+    if seen.failures:
+        return Threads()
+    numbers = sorted(ends)[-seen.comparison.runs :]  # without the first run where that is left out
+    first = seen.comparison.first
+
+    return examine([ends[each] for each in numbers], trace_of(seen), None if first is None else first.index)
+
+
+def trace_of(seen: Observed) -> Open:
+    """Return what gives the trace of a run's thread, both by number."""
+    numbers = sorted(seen.answers["ends"])[-seen.comparison.runs :]
+
+    def entries(number: int, thread: str) -> Iterator[Entry] | None:
+        path = seen.folder / f"{numbers[number]}.trace{f'.{thread}' if thread else ''}"
+        return readable(path) if path.exists() else None
+
+    return entries
+
+
+def first_inside(seen: Observed) -> list[Suspect]:
+    """Return the first operation inside of a graph that gave something else."""
+    first = seen.comparison.first
+    if first is None or not isinstance(first.entry, Record) or first.kind not in ("operation", "data", "outside"):
+        return []
+    operation = first.entry.operation
+    if operation.type == CALL:
+        return []
+    holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
+    known = about(operation.type, holds, seen.header.tensorflow)
+    return [Suspect(operation.type, operation.name or "", operation.place, known)]
+
+
+def inside_graph(first: Difference) -> bool:
+    """Return whether the cause can stand inside of a graph, where the program's own mode does not show it."""
+    entry = first.entry
+    if isinstance(entry, Record):
+        return first.kind in ("call", "variable") or (entry.operation.type == CALL and first.kind != "outside")
+    return True
+
+
+def level_of(seen: Observed) -> Level:
+    comparison = seen.comparison
+    first = comparison.first
+    modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
+    groups = first.groups if first else (0,) * comparison.runs
+    step = first.entry.step if first else None
+    mode = modes[seen.request.mode]
+    return Level(mode, groups, step, label_of(first), comparison.entries, comparison.steps)
+
+
+def label_of(first: Difference | None) -> str | None:
+    if first is None:
+        return None
+    entry = first.entry
+    if not isinstance(entry, Record):
+        return entry.name
+    return f"{entry.operation.type} {entry.operation.name}" if entry.operation.name else entry.operation.type
+
+
+def keras_draws(seen: Observed) -> bool:
+    """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
+    first = seen.comparison.first
+    if first is None or not isinstance(first.entry, Record) or first.kind != "outside":
+        return False
+    specs = {first.entry.operation.inputs[number] for number in first.inputs}
+    random = "Random" in first.entry.operation.type
+    return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
+
+
+def pipelines_of(seen: Observed) -> tuple[Finding, ...]:
+    """Return what the dataset linter says of the pipelines that were read."""
+    found: dict[tuple[str, str], Finding] = {}
+    for each in seen.answers.get("datasets", []):
+        place = each["place"]
+        for finding in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
+            if place:
+                finding.where.file, finding.where.line = place[0], place[1]
+            if finding.severity != INFO:
+                found.setdefault((finding.rule, f"{finding.message} {finding.where}"), finding)
+    return tuple(found.values())
+
+
+def suspects_of(own: Observed, *, racing: bool) -> list[Suspect]:
+    """Return the operations of the graphs that fit what was seen, the likeliest first."""
+    listed: dict[str, Any] = own.answers.get("suspects") or {}
+    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
+    if listed.get("xla") and not racing:
+        wanted = [("random", "xla"), ("random in a loop", "xla")]
+    found = []
+    for why, holds in wanted:
+        for each in listed.get("operations", []):
+            known = about(each["type"], frozenset({holds}), own.header.tensorflow)
+            if each["why"] == why and known is not None:
+                place = Place(*each["place"]) if each["place"] else None
+                found.append(Suspect(each["type"], each["name"], place, known))
+    return found
+
+
+def lines_around(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], int]:
+    """Return the lines around a place in the user's file; nothing where it cannot be read."""
+    if place is None:
+        return (), 0
+    path = Path(seen.answers.get("folder") or seen.request.target.folder) / place.file
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return (), 0
+    start = max(place.line - SOURCE_LINES, 1)
+    return tuple(clean(line.expandtabs(4))[:160] for line in lines[start - 1 : place.line + SOURCE_LINES]), start
+
+
+def made_in_thread(seen: Observed, first: Difference) -> Maker | None:
+    """Return which operations of other threads made the value that the runs read from outside."""
+    if seen.failures:
+        return None
+    ends = seen.answers["ends"]
+    numbers = sorted(ends)[-seen.comparison.runs :]
+    return maker(first, [ends[each] for each in numbers], trace_of(seen))

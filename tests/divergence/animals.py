@@ -1,0 +1,141 @@
+"""What lives in the zoos of `envlock diverge`, and what is to be said of each program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlock.runtime.report import Report
+
+ZOO, THREAD_ZOO, PIPELINE_ZOO, SCRIPT_ZOO, GRAPH_ZOO = (
+    Path(__file__).with_name(f"{name}.py") for name in ("zoo", "thread_zoo", "pipeline_zoo", "script_zoo", "graph_zoo")
+)
+
+
+@dataclass(frozen=True)
+class Animal:
+    """A program of the zoo, and what is to be said of it.
+
+    Attributes:
+        name: of the function; a comment with it marks the lines that may be named.
+        verdict: the right one.
+        types: the operations that may be named; any, where it is empty.
+        zoo: the file that it lives in.
+        fresh: whether it differs only between processes.
+    """
+
+    name: str
+    verdict: str
+    types: tuple[str, ...] = ()
+    zoo: Path = ZOO
+    fresh: bool = False
+
+    def has_kind(self, report: Report) -> bool:
+        """Return whether a report names the kind of the cause, and its operation."""
+        seen = report.attachments
+        return seen["verdict"] == self.verdict and (not self.types or seen["culprit"] in self.types)
+
+    def is_right(self, report: Report) -> bool:
+        """Return whether a report names the cause and its line."""
+        seen = report.attachments
+        return (
+            self.has_kind(report) and seen["place"] is not None and seen["place"]["line"] in lines(self.name, self.zoo)
+        )
+
+
+_RANDOM = ("RandomUniform", "RandomStandardNormal")
+ANIMALS = (
+    Animal("scatter", "operation", ("ResourceScatterSub",)),
+    Animal("embedding_sgd", "operation", ("ResourceScatterSub", "ResourceScatterAdd")),
+    Animal("bincount", "operation", ("DenseBincount",)),
+    Animal("crop", "operation", ("CropAndResizeGradImage",)),
+    Animal("numpy_function", "outside", ("PythonFunction",)),
+    Animal("numpy_weights", "outside", ("MatMul",)),
+    Animal("dropout", "operation", _RANDOM),
+    Animal("keras_initializer", "outside"),
+    Animal("map_fn", "graph", _RANDOM),
+    Animal("data_order", "data"),
+    Animal("data_shuffle", "data", ("IteratorGetNext",)),
+    Animal("random_branch", "sequence"),
+    Animal("clock", "outside", ("Mul",)),
+    Animal("addn", "graph", ("AddN",)),
+    Animal("xla_random", "graph", _RANDOM),
+)
+IN_THREADS = (
+    Animal("mirrored_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
+    Animal("hogwild", "race", ("AssignSubVariableOp",), THREAD_ZOO),
+    Animal("thread_dropout", "operation", ("RandomUniform",), THREAD_ZOO),
+    Animal("thread_numpy", "outside", ("Sin",), THREAD_ZOO),
+    Animal("queue_loader", "outside", ("AddV2",), THREAD_ZOO),
+    Animal("late_seed", "outside", ("Sin",), THREAD_ZOO),
+)
+CLEAN_IN_THREADS = ("clean_threads", "clean_pool", "clean_turns", "clean_mirrored", "clean_undefined")
+KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
+KERAS_3 = (
+    Animal("keras_dropout", "outside"),
+    Animal("embedding_adagrad", "operation", ("ResourceScatterAdd", "ResourceScatterSub")),
+)
+
+
+PIPELINES = tuple(
+    Animal(name, "data", zoo=PIPELINE_ZOO)
+    for name in (
+        *("interleave_order", "map_unordered", "generator_noise", "sloppy_options", "sampled_datasets"),
+        *("random_dataset", "graph_iteration", "second_iterator", "cached_noise", "numpy_in_map", "keras_pipeline"),
+    )
+)
+CLEAN_PIPELINES = ("interleave", "seeds_in_map", "generator", "slow_map", "keras_pipeline")
+SCRIPTS = (
+    Animal("set_vocabulary", "outside", ("GatherV2", "ResourceGather"), SCRIPT_ZOO, fresh=True),
+    Animal("hashed_feature", "outside", ("OneHot",), SCRIPT_ZOO, fresh=True),
+    Animal("object_ids", "outside", ("AddV2",), SCRIPT_ZOO),
+    Animal("folder_names", "outside", ("AddV2",), SCRIPT_ZOO),
+    Animal("time_seed", "outside", (), SCRIPT_ZOO),
+    Animal("secret_key", "outside", (), SCRIPT_ZOO),
+    Animal("time_budget", "sequence", (), SCRIPT_ZOO),
+    Animal("odd_microsecond", "sequence", (), SCRIPT_ZOO),
+    Animal("first_completed", "outside", ("AddV2",), SCRIPT_ZOO),
+    Animal("unordered_pool", "outside", ("AddV2",), SCRIPT_ZOO),
+    Animal("shuffled_order", "outside", ("GatherV2",), SCRIPT_ZOO),
+    Animal("callback_clock", "outside", (), SCRIPT_ZOO),
+    Animal("keras_shuffled_arrays", "outside", (), SCRIPT_ZOO),
+    Animal("resumed_array", "outside", (), SCRIPT_ZOO),
+    Animal("resumed_checkpoint", "outside", ("RestoreV2",), SCRIPT_ZOO),
+)
+CLEAN_SCRIPTS = ("sorted_set", "set_of_counts", "stopwatch", "checkpoint", "futures")
+CLEAN_FRESH = ("sorted_set", "set_of_counts")
+GRAPHS = (
+    Animal("free_generator", "operation", ("NonDeterministicInts",), GRAPH_ZOO),
+    Animal("unseeded_layer", "operation", ("TruncatedNormal",), GRAPH_ZOO),
+    Animal("sampled_tokens", "operation", ("Multinomial",), GRAPH_ZOO),
+    Animal("negative_samples", "operation", ("LogUniformCandidateSampler",), GRAPH_ZOO),
+    Animal("fractional_pool", "operation", ("FractionalMaxPool",), GRAPH_ZOO),
+    Animal("flipped_images", "operation", ("RandomUniform",), GRAPH_ZOO),
+    Animal("stamped", "operation", ("Timestamp",), GRAPH_ZOO),
+    Animal("shuffle_queue", "operation", ("QueueDequeueV2",), GRAPH_ZOO),
+    Animal("graph_shuffle", "operation", ("RandomShuffle",), GRAPH_ZOO),
+    Animal("graph_clock", "outside", (), GRAPH_ZOO),
+    Animal("graph_scatter", "operation", ("ResourceScatterAdd",), GRAPH_ZOO),
+    Animal("xla_dropout", "operation", ("RandomUniform",), GRAPH_ZOO),
+    Animal("loop_noise", "graph", _RANDOM, GRAPH_ZOO),
+    Animal("traced_noise", "outside", ("AddV2",), GRAPH_ZOO),
+    Animal("queue_of_tensors", "outside", ("AddV2",), GRAPH_ZOO),
+    Animal("lost_update", "race", (), GRAPH_ZOO),
+    Animal("stale_reader", "race", (), GRAPH_ZOO),
+    Animal("thread_branch", "sequence", (), GRAPH_ZOO),
+    Animal("mirrored_numpy", "outside", (), GRAPH_ZOO),
+    Animal("mirrored_shuffle", "data", (), GRAPH_ZOO),
+)
+CLEAN_GRAPHS = ("counter", "producer", "mirrored_dropout", "xla", "normalized", "noise_unused")
+FRESH = (*PIPELINES, *SCRIPTS, *GRAPHS)
+"""Programs that were written before anybody looked at how verdicts come about."""
+FRESH_CLEAN = tuple(
+    Animal(f"clean_{name}", "identical", zoo=zoo, fresh=name in CLEAN_FRESH)
+    for zoo, names in ((PIPELINE_ZOO, CLEAN_PIPELINES), (SCRIPT_ZOO, CLEAN_SCRIPTS), (GRAPH_ZOO, CLEAN_GRAPHS))
+    for name in names
+)
+
+
+def lines(name: str, zoo: Path = ZOO) -> set[int]:
+    """Return the numbers of the lines that are marked with a name."""
+    return {n for n, line in enumerate(zoo.read_text().splitlines(), 1) if line.endswith(f"# {name}")}
