@@ -33,10 +33,14 @@ help: ## show this list
 demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
 	@$(TF)/bin/python tools/demo.py
 
+ifdef CI
+test: testall
+else
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 test: lint $(TF)/.envlock ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL)
+endif
 
 # In CI the CUDA wheels (two environments, 11 GB) and older TensorFlows are part of it; elsewhere these lanes skip loudly,
 # and testcuda and testolder run them.
@@ -46,7 +50,7 @@ testall: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
 testall: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
-testall: lint $(TF)/.envlock ## lint, types and every test: what CI runs
+testall: lint $(TF)/.envlock ## lint, types and every test: what `make test` is in CI
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n auto

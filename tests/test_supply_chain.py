@@ -165,7 +165,8 @@ def test_ci_leaves_no_test_out() -> None:
         "testall": ["$(FAST)", '"tensorflow or slow or engine"', '"chaos"'],
     }
     assert 'FAST := "not (tensorflow or slow or engine or chaos)"\n' in MAKEFILE
-    assert "\nmake testall\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "\nifdef CI\ntest: testall\nelse\ntest: " in MAKEFILE
+    assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_citation_is_of_this_version() -> None:
