@@ -25,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder fast chaos lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder testfleet fast chaos lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ testolder: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
 testolder: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older TensorFlows (CPython 3.11; 6 GB)
 	$(DEV)/bin/python -m pytest -m older_tensorflows -rP
+
+testfleet: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+testfleet: $(DEV)/.ready $(TF)/.envlock ## the lane on real launchers: Slurm (root on Debian), MPI and Ray
+	$(DEV)/bin/python -m pytest -m fleet -n 2
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)

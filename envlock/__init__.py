@@ -56,6 +56,7 @@ _EXPORTS = {
     "record_trace": "envlock.workflows.diverge",
     "recorded": "envlock.runtime.recording",
     "render": "envlock.reports",
+    "prepare_fleet": "envlock.workflows.fleet",
     "repeat": "envlock.workflows.repeat",
     "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from envlock.workflows.doctor import doctor as doctor
     from envlock.workflows.export import export as export
     from envlock.workflows.fleet import check_fleet as check_fleet
+    from envlock.workflows.fleet import prepare_fleet as prepare_fleet
     from envlock.workflows.fleet import report_rank as report_rank
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images

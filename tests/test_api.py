@@ -91,7 +91,7 @@ FUNCTIONS = {
     "ignore": ["ignore"],
     "merge": ["merge"],
     "run": ["prepare"],
-    "fleet": ["check_fleet", "report_rank"],
+    "fleet": ["prepare_fleet", "report_rank", "check_fleet"],
     "doctor": ["doctor"],
     "lint": ["lint"],
     "repeat": ["repeat", "compare_saved"],

@@ -20,6 +20,7 @@ import typer
 import envlock as facade
 from envlock.cli import COMMANDS
 from envlock.containers.engines import ENGINES
+from envlock.fleet.engines import ENGINES as LAUNCHERS
 from envlock.forms import FORMS
 from envlock.reports import FORMATS
 
@@ -77,6 +78,7 @@ OWNERS = {
         "envlock/guest/tracing/tensors.py",
         "envlock/guest/training/",
     ),
+    "ray": ("envlock/guest/ray_nodes.py",),
     "docker": ("envlock/containers/engines/daemon.py", "envlock/images/logins.py"),
     "requests": ("envlock/web/",),
     "pypi_simple": (
@@ -323,7 +325,7 @@ def test_a_command_is_the_module_of_its_name() -> None:
     for module, command in _commands():
         functions.setdefault(module, []).append(command.name)
     alone = {name: [name] for name in COMMANDS}
-    assert functions == {**alone, "diverge": ["run", "record", "compare"], "fleet": ["report", "check"]}
+    assert functions == {**alone, "diverge": ["run", "record", "compare"], "fleet": ["report", "check", "run"]}
 
 
 def test_a_command_parses_calls_prints_and_exits() -> None:
@@ -345,6 +347,7 @@ def test_every_module_is_imported_or_a_program() -> None:
     """What nothing imports is dead, unless it is run: by the launcher, inside an image, or by `python -m`."""
     used = {module for name in FILES for module in used_by(name)}
     used |= set(facade._EXPORTS.values()) | set(ENGINES.values()) | set(FORMS.values())
+    used |= set(LAUNCHERS.values())
     used |= {f"envlock.reports.{name}" for name in FORMATS} | {f"envlock.cli.{name}" for name in COMMANDS}
     used |= {name for module in used for name in _parents(module)}
     modules = {module_of(name): name for name in FILES}

@@ -41,7 +41,7 @@ from envlock.lock import models
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
-GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("report", "check")}
+GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("run", "report", "check")}
 """Commands that have commands, the first of which the README links to."""
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -10,14 +11,17 @@ import typer
 from envlock.cli.options import (
     FormatOption,
     LockArgument,
+    LockOption,
     PolicyOption,
     PythonOption,
     QuietOption,
+    TimeoutOption,
     near,
     show,
 )
 from envlock.cli.output import talk
-from envlock.cli.parser import Command, Group, new_app
+from envlock.cli.parser import Command, Group, choice, new_app
+from envlock.fleet.engines import AUTO, CHOICES
 
 app = new_app(
     cls=Group,
@@ -112,3 +116,64 @@ def check(
         write_atomically(vetted, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes")
         talk(f"wrote {vetted}: {len(nodes)} nodes", quiet=quiet)
     show(found, format)
+
+
+EngineOption = Annotated[str, choice(CHOICES, "engine", "--engine", help="What starts the ranks.")]
+StartOption = Annotated[
+    str, typer.Option("--options", metavar="TEXT", help="Options for srun or mpirun, as one word.", show_default=False)
+]
+CommandArgument = Annotated[
+    list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
+]
+
+
+@app.command(cls=Command)
+def run(
+    command: CommandArgument,
+    lock: LockOption = None,
+    policy: PolicyOption = None,
+    engine: EngineOption = AUTO,
+    ranks: RanksOption = None,
+    options: StartOption = "",
+    to: ToOption = ".envlock-fleet",
+    job: JobOption = None,
+    timeout: TimeoutOption = 120,
+    python: PythonOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Start a job in all ranks, or in none where an environment differs.
+
+    Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD exits.
+
+    The launcher starts a check as each rank first, and CMD only if all of them are alike, and as locked. With `--engine
+    files`, nothing is started: the launcher has started this command as each rank, and all become CMD, or none.
+
+    \b
+    Examples:
+      envlock fleet run -- python train.py         in a batch script of Slurm: srun python train.py
+      envlock fleet run --engine mpi -n 8 -- python train.py
+                                                   mpirun -n 8 python train.py
+      envlock fleet run --engine slurm --options "-N 4 -n 8" -- python train.py
+                                                   with options of srun
+      srun envlock fleet run --engine files -- python train.py
+                                                   as each rank, started by any launcher
+    """
+    from envlock.workflows.fleet import prepare_fleet
+
+    prepared = prepare_fleet(
+        command,
+        near(lock),
+        policy,
+        engine=engine,
+        ranks=ranks,
+        options=shlex.split(options),
+        to=to,
+        job=job,
+        python=python,
+        timeout=timeout,
+    )
+    if prepared.report is not None:
+        talk(prepared.report.to_text(), quiet=quiet and prepared.report.match)
+        if not prepared.report.match:
+            raise typer.Exit(prepared.report.exit_code)
+    prepared.start.execute()

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envlock.fleet.drift import drift
+from envlock.fleet.engines import AUTO, FILES, find, launcher, program_of
 from envlock.fleet.jobs import job_of
 from envlock.guest import launch
-from envlock.runtime.errors import FactError, UsageError
+from envlock.runtime.errors import FactError, OutsideError, UsageError
 from envlock.runtime.fleet import folder
 from envlock.runtime.fleet.meeting import Pause
 from envlock.runtime.fleet.reduction import reduced
 from envlock.runtime.fleet.report import report as state
 from envlock.runtime.policy import DEFAULT, Policy
-from envlock.runtime.report import Report, ranked
+from envlock.runtime.report import Report, clean, ranked
 from envlock.runtime.verify import overrides_count, policy_of
 from envlock.workflows.locks import plain, subject_of
+from envlock.workflows.run import Prepared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
 WAIT = 10.0  # seconds: a shared file system shows a new file after some
 ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
+LAUNCH = 30.0  # seconds for Ray to be imported and to find its cluster
 
 
 def report_rank(to: str, lock: str | None = None, *, job: str | None = None, python: Path | None = None) -> None:
@@ -81,12 +88,8 @@ def check_fleet(
     """
     document = None if lock is None else plain(lock)[0]
     meant = job_of(folder.jobs(path), path, os.environ, job)
-    pause = Pause(time.monotonic() + wait)
-    while True:
-        statements, documents = folder.kept(path, meant)
-        size = ranks or max((each["size"] or 0 for each in statements), default=0)
-        if len(statements) >= size or not pause.over():
-            break
+    statements, documents = _settled(path, meant, ranks, wait)
+    size = _size(statements, ranks)
     if not size:
         raise UsageError("no launcher says how many ranks there are", hint="name their number with `--ranks`")
     report = reduced(statements, documents, size, document, policy, overrides=overrides_count())
@@ -101,3 +104,103 @@ def check_fleet(
     report.findings = ranked([*report.findings, *found])
     report.notes += notes
     return report
+
+
+@dataclass(frozen=True)
+class PreparedFleet:
+    """A job as it is to be started.
+
+    Attributes:
+        report: what the ranks have; None where they compare themselves once they are started.
+        start: the command line, which takes the place of this process.
+    """
+
+    report: Report | None
+    start: Prepared
+
+
+def prepare_fleet(
+    command: Sequence[str],
+    lock: str | None = None,
+    policy: str | None = None,
+    *,
+    engine: str = AUTO,
+    ranks: int | None = None,
+    options: Sequence[str] = (),
+    to: str = folder.DEFAULT,
+    job: str | None = None,
+    python: Path | None = None,
+    timeout: float = 120.0,
+) -> PreparedFleet:
+    """Let a launcher start a check as each rank, and return the job that is to follow with the report.
+
+    Args:
+        command: the program of a rank and its arguments; for `ray`, the driver.
+        lock: the lockfile; None compares the ranks with one another only.
+        policy: how closely to compare; the lockfile's own, or `strict` where there is none.
+        engine: `auto`, `slurm`, `mpi`, `ray`; or `files`, for a process that a launcher has started as a rank.
+        ranks: how many ranks there are; as the launcher says if not given.
+        options: for the launcher, both times.
+        to: the folder that all nodes share.
+        job: for `files`: the name of the job; the launcher's if not given.
+        python: the interpreter of the environment, at the same place on every node; this one when not given.
+        timeout: seconds to wait for all ranks.
+
+    Raises:
+        OutsideError: the launcher is missing or failed, so that no rank has reported.
+        UsageError: there is no launcher that `auto` can find.
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+    """
+    name = find(engine, os.environ, ranks)
+    chosen = python or Path(sys.executable)
+    if name == FILES:
+        asked = {**words(to, lock, job, policy), "command": list(command), "timeout": timeout}
+        return PreparedFleet(None, _started([str(chosen), *launch.module("rank", asked)]))
+    program, module = program_of(name, os.environ), launcher(name)
+    own = f"run-{os.urandom(6).hex()}"
+    asked = {**words(to, lock, own), "command": None, "timeout": timeout}
+    argv = module.preflight(program, chosen, asked, ranks, options)
+    limit = timeout + (LAUNCH if name == "ray" else 0)
+    report = _preflight(argv, to, own, limit, ranks, lock, policy)
+    return PreparedFleet(report, _started(module.start(program, command, ranks, options)))
+
+
+def _preflight(
+    argv: Sequence[str], to: str, job: str, limit: float, ranks: int | None, lock: str | None, policy: str | None
+) -> Report:
+    """Let a launcher start the check of each rank; return the report on those that have answered."""
+    document = None if lock is None else plain(lock)[0]
+    try:
+        ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
+        statements, documents = _settled(to, job, ranks, WAIT if ended.code == 0 else 0)
+    finally:
+        shutil.rmtree(Path(to) / job, ignore_errors=True)
+    said = f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
+    if not statements:
+        raise OutsideError(f"no rank has reported: {said}", hint="start a small command with the launcher itself")
+    size = _size(statements, ranks) or len(statements)
+    report = reduced(statements, documents, size, document, policy, overrides=overrides_count())
+    report.notes += [said] if ended.code != 0 else []
+    report.subject = subject_of(lock)
+    return report
+
+
+def _started(argv: Sequence[str]) -> Prepared:
+    program = shutil.which(argv[0])
+    if program is None:
+        raise UsageError(f"command not found: {argv[0]}", hint="check its spelling and PATH")
+    return Prepared(program, tuple(argv), dict(os.environ), Report([]), (), ())
+
+
+def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[Any], dict[str, Any]]:
+    """Return what has been reported, once it is all there or `wait` seconds are over."""
+    pause = Pause(time.monotonic() + wait)
+    while True:
+        statements, documents = folder.kept(to, job)
+        if 0 < _size(statements, ranks) <= len(statements) or not pause.over():
+            return statements, documents
+
+
+def _size(statements: Sequence[Any], ranks: int | None) -> int:
+    """Return how many ranks there are, as somebody says; 0 where nobody does."""
+    return ranks or max((each["size"] or 0 for each in statements), default=0)

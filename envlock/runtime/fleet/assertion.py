@@ -49,9 +49,8 @@ def assert_fleet(
         The report; None when `ENVLOCK_MODE=off` kept it from looking.
 
     Raises:
-        EnvironmentMismatch: an environment differs, or a rank did not answer in time. The report is the same on every
-            rank; the message is complete on rank 0 and one line on the others. With `ENVLOCK_MODE=warn`, rank 0 prints
-            it to stderr instead.
+        EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the same on every rank;
+            rank 0 has printed the report to stderr. With `ENVLOCK_MODE=warn`, nothing is raised.
         UsageError: there is no such engine, or no launcher says which rank this is.
         WriteError: the shared folder cannot be written.
     """
@@ -63,36 +62,34 @@ def assert_fleet(
         return None
     rank, meet = _engine(engine, folder)
     report = gathered(rank, meet, path, policy or os.environ.get("ENVLOCK_POLICY") or None, timeout)
-    if report.match:
-        return report
-    whole = says_why(rank, report)
-    text = report.to_text() if whole else f"{report.headline} (rank 0 has the report)"
-    if mode in assertion.ENFORCING:
-        raise EnvironmentMismatch(text, report)
-    if whole:
-        assertion.say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {text}")
+    if not report.match and mode in assertion.ENFORCING:
+        has_report = "" if report.headline.startswith(SILENT) else " (rank 0 has printed the report)"
+        raise EnvironmentMismatch(report.headline + has_report, report)
+    if not report.match and rank.rank == 0:
+        assertion.say("warning: ENVLOCK_MODE=warn, so this does not stop the program")
     return report
 
 
 SILENT = "cannot decide: rank 0"
 
 
-def says_why(rank: Rank, report: Report) -> bool:
-    """Return whether this rank prints the report: rank 0, and every rank that has heard nothing of it."""
-    return rank.rank == 0 or report.headline.startswith(SILENT)
-
-
 def gathered(
     rank: Rank, meet: Callable[..., Verdict], path: Optional[Path], policy: Optional[str], timeout: float
 ) -> Report:
-    """Return the report on all ranks, which is the same on each; of a rank 0 that is silent, each says so itself."""
+    """Return the report on all ranks, which is the same on each; where they do not match, rank 0 prints it.
+
+    It does so before the others hear of it: a launcher may end the whole job once the first of them has ended.
+    """
     lock, mine = looked(rank, path)
 
     def decide(statements: Sequence[Any], documents: Dict[str, Any]) -> Verdict:
         from envlock.runtime.fleet.reduction import reduced
         from envlock.runtime.verify import overrides_count
 
-        return reduced(statements, documents, rank.size or 1, lock, policy, overrides=overrides_count()).to_json()
+        found = reduced(statements, documents, rank.size or 1, lock, policy, overrides=overrides_count())
+        if not found.match:
+            assertion.say(found.to_text())
+        return found.to_json()
 
     try:
         return report_of(meet(mine, decide, timeout))

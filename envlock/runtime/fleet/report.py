@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
+from envlock.runtime.assertion import say
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.ranks import OWN, Rank, rank_of
@@ -49,13 +49,13 @@ def become(
     job: Optional[str] = None,
     timeout: float = 120.0,
 ) -> int:
-    """Become the command where all ranks are alike and as locked; else say why on rank 0, and return the exit code.
+    """Become the command where all ranks are alike and as locked; else rank 0 says why; return the exit code.
 
     Raises:
         UsageError: no launcher says which rank of how many this is, the job has no name, or the command cannot be run.
         WriteError: the folder cannot be written.
     """
-    from envlock.runtime.fleet.assertion import gathered, says_why
+    from envlock.runtime.fleet.assertion import SILENT, gathered
     from envlock.runtime.fleet.meeting import meet
 
     rank = _this_rank(job)
@@ -66,8 +66,8 @@ def become(
         rank, lambda mine, decide, limit: meet(board, rank.rank, size, mine, decide, limit), lock, policy, timeout
     )
     if not found.match:
-        if says_why(rank, found):
-            sys.stderr.write(found.to_text() + "\n")
+        if found.headline.startswith(SILENT):
+            say(found.headline)
         return found.exit_code
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)

@@ -1,0 +1,92 @@
+"""Launchers of jobs: one module each, and a line in `ENGINES`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from envlock.runtime.errors import OutsideError, UsageError
+from envlock.runtime.fleet.ranks import rank_of
+
+ENGINES: Mapping[str, str] = {
+    "slurm": "envlock.fleet.engines.slurm",
+    "mpi": "envlock.fleet.engines.mpi",
+    "ray": "envlock.fleet.engines.ray",
+}
+"""The modules of the launchers by their names on the command line, the one that `auto` tries first in front."""
+
+AUTO, FILES = "auto", "files"
+CHOICES = (AUTO, *ENGINES, FILES)
+"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared folder."""
+
+
+class Launcher(Protocol):
+    """What an engine is: a module with these names.
+
+    Attributes:
+        PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
+    """
+
+    PROGRAMS: Sequence[str]
+
+    def is_meant(self, environ: Mapping[str, str], ranks: int | None) -> bool:
+        """Return whether `auto` takes it, by the variables of this process."""
+        ...
+
+    def start(self, program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+        """Return the command line that starts a command as each rank."""
+        ...
+
+    def preflight(
+        self, program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
+    ) -> list[str]:
+        """Return the command line that lets each rank state what it finds."""
+        ...
+
+
+def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
+    """Return the engine that is meant: the one named, or what `auto` finds.
+
+    Raises:
+        UsageError: `auto` finds none.
+    """
+    if name != AUTO:
+        return name
+    if _is_rank(environ):
+        return FILES
+    for each in ENGINES:
+        if launcher(each).is_meant(environ, ranks):
+            return each
+    raise UsageError(
+        "cannot find the launcher of this job: no variable of Slurm or Ray is set, and no number of ranks is named",
+        hint=f"name one with `--engine`, such as `--engine mpi --ranks 8`: {', '.join(CHOICES[1:])}",
+    )
+
+
+def launcher(name: str) -> Launcher:
+    """Return the module of an engine."""
+    return cast(Launcher, import_module(ENGINES[name]))
+
+
+def program_of(name: str, environ: Mapping[str, str]) -> str:
+    """Return the program of an engine; empty where it needs none.
+
+    Raises:
+        OutsideError: it is not on the PATH.
+    """
+    names = launcher(name).PROGRAMS
+    found = next(filter(None, (shutil.which(each, path=environ.get("PATH")) for each in names)), "")
+    if names and not found:
+        raise OutsideError(f"cannot find {' or '.join(names)}", hint="check PATH, or load the module of the cluster")
+    return found
+
+
+def _is_rank(environ: Mapping[str, str]) -> bool:
+    """Return whether a launcher has started this process as a rank."""
+    try:
+        return rank_of(environ, "").size is not None
+    except UsageError:
+        return False

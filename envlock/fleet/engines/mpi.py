@@ -1,0 +1,29 @@
+"""MPI: mpirun of Open MPI, mpiexec of MPICH. Source: https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlock.guest import launch
+
+PROGRAMS = ("mpirun", "mpiexec")
+
+
+def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
+    """Return whether the number of ranks is known: nothing else tells mpirun."""
+    return ranks is not None
+
+
+def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+    """Return the command line; without a number, mpirun starts as many as there are slots."""
+    number = [] if ranks is None else ["-n", str(ranks)]
+    return [program, *number, *options, *command]
+
+
+def preflight(
+    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
+) -> list[str]:
+    """Return the same for the program of a rank; MPI itself is not started in it."""
+    return start(program, [str(python), *launch.module("rank", asked)], ranks, options)

@@ -1,0 +1,28 @@
+"""Ray: one task on each node that is alive; the command is the driver. Source: https://docs.ray.io/en/latest/ray-core/scheduling/"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlock.guest import launch
+
+PROGRAMS: Sequence[str] = ()
+
+
+def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
+    """Return whether a cluster is named."""
+    return bool(environ.get("RAY_ADDRESS"))
+
+
+def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+    """Return the command: Ray itself starts the workers of a driver."""
+    return list(command)
+
+
+def preflight(
+    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
+) -> list[str]:
+    """Return the command line of a driver that asks each node."""
+    return [str(python), *launch.module("ray_nodes", {**asked, "nodes": ranks})]

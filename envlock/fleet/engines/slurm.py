@@ -1,0 +1,32 @@
+"""Slurm: `srun` in an allocation, or one that makes its own. Source: https://slurm.schedmd.com/srun.html"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlock.guest import launch
+
+PROGRAMS = ("srun",)
+
+
+def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
+    """Return whether this process runs in an allocation."""
+    return "SLURM_JOB_ID" in environ
+
+
+def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+    """Return the command line; without a number of ranks, the allocation says how many tasks there are.
+
+    `--kill-on-bad-exit`: else a step goes on after a task has failed, and waits for it.
+    """
+    number = [] if ranks is None else [f"--ntasks={ranks}"]
+    return [program, "--kill-on-bad-exit=1", *number, *options, *command]
+
+
+def preflight(
+    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
+) -> list[str]:
+    """Return the same for the program of a rank, which writes to files: srun mixes the lines of tasks."""
+    return start(program, [str(python), *launch.module("rank", asked)], ranks, options)

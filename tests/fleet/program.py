@@ -1,0 +1,21 @@
+"""A job: `program.py ENGINE`. Each rank writes `began-RANK` once `assert_fleet()` has let it go on."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+if sys.argv[1] == "mpi":
+    from mpi4py import MPI  # type: ignore[import-not-found] # noqa: F401
+
+import envlock
+
+rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["SLURM_PROCID"]
+start = time.monotonic()
+try:
+    envlock.assert_fleet(engine=sys.argv[1], timeout=float(os.environ.get("FLEET_TIMEOUT", "60")))
+except envlock.EnvironmentMismatch as error:
+    seconds = time.monotonic() - start
+    Path(f"refused-{rank}").write_text(f"{error.exit_code} {seconds:.3f} {error}", encoding="utf-8")
+    sys.exit(error.exit_code)
+Path(f"began-{rank}").touch()
