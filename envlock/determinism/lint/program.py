@@ -138,13 +138,13 @@ def _edges(files: Sequence[Summary], places: Places) -> list[set[int]]:
 
 
 def _load(files: Sequence[Summary], places: Places, edges: list[set[int]]) -> None:
-    """Let a file that imports by a name that only the run knows import what lies below it and nothing else imports."""
+    """Let a file that imports by a name of the run import what lies below it or its users and nothing else imports."""
     imported = set().union(*edges)
     rest = [at for at, file in enumerate(files) if at not in imported and not (file.loads or file.is_program)]
-    for at, file in enumerate(files):
-        folder = places.folders[at]
-        if file.loads:
-            edges[at].update(each for each in rest if places.paths[each][: len(folder)] == folder)
+    for at in [at for at, file in enumerate(files) if file.loads]:
+        folders = {places.folders[each] for each, others in enumerate(edges) if each == at or at in others}
+        below = (each for each in rest if any(places.paths[each][: len(folder)] == folder for folder in folders))
+        edges[at].update(below)
 
 
 def _is_test(path: tuple[str, ...]) -> bool:

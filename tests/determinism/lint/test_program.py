@@ -116,3 +116,14 @@ def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
     found = {code: rules(tmp_path, monkeypatch, {"src/train.py": code, **files}) for code in mains}
     both = {"src/models/one.py": ["ENV203"], "src/other.py": ["ENV203"]}
     assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}
+
+
+def test_what_a_loader_of_the_program_imports_belongs_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "tools/load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "train.py": "import tensorflow as tf\nimport tools.load\ntf.keras.utils.set_random_seed(1)\n",
+        "training/data.py": SHUFFLE,
+    }
+    unseeded = {**files, "train.py": "import tensorflow as tf\nimport tools.load\n"}
+    assert rules(tmp_path, monkeypatch, files) == {}
+    assert rules(tmp_path, monkeypatch, unseeded) == {"training/data.py": ["ENV203"]}

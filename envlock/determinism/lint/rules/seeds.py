@@ -89,9 +89,9 @@ def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str
 def _is_text(module: Module, call: ast.Call) -> bool:
     """Return whether what is drawn becomes a part of a text, as the name of a file does."""
     around = module.parent(call)
-    return isinstance(around, ast.FormattedValue) or (
-        isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
-    )
+    written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
+    filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
+    return written or filled or isinstance(around, ast.FormattedValue)
 
 
 def _draws(call: ast.Call, name: str) -> bool:
