@@ -11,6 +11,8 @@ from envlock.determinism.lint.module import DEPTH, Definition, Module
 NUMBERS = re.compile(
     r"(^|_)(ids?|idxs?|index|indexes|indices|nums?|numbers|sizes|lengths|steps?|epochs?|ranks?|seed)$", re.IGNORECASE
 )
+SAID = ("Set[", "set[", "Set)", "Set,", "Set:", "Set =", "set)", "set,", ": set", "frozenset")
+"""What stands in a file that says that something is a set, or hands the function on."""
 COUNTERS = frozenset({"int", "float", "len", "round", "ord", "abs", "sum", "id"})
 """Built-in functions that return numbers."""
 ALGEBRA = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
@@ -22,8 +24,9 @@ ANNOTATIONS = re.compile(
 
 def may_hold_sets(module: Module) -> bool:
     """Return whether there is anything in a file that can be a set: most have nothing, and are spared the search."""
-    words = ("set(", "frozenset", "Set[", "Set\n", "Set)", "Set,", "Set:", "Set =")
-    if any(map(module.nodes, (ast.Set, ast.SetComp))) or any(word in module.text for word in words):
+    if module.worded(("set", "frozenset")) or any(map(module.nodes, (ast.Set, ast.SetComp))):
+        return True
+    if any(word in module.text for word in SAID):
         return True
     return any(_view(side) for node in module.nodes(ast.BinOp) for side in (node.left, node.right))
 
