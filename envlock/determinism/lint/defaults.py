@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module, argument, constant, has_star
 
 DEFINERS = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
 ACTIONS = {"store_true": False, "store_false": True}
 """The defaults of flags without a value."""
+
+COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+}
 
 
 def default(module: Module, node: ast.AST | None, *, parameters: bool = False) -> object:
@@ -111,3 +125,36 @@ def _leaves_out(module: Module, call: ast.Call, function: Definition, name: str)
     at = places.index(name) if name in places else None
     called = module.definition(call.func) is function
     return called and not has_star(call) and argument(call, name, at) is None
+
+
+def is_off(module: Module, call: ast.Call) -> bool:
+    """Return whether a call stands in a branch that is not taken by default."""
+    inside: ast.AST = call
+    for around in module.ancestors(call):
+        if isinstance(around, ast.If):
+            taken = truth(module, around.test)
+            if (inside in around.body and taken is False) or (inside in around.orelse and taken is True):
+                return True
+        inside = around
+    return False
+
+
+def truth(module: Module, test: ast.expr) -> object:
+    """Return whether a test is true by default; `...` where this file does not say."""
+    if isinstance(test, ast.BoolOp):
+        parts = [_plain_truth(module, part) for part in test.values]
+        decided = isinstance(test.op, ast.Or)  # one true part decides an `or`, one false part an `and`
+        return decided if decided in parts else ... if ... in parts else not decided
+    return _plain_truth(module, test)
+
+
+def _plain_truth(module: Module, test: ast.expr) -> object:
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        compare = COMPARED.get(type(test.ops[0]))
+        sides = default(module, test.left), default(module, test.comparators[0])
+        try:
+            return ... if compare is None or ... in sides else bool(compare(*sides))
+        except TypeError:
+            return ...
+    found = default(module, test)
+    return ... if found is ... else bool(found)

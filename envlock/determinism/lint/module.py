@@ -147,6 +147,11 @@ class Module:
             found.setdefault(word, []).append(call)
         return found
 
+    @property
+    def words(self) -> Collection[str]:
+        """The last words of all that is called."""
+        return self._worded.keys()
+
     def called(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
         found = [(call, name) for name, calls in self.named.items() if name in names for call in calls]

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
-from envlock.determinism.lint.defaults import is_optional
+from envlock.determinism.lint.defaults import is_off, is_optional
 from envlock.determinism.lint.environ import assignments
-from envlock.determinism.lint.module import Module, argument, constant
+from envlock.determinism.lint.module import Definition, Module, argument, constant
 from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
 from envlock.determinism.lint.places import Places, absolute
+from envlock.determinism.lint.stateful import draws
 
 LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
 TRUE = ("1", "true", "True", "TRUE")
@@ -47,6 +48,8 @@ class Summary:
     Attributes:
         loads: it imports by a name that only the run knows.
         is_program: it says what it does as a program.
+        offers: its functions that seed, each with what it does: it counts for those who name the function.
+        words: the names of what it calls and hands to calls.
     """
 
     path: str
@@ -54,16 +57,24 @@ class Summary:
     imports: frozenset[str]
     loads: bool = False
     is_program: bool = False
+    offers: tuple[tuple[str, frozenset[str]], ...] = ()
+    words: frozenset[str] = frozenset()
 
 
 def summary(module: Module, tensorflow: str) -> Summary:
     """Return what one file does."""
     does: set[str] = set()
+    offers: list[tuple[str, frozenset[str]]] = []
     names = module.named.keys()
     for call, name in module.called(SEEDS):
         none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
-        if (call.args or call.keywords) and not none:
-            does.update(f"seeds-{generator}" for generator in SEEDS[name])
+        if (call.args or call.keywords) and not none and not is_off(module, call):
+            seeds = frozenset(f"seeds-{generator}" for generator in SEEDS[name])
+            function = _function(module, call)
+            if function is None:
+                does |= seeds
+            else:
+                offers.append((function, seeds))
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
@@ -79,7 +90,30 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({KERAS} if _builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
     loaded = module.called(LOADERS)
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
-    return Summary(module.path, frozenset(does), module.imports, loads, "__main__" in module.text)
+    is_program = "__main__" in module.text
+    return Summary(module.path, frozenset(does), module.imports, loads, is_program, tuple(offers), _words(module))
+
+
+FEW = 12
+"""Calls in a function that only prepares; one that also works is a program's own part, whoever starts it."""
+STARTED = ("main", "test", "setup", "pytest_", "run")
+"""Functions whose names begin so are called by others than their own project."""
+
+
+def _function(module: Module, call: ast.Call) -> str | None:
+    """Return the function at the top that a call stands in, where somebody must name it for the call to run."""
+    around = [each for each in module.ancestors(call) if isinstance(each, ast.stmt)]
+    last = around[-1] if around else None
+    if not isinstance(last, Definition) or last.decorator_list or last.name.lower().startswith(STARTED):
+        return None
+    calls = sum(isinstance(node, ast.Call) for node in ast.walk(last))
+    return last.name if calls <= FEW and not draws(module, last) else None
+
+
+def _words(module: Module) -> frozenset[str]:
+    """Return the names of what is called, and of what is handed to a call: it may call that."""
+    handed = {given.id for call in module.nodes(ast.Call) for given in call.args if type(given) is ast.Name}
+    return frozenset(handed.union(module.words))
 
 
 def _sets_the_variable(module: Module, tensorflow: str) -> bool:
@@ -100,7 +134,7 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     places = Places([file.path for file in files])
     edges = _edges(files, places)
     _load(files, places, edges)
-    down = _spread([file.does for file in files], edges)
+    down = _spread(_with_offers(files, edges), edges)
     _prepare(places.paths, down)
     importers: list[set[int]] = [set() for _ in files]
     tests = [_is_test(path) for path in places.paths]
@@ -135,6 +169,19 @@ def _edges(files: Sequence[Summary], places: Places) -> list[set[int]]:
             found.update(places.meant(absolute(imported, folder), folder))
         edges.append(found)
     return edges
+
+
+def _with_offers(files: Sequence[Summary], edges: Sequence[Iterable[int]]) -> list[set[str]]:
+    """Return what each file does, with what the functions do that it names, of itself or of what it imports."""
+    does = [set(file.does) for file in files]
+    offering = [at for at, file in enumerate(files) if file.offers]
+    reached = _spread([{str(at)} if file.offers else set() for at, file in enumerate(files)], edges)
+    for at in offering:
+        for name, seeds in files[at].offers:
+            for other, file in enumerate(files):
+                if name in file.words and str(at) in reached[other]:
+                    does[other] |= seeds
+    return does
 
 
 def _load(files: Sequence[Summary], places: Places, edges: list[set[int]]) -> None:

@@ -10,7 +10,8 @@ from envlock.determinism.lint.linter import Settings, lint
 from tests.machines import write
 
 SHUFFLE = "import tensorflow as tf\n\n\ndef load():\n    return tf.data.Dataset.range(9).shuffle(9)\n"
-SEED = "import tensorflow as tf\n\n\ndef start():\n    tf.keras.utils.set_random_seed(1)\n"
+DEFINED = "import tensorflow as tf\n\n\ndef start():\n    tf.keras.utils.set_random_seed(1)\n"
+SEED = f"{DEFINED}\n\nstart()\n"
 
 
 def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> dict[str, list[str]]:
@@ -127,3 +128,21 @@ def test_what_a_loader_of_the_program_imports_belongs_to_it(tmp_path: Path, monk
     unseeded = {**files, "train.py": "import tensorflow as tf\nimport tools.load\n"}
     assert rules(tmp_path, monkeypatch, files) == {}
     assert rules(tmp_path, monkeypatch, unseeded) == {"training/data.py": ["ENV203"]}
+
+
+def test_a_function_that_seeds_counts_for_the_programs_that_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeded = {
+        "import data\nimport seeding\nseeding.start()\n": True,
+        "import data\nfrom seeding import start as begin, start\nrun(start)\n": True,
+        "import data\nimport between\nbetween.seeding.start()\n": True,
+        "import data\nfrom seeding import start\n": False,
+        "import data\n\n\ndef start():\n    pass\n\n\nstart()\n": False,
+        f"import data\n{DEFINED}": False,
+        f"import data\n{DEFINED.replace('start', 'main')}": True,
+        f"import data\n{DEFINED.replace('def', '@fixture' + chr(10) + 'def')}": True,
+    }
+    beside = {"data.py": SHUFFLE, "seeding.py": DEFINED, "between.py": "import seeding\n"}
+    found = {main: rules(tmp_path, monkeypatch, {"a.py": main, **beside}) for main in seeded}
+    assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envlock.determinism.lint.datasets import is_chained
-from envlock.determinism.lint.defaults import default, is_optional
+from envlock.determinism.lint.defaults import default, is_off, is_optional
 from envlock.determinism.lint.flows import Flow
 from envlock.determinism.lint.module import Definition, Hit, Module, argument, constant, has_star, in_order
 from envlock.determinism.lint.names import (
@@ -154,9 +154,7 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV207: a seed from the clock, the process id or nothing."""
-    for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
-        if call.args and constant(call.args[0]) is not None and is_optional(module, call.args[0]):
-            yield Hit(call, "the seed has no value unless one is given: by default nothing is seeded")
+    yield from _not_by_default(module)
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
             yield Hit(call, f"{name}() without a number seeds from the operating system")
@@ -170,6 +168,15 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
             if chance is not None:
                 yield Hit(call, f"the seed comes from {chance}, and differs from run to run")
                 break
+
+
+def _not_by_default(module: Module) -> Iterator[Hit]:
+    """Yield what seeds only where somebody asks for it, by a flag or an argument."""
+    for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
+        if call.args and constant(call.args[0]) is not None and is_optional(module, call.args[0]):
+            yield Hit(call, "the seed has no value unless one is given: by default nothing is seeded")
+        elif module.name(call.func) in SEEDS and is_off(module, call):
+            yield Hit(call, "this runs only where it is asked for: by default nothing is seeded")
 
 
 def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
