@@ -12,7 +12,7 @@ from envlock.images.reference import MACHINES
 from envlock.images.wanted import Wanted
 from envlock.runtime.errors import ImageMismatch
 from envlock.runtime.policy import Policy
-from envlock.runtime.release import minor
+from envlock.runtime.release import minor, numbers
 from envlock.runtime.rules import RULES
 
 FACTS = {
@@ -59,6 +59,9 @@ def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
     foreign = [version for version in asked.wheel_pythons if python.version and version != minor(python.version)]
     if foreign and not python.expected:
         yield f"the locked wheels are for Python {', '.join(foreign)}, and it has {python.version}"
+    libc, needed = candidate.holds.get("libc", Value()), asked.wheel_libc
+    if libc.version and not libc.expected and needed and numbers(libc.version) < numbers(needed):
+        yield f"the locked wheels need glibc {needed}, and it has {libc.version}"
 
 
 def _may_be(subject: str, want: str, held: Value) -> bool:

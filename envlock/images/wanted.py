@@ -16,6 +16,8 @@ from envlock.runtime.release import minor, numbers
 
 _NVIDIA_WHEEL = re.compile(r"nvidia-(cuda-runtime|cudnn)(-cu\d+)?")
 _WHEEL_PYTHON = re.compile(r"cp(\d)(\d+)-cp\1\2t?-.*")
+_WHEEL_LIBC = re.compile(r"-manylinux(?:(1|2010|2014)|_(\d+)_(\d+))_[a-z0-9_]+$")
+_LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 _SYSTEMS = {"Darwin": "macOS"}
 
 
@@ -36,6 +38,7 @@ class Wanted:
         capabilities: compute capabilities of the lock's GPUs.
         cuda_driver: the CUDA of the locked driver.
         wheel_pythons: versions of Python that the locked wheels are for, and no other.
+        wheel_libc: the oldest glibc that all locked wheels were built for.
         platform: of the image, as `linux/amd64`.
         machine: of the lock, as `uname -m` calls it.
         policy, overrides: of the lock.
@@ -60,6 +63,7 @@ class Wanted:
     gpus: int = 0
     capabilities: tuple[str, ...] = ()
     wheel_pythons: tuple[str, ...] = ()
+    wheel_libc: str | None = None
     platform: str = "linux/amd64"
     machine: str | None = None
     policy: str = DEFAULT
@@ -110,6 +114,7 @@ def wanted(
         gpus=len(devices),
         capabilities=tuple(sorted({told for one in devices.values() if (told := _told(one.compute_capability))})),
         wheel_pythons=tuple(sorted(set(_wheel_pythons(facts)), key=numbers)),
+        wheel_libc=max(_wheel_libcs(facts), key=numbers, default=None),
         platform=_platform(system, platform),
         machine=system.machine,
         policy=policy,
@@ -143,6 +148,18 @@ def _wheel_pythons(facts: Facts) -> Iterable[str]:
         found = [_WHEEL_PYTHON.fullmatch(tag) for tag in package.wheel_tags or ()]
         if found and all(found):
             yield from {f"{match[1]}.{match[2]}" for match in found if match}
+
+
+def _wheel_libcs(facts: Facts) -> Iterable[str]:
+    """Yield the glibc that each package's wheel needs; one of several tags is enough for an installer.
+
+    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of `manylinux_X_Y`.
+    """
+    for package in (facts.packages or {}).values():
+        found = [_WHEEL_LIBC.search(tag) for tag in package.wheel_tags or ()]
+        needs = [_LEGACY.get(match[1]) or f"{match[2]}.{match[3]}" for match in found if match]
+        if needs and all(found):
+            yield min(needs, key=numbers)
 
 
 def _library(facts: Facts, name: str) -> str | None:

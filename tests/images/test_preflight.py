@@ -102,6 +102,31 @@ def test_wheels_for_another_python_are_told_before_anything_is_built() -> None:
     ]
 
 
+def _tagged(*tags: str) -> Wanted:
+    packages = {"numpy": {"version": "2.3.0", "wheel_tags": list(tags)}, "six": {"wheel_tags": ["py3-none-any"]}}
+    return wanted(facts(**{**UBU.model_dump(exclude_unset=True), "packages": packages}), policy="functional")
+
+
+def test_wheels_for_a_newer_glibc_are_told_before_anything_is_built() -> None:
+    asked = _tagged("cp311-cp311-manylinux_2_38_x86_64", "cp311-cp311-manylinux_2_41_x86_64")
+    assert _slim(asked).mismatches == ("the locked wheels need glibc 2.38, and it has 2.36",)
+
+
+@pytest.mark.parametrize(
+    ("tags", "libc"),
+    [
+        (("cp311-cp311-manylinux_2_17_x86_64", "cp311-cp311-manylinux2014_x86_64"), "2.17"),
+        (("cp311-cp311-manylinux1_x86_64",), "2.5"),
+        (("cp311-cp311-manylinux2010_x86_64", "cp311-cp311-manylinux_2_28_aarch64"), "2.12"),
+        (("cp311-cp311-manylinux_2_28_x86_64", "cp311-cp311-linux_x86_64"), None),
+        (("cp311-cp311-musllinux_1_2_x86_64",), None),
+        ((), None),
+    ],
+)
+def test_the_glibc_that_wheels_need(tags: tuple[str, ...], libc: str | None) -> None:
+    assert _tagged(*tags).wheel_libc == libc
+
+
 def test_another_platform_is_another_machine() -> None:
     found = choose(UBU, platform="linux/arm64")[0]
     assert "system.machine is aarch64, locked x86_64" in found.mismatches

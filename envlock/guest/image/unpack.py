@@ -81,7 +81,6 @@ class Wheel:
         if len(infos) != 1:
             raise unsuitable("{} is not a wheel", self.file)
         self.info = infos[0]
-        self.data = self.info[: -len(".dist-info")] + ".data"
         self.about = self.text("WHEEL").splitlines()
         self.places = self.parts()
         self.rows = []  # type: List[Tuple[str, str, str]]
@@ -126,7 +125,7 @@ class Wheel:
         """Write a member to where it belongs."""
         parts = member.filename.split("/")
         key = ""
-        if parts[0] == self.data and len(parts) > 2:
+        if parts[0].endswith(".data") and len(parts) > 2:
             key, parts = parts[1], parts[2:]
         if key not in self.places or os.path.isabs(member.filename) or {"", ".", ".."} & set(parts):
             raise unsuitable("{} holds a file in a wrong place: {!r}", self.file, member.filename)

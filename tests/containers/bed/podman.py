@@ -5,6 +5,7 @@ The corrections are the machine's: no cgroups that crun takes, no CAP_SYS_RESOUR
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -69,14 +70,17 @@ class Podman:
 
 
 def unpacked(cache: Path) -> Path:
-    """Return the root of the unpacked packages, unpacking them the first time."""
+    """Return the root of the unpacked packages, unpacking them the first time; several processes may ask at once."""
     root = cache / "podman"
-    if not root.exists():
-        fresh = cache / ".podman"
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        unpack(fetch(PACKAGES, cache / "debs"), fresh)
-        fresh.replace(root)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        if not root.exists():
+            fresh = cache / ".podman"
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir(parents=True)
+            unpack(fetch(PACKAGES, cache / "debs"), fresh)
+            fresh.replace(root)
     return root
 
 
