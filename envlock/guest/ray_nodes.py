@@ -43,7 +43,10 @@ def main() -> None:
 
 def _answers(ray: Any, nodes: List[Dict[str, Any]], size: int, asked: Dict[str, Any]) -> List[Tuple[Any, Any]]:
     """Return what each node says; of one that says nothing there is no statement."""
+    from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers may not have this package
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(str(sys.modules["envlock"].__file__))))
     ask = ray.remote(num_cpus=0, max_retries=0)(look)

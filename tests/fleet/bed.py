@@ -161,7 +161,7 @@ def slurm() -> Iterator[Slurm]:
     folder = Path(tempfile.mkdtemp(prefix="el-slurm.", dir="/tmp"))
     for name in ("munge", "state", *(f"spool.n{number}" for number in range(1, NODES + 1))):
         (folder / name).mkdir(mode=0o700)
-    port = _ports(NODES + 1)
+    port = free_ports(NODES + 1)
     host = socket.gethostname().partition(".")[0]
     text = CONF.format(folder=folder, host=host, port=port, first=port + 1, last=port + NODES)
     (folder / "slurm.conf").write_text(text)
@@ -203,7 +203,7 @@ def _slurm_root() -> Path:
         return root
 
 
-def _ports(number: int) -> int:
+def free_ports(number: int) -> int:
     """Return the first of several neighbouring ports that are free now."""
     for first in range(21000 + os.getpid() % 8000, 32000, number):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):

@@ -1,0 +1,88 @@
+"""Ray and TensorFlow, each with several nodes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import absent
+from tests.containers.bed.debian import BedError
+from tests.fleet import bed
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def ray_python() -> Path:
+    """Return an interpreter with Ray."""
+    try:
+        if os.geteuid() != 0:
+            raise BedError("a network of one's own needs root")
+        return bed.python("ray")
+    except BedError as reason:
+        absent(f"no Ray: {reason}")
+
+
+def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
+    """Three nodes that are alike; a fourth that is odd; then that one is dead."""
+    (tmp_path / "pyproject.toml").touch()
+    words: list[str | Path] = ["unshare", "--net", ray_python, HERE / "ray_program.py", sys.executable]
+    done = bed.run(words, tmp_path, {}, timeout=400)
+    ends = [json.loads(line) for line in done.output.splitlines() if line.startswith("[")]
+    assert [name for name, *_ in ends] == ["alike", "odd", "dead"], done.errors
+    alike, odd, dead = (each[1:] for each in ends)
+    assert alike[:2] == [0, "began\n"], alike
+    assert alike[2].startswith("3 ranks alike\n3 ranks on 3 nodes, job run-")
+    assert odd[:2] == [1, ""], odd
+    assert odd[2].startswith("does not match: 1 of 4 ranks differ\n  x n4 (rank ")
+    assert "): environ.TF_ENABLE_ONEDNN_OPTS: most ranks unset, here 0\n" in odd[2]
+    assert dead[:2] == [4, ""], dead
+    lost = "cannot decide: 1 of 4 ranks did not report\n  \\? no report from rank [0-3]\n"
+    assert re.match(lost, dead[2]), dead
+
+
+def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "envlock",
+        "fleet",
+        "run",
+        "--engine",
+        "ray",
+        "--python",
+        ray_python,
+        "--",
+        "true",
+    ]
+    done = bed.run(words, tmp_path, {})
+    assert (done.code, done.output) == (5, "")
+    assert done.errors.startswith("error: no rank has reported: python exited with code 5: no Ray cluster: ")
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("odd", "code"), [({}, 0), ({"NVIDIA_TF32_OVERRIDE": "0"}, 1)], ids=["alike", "odd"])
+def test_workers_of_tensorflow(tensorflow_python: Path, tmp_path: Path, odd: dict[str, str], code: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    first = bed.free_ports(3)
+    ports = [str(first + each) for each in range(3)]
+
+    def worker(rank: int) -> bed.Started:
+        own = {"ENVLOCK_FLEET_NODE": f"n{rank + 1}", "TF_CPP_MIN_LOG_LEVEL": "3", **(odd if rank == 2 else {})}
+        words: list[str | Path] = [tensorflow_python, HERE / "tf_program.py", str(rank), *ports]
+        return bed.run(words, tmp_path, own, timeout=300)
+
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(worker, range(3)))
+    assert [each.code for each in ends] == [code] * 3, ends
+    said = "n3 (rank 2): environ.NVIDIA_TF32_OVERRIDE: most ranks unset, here 0\n"
+    assert [said in each.errors for each in ends] == [code == 1, False, False]
+    assert {each.output for each in ends} == {"began 3.0\n" if code == 0 else "refused 1\n"}
