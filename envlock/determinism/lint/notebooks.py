@@ -10,6 +10,7 @@ import json
 import re
 import warnings
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 SUFFIX = ".ipynb"
@@ -85,7 +86,15 @@ def _python(source: str) -> str:
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and first.split()[0] not in PYTHON_MAGICS:
         return "\n" * (len(lines) - 1)
-    return "\n".join(ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in lines)
+    return "\n".join(ASSIGNED.sub(r"\1None", MAGIC.sub(r"\1pass", line)) for line in _joined(lines))
+
+
+def _joined(lines: list[str]) -> Iterator[str]:
+    """Yield as many lines, those that a command of the shell goes on in after a backslash empty."""
+    goes_on = False
+    for line in lines:
+        yield "" if goes_on else line
+        goes_on = line.endswith("\\") and (goes_on or line.lstrip().startswith("!"))
 
 
 def _is_python(source: str) -> bool:

@@ -198,10 +198,10 @@ def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
     given = argument(call, "updates", 2 if "tensor_scatter" in name else 1)
     made = [] if given is None else [given, *module.values(given)]
-    kinds = [
-        each for call in made if isinstance(call, ast.Call) for each in (*call.args, *(k.value for k in call.keywords))
-    ]
-    return not any(module.name(each) in WHOLE for each in kinds)
+    calls = [each for each in made if isinstance(each, ast.Call)]
+    kinds = [each for call in calls for each in (*call.args, *(keyword.value for keyword in call.keywords))]
+    ones = any(module.name(each.func) in ("tf.ones", "tf.ones_like") for each in calls)
+    return not ones and not any(module.name(each) in WHOLE for each in kinds)
 
 
 CONDITIONS: dict[str, Condition] = {
