@@ -54,6 +54,7 @@ def export(
       envlock export --to pylock --wheelhouse wheelhouse     for machines without a network
       envlock export --to cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
       envlock export --to kubernetes -o job.yaml             a job for the image of `envlock build --push`
+      envlock export --to kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
       envlock export --to slsa -o provenance.json            in-toto provenance of the image
     """
     from envlock.lock.writer import write_atomically

@@ -10,5 +10,6 @@ FORMS: Mapping[str, str] = {
     "compose": "envlock.forms.compose",
     "devcontainer": "envlock.forms.devcontainer",
     "kubernetes": "envlock.forms.kubernetes",
+    "kubernetes-fleet": "envlock.forms.kubernetes_fleet",
 }
 """The modules of the forms by their names on the command line; what each writes is in docs/reference/forms.md."""

@@ -28,7 +28,11 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: the image is in no registry.
     """
-    made = deployment(lock)
+    return yaml_text(job(deployment(lock)), REMARKS)
+
+
+def job(made: Deployment) -> dict[str, Any]:
+    """Return the manifest of a job as values."""
     pod = {
         "restartPolicy": "Never",
         "nodeSelector": _node(made),
@@ -36,13 +40,12 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         "containers": [_container(made)],
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(made.shared_memory)}}],
     }
-    document = {
+    return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": made.name, "annotations": {f"{NAMESPACE}/lock": f"sha256:{made.lock}"}},
         "spec": {"backoffLimit": 0, "template": {"spec": pod}},  # a refusal is one the next time, too
     }
-    return yaml_text(document, REMARKS)
 
 
 def _container(made: Deployment) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tests.forms.pushed import REFERENCE, pushed
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = {"compose": "compose.yaml", "devcontainer": "devcontainer.json", "kubernetes": "kubernetes.yaml"}
+FILES["kubernetes-fleet"] = "kubernetes-fleet.yaml"
 
 
 def render(form: str, held: dict[str, Any]) -> str:
@@ -33,14 +34,24 @@ def parsed(form: str, held: dict[str, Any]) -> dict[str, Any]:
     """Return what a reader of the format finds, which its published schema allows."""
     text = render(form, held)
     assert text.isascii()
-    found: dict[str, Any] = yaml.safe_load(text)
+    found = loaded(text)
     if form == "compose":
         jsonschema.validate(found, _compose())
     if form == "kubernetes":
         kubernetes_validate.validate(found, "1.31", strict=True)
+    if form == "kubernetes-fleet":
+        for each in found["documents"]:
+            kubernetes_validate.validate(each, "1.31", strict=True)
     if form == "devcontainer":
         assert json.loads(text) == found
     return found
+
+
+def loaded(text: str) -> dict[str, Any]:
+    """Return the one document of a text, or all of several."""
+    documents = list(yaml.safe_load_all(text))
+    one: dict[str, Any] = documents[0]
+    return one if len(documents) == 1 else {"documents": documents}
 
 
 @cache
@@ -97,7 +108,7 @@ def test_a_hostile_value_is_a_value_and_nothing_else(form: str) -> None:
             if path[0] == "facts":
                 held = put(held, ("facts", "gpu", "devices", "1" if path[3] == "0" else "0", "name"), value)
             try:
-                found = yaml.safe_load(render(form, held))
+                found = loaded(render(form, held))
             except LockfileError:
                 continue
             assert shape(found) == shape(expected) or path[0] == "facts", (path, value)
@@ -111,3 +122,17 @@ def shape(node: Any) -> Any:
     if isinstance(node, dict):
         return {key: shape(value) for key, value in node.items()}
     return [shape(each) for each in node] if isinstance(node, list) else type(node)
+
+
+def test_pods_of_a_fleet_meet_those_of_their_own_job() -> None:
+    job, policy, binding = parsed("kubernetes-fleet", pushed())["documents"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    environ = {each["name"]: each for each in container["env"]}
+    assert job["spec"]["completionMode"] == "Indexed"
+    assert int(environ["ENVLOCK_FLEET_SIZE"]["value"]) == job["spec"]["completions"] == job["spec"]["parallelism"]
+    assert "command" not in container, "it would replace the entrypoint, which verifies"
+    (same,) = policy["spec"]["matchConditions"]
+    assert job["metadata"]["annotations"]["io.github.tf-envlock/lock"] in same["expression"]
+    (digest,) = policy["spec"]["validations"]
+    assert container["image"].rpartition("@")[2] in digest["expression"]
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
