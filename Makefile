@@ -25,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder testfleet fast chaos lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,12 @@ testolder: $(DEV)/.ready $(TF)/.envlock $(OLDER:%=%/.ready) ## the lane on older
 testfleet: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testfleet: $(DEV)/.ready $(TF)/.envlock ## the lane on real launchers: Slurm (root on Debian), MPI and Ray
 	$(DEV)/bin/python -m pytest -m fleet -n 2
+
+# GPU_PYTHON names another environment; STAND_IN=cpu runs everything on the CPU; TESTGPU adds options (--quick).
+GPU_READY := $(if $(STAND_IN),$(TF),$(firstword $(CUDA)))
+GPU_PYTHON ?= $(GPU_READY)/bin/python
+testgpu: $(DEV)/.ready $(if $(filter file,$(origin GPU_PYTHON)),$(GPU_READY)/.ready) ## measure what only a GPU can decide, into gpu-result.json
+	@$(DEV)/bin/python tools/testgpu.py --python "$(GPU_PYTHON)" $(STAND_IN:%=--stand-in %) $(TESTGPU)
 
 fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)

@@ -12,7 +12,7 @@ INTRODUCTION = """\
 # Determinism
 
 Every row has its source in `envlock/data/determinism_sources.toml`, `determinism_variables.toml` and
-`determinism_recipes.toml`. Checked through TensorFlow {through}. Statements about GPUs rest on sources, not on runs.
+`determinism_recipes.toml`. Checked through TensorFlow {through}. {measured}
 """
 CODES = """\
 ## Sources of nondeterminism
@@ -30,7 +30,7 @@ def page() -> str:
     through = tables.sources_table().checked_through
     codes = "\n".join(f"- {code}: {row.meaning}" for code, row in tables.sources_table().codes.items())
     parts = [
-        INTRODUCTION.format(through=through),
+        INTRODUCTION.format(through=through, measured=_measured()),
         _recipes(),
         _variables(),
         CODES.format(through=through, codes=codes),
@@ -38,6 +38,20 @@ def page() -> str:
         _rules(),
     ]
     return "\n".join(parts)
+
+
+def _measured() -> str:
+    """Return what the statements about GPUs rest on."""
+    machines = dict.fromkeys(each.on for row in tables.sources_table().source for each in row.measured)
+    if not machines:
+        return "Statements about GPUs are from sources, not measured: `make testgpu` measures them."
+    return (
+        f"Statements about GPUs are from sources, not measured, except where a row says so (on {'; '.join(machines)})."
+    )
+
+
+def _measurement(row: tables.Measured) -> str:
+    return f"measured on {row.on}, TensorFlow {row.tensorflow}: {row.off}; with op determinism {row.deterministic}"
 
 
 def _recipes() -> str:
@@ -86,7 +100,7 @@ def _sources() -> str:
             f"`{row.id}`",
             row.component,
             ", ".join(row.affected) or "where switched on",
-            row.latest,
+            "; ".join([row.latest, *(_measurement(each) for each in row.measured)]),
             "; ".join(_solution(each) for each in row.solutions),
         )
         for row in tables.sources_table().source

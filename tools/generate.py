@@ -146,7 +146,8 @@ def policies_page() -> str:
     lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
     lines += [
         "",
-        "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`.",
+        "The first row that matches a path counts. Every row has its source in `envlock/data/policy.toml`. "
+        "What rows say of GPUs is from sources, not measured.",
         "",
     ]
     lines += ["| path | strict | bits | same-arch | functional | why |", "|---|---|---|---|---|---|"]

@@ -12,6 +12,7 @@ that ends its process (a division by zero in a kernel) or takes too long goes on
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -179,7 +180,8 @@ def _is_fit(definition: Any) -> bool:
 
 def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str, dict[str, int | None]]]:
     """Yield the calls of an operation that succeed."""
-    begun = time.monotonic()
+    begun, function = time.monotonic(), getattr(tf.raw_ops, definition.name)
+    renamed = _renamed(definition, function)
     counts = {each.number_attr for each in definition.input_arg}
     types = {each.type_attr for each in definition.input_arg}
     free = [[(each.name, value) for value in _values(tf, each)] for each in definition.attr if each.name not in counts]
@@ -195,7 +197,7 @@ def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str
                     each.name: _input(tf, each, attributes, one)
                     for each, one in zip(definition.input_arg, shapes, strict=True)
                 }
-                results = getattr(tf.raw_ops, definition.name)(**inputs, **given)
+                results = function(**{renamed.get(name, name): value for name, value in (inputs | given).items()})
                 named = results._asdict() if hasattr(results, "_asdict") else {definition.output_arg[0].name: results}
                 outputs = {name: _poison(each) for name, each in named.items() if hasattr(each, "numpy")}
             except Exception:  # an input or a type that it does not take
@@ -204,6 +206,14 @@ def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str
             good += 1
             if good == ENOUGH:
                 break
+
+
+def _renamed(definition: Any, function: Any) -> dict[str, str]:
+    """Return the names of arguments that TensorFlow's Python has otherwise than the operation (`axis`)."""
+    names = [each.name for each in (*definition.input_arg, *definition.attr)]
+    taken = [name for name in inspect.signature(function).parameters if name != "name"]
+    ours, theirs = [name for name in names if name not in taken], [name for name in taken if name not in names]
+    return dict(zip(ours, theirs, strict=False))
 
 
 def _shapes(inputs: int, choose: random.Random) -> list[tuple[tuple[int, ...], ...]]:

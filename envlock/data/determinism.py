@@ -54,6 +54,21 @@ class Raises(Row):
     text: Text
 
 
+class Measured(Row):
+    """What `make testgpu` measured of a source; tools/gpu_rows.py writes it.
+
+    Attributes:
+        on: the GPUs with their driver and cuDNN.
+        off, deterministic: results of how many calls, or the error, without op determinism and with it.
+    """
+
+    on: Text
+    tensorflow: Version
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    off: Text
+    deterministic: Text
+
+
 class Source(Row):
     """A source of non-determinism (determinism_sources.toml explains the columns)."""
 
@@ -73,6 +88,7 @@ class Source(Row):
     raises: tuple[Raises, ...] = ()
     confidence: Literal["high", "medium", "low"]
     sources: Sources
+    measured: tuple[Measured, ...] = ()
 
     def active(self, tensorflow: str) -> bool:
         """Return whether it is there in a TensorFlow version when nothing is done about it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from envlock.runtime import calls, own_variables, variables
+from envlock.runtime import calls, own_variables, uncured, variables
 from envlock.runtime.assertion import ENFORCING, locate, mode_of_process, say
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
@@ -114,7 +114,8 @@ def activate(
     report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
     warnings = [f"too late: {problem}" for problem in late]
     steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
-    _done[:] = [Activation(version, number, report, steps, warnings + _remarks(host, wanted))]
+    warnings += [*_remarks(host, wanted), *uncured.here()]
+    _done[:] = [Activation(version, number, report, steps, warnings)]
     if not quiet:
         say(_line(_done[0]))
     return _done[0]
