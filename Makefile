@@ -119,8 +119,10 @@ audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in t
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py
 
-bench: ## measure against what users would take instead (makes its own environment)
-	$(PYTHON) benchmarks/run.py
+bench: $(DEV)/.ready ## measure against what users would take instead, and how commands grow (makes its own environments)
+	$(DEV)/bin/python benchmarks/run.py
+	$(DEV)/bin/python benchmarks/rivals.py
+	$(DEV)/bin/python benchmarks/growth.py --svg docs/growth.svg
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down

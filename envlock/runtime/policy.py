@@ -7,7 +7,9 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+    Row = Dict[str, Any]
 
 DEFAULT = "strict"
 TOOLING = "Only envlock itself requires this package, so nothing that a program computes depends on it."
@@ -92,7 +94,8 @@ class Policy:
 def nearest(pattern: str) -> Optional[str]:
     """Return the pattern like this one that fits a fact which a lock can hold; `pattern` itself where it fits one."""
     exact, patterns = _indexed()
-    known = [*exact, *(row["path"] for rows in patterns.values() for row in rows if not row["path"].endswith("**"))]
+    rows = [row for names in patterns.values() for found in names.values() for row in found]
+    known = dict.fromkeys([*exact, *(row["path"] for row in rows if not row["path"].endswith("**"))])
     if any(_meet(pattern, path) for path in known):
         return pattern
     from difflib import get_close_matches
@@ -123,24 +126,37 @@ def _row(path: str) -> Dict[str, Any]:
     exact, patterns = _indexed()
     row = exact.get(path)
     if row is None:
-        section = path.partition(".")[0]
-        row = next(row for row in patterns.get(section, []) + patterns["**"] if matches(row["path"], path))
+        section, _, rest = path.partition(".")
+        names = patterns.get(section, {ANY: []})
+        fitting = names.get(rest.partition(".")[0], names[ANY]) + patterns["**"][ANY]
+        row = next(row for row in fitting if matches(row["path"], path))
     return row
 
 
-def _indexed() -> Tuple[Dict[str, Dict[str, Any]], Dict[str, List[Dict[str, Any]]]]:
-    """Return the rows that name one path, and the others by section; a report can have thousands of findings."""
+def _indexed() -> Tuple[Dict[str, Row], Dict[str, Dict[str, List[Row]]]]:
+    """Return the rows that name one path, and the others by section and second step; a lock has thousands of paths."""
     if not _index:
         rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
-        patterns: Dict[str, List[Dict[str, Any]]] = {}
+        sections: Dict[str, List[Row]] = {}
         for row in rows:
             if "*" in row["path"]:
-                patterns.setdefault(row["path"].partition(".")[0], []).append(row)
+                sections.setdefault(row["path"].partition(".")[0], []).append(row)
+        patterns = {section: _by_second_step(found) for section, found in sections.items()}
         _index.append(({row["path"]: row for row in rows if "*" not in row["path"]}, patterns))
     return _index[0]
 
 
-_index: List[Tuple[Dict[str, Dict[str, Any]], Dict[str, List[Dict[str, Any]]]]] = []
+def _by_second_step(rows: Sequence[Row]) -> Dict[str, List[Row]]:
+    """Return the rows that can fit a path by its second step, in their order; under `*` those for any other step."""
+    steps = [(row["path"].split(".")[1:2] or [ANY])[0].replace("**", ANY) for row in rows]
+    return {
+        step: [row for row, other in zip(rows, steps) if other in (step, ANY)]  # noqa: B905 (Python 3.8 has no `strict`)
+        for step in {ANY, *steps}
+    }
+
+
+ANY = "*"
+_index: List[Tuple[Dict[str, Row], Dict[str, Dict[str, List[Row]]]]] = []
 
 
 def _specificity(pattern: str) -> Tuple[int, int, str]:

@@ -70,6 +70,27 @@ ROWS = table("policy")
 LOOSENESS = {"exact": 0, "proven": 0, "within_3_percent": 1, "same_minor": 1, "at_least": 2, "superset": 2, "ignore": 3}
 
 
+def test_another_path_has_the_first_row_that_fits_of_its_section() -> None:
+    """As if all rows were looked at one by one."""
+    rows = table("policy")
+    every = {name for row in rows for name in row["path"].split(".")} - {"*", "**"}
+    shapes = {tuple(row["path"].split(".")) for row in rows if "*" in row["path"]}
+    paths = {
+        ".".join(name if step in ("*", "**") else step for step in (*shape, *more))
+        for shape in shapes
+        for name in ["other", *sorted(every)[::40]]
+        for more in ((), ("below",))
+    }
+    exact = {row["path"]: row for row in rows if "*" not in row["path"]}
+    for path in sorted(paths):
+        section = [row for row in rows if row["path"].partition(".")[0] in (path.partition(".")[0], "**")]
+        patterns = [row for row in section if "*" in row["path"]]
+        last = [row for row in patterns if row["path"] == "**"]
+        ordered = [row for row in patterns if row["path"] != "**"] + last
+        wanted = exact.get(path) or next(row for row in ordered if matches(row["path"], path))
+        assert Policy().row(path)["why"] == wanted["why"], path
+
+
 def test_no_row_is_looser_under_a_stricter_policy() -> None:
     held = {
         row["path"]: [LOOSENESS[row[tier]] for tier in ("strict", "bits", "same_arch", "functional")] for row in ROWS
