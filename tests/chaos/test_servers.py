@@ -74,7 +74,6 @@ def _loop(request: Request, sock: socket.socket) -> None:
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 ZEROS = b"\0" * 2**16
 
 

@@ -29,9 +29,6 @@ HOSTILE = [
     *(f"https://{MARK}", f"{MARK}*", f"~{MARK}", f"{MARK}=1", f"{MARK} {MARK}", MARK * 5000),
 ]
 
-CHANGES = {"policy.name": "policy", "policy.overrides": "policy"}
-"""Where a message names the section, since the reader of lockfiles says what is wrong with it in its own words."""
-
 
 def strings(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield where each string of a document stands; (..., None) stands for the name of the last step."""
