@@ -122,6 +122,9 @@ EngineOption = Annotated[str, choice(CHOICES, "engine", "--engine", help="What s
 StartOption = Annotated[
     str, typer.Option("--options", metavar="TEXT", help="Options for srun or mpirun, as one word.", show_default=False)
 ]
+BitsOption = Annotated[
+    bool, typer.Option("--numerics", help="Also compute the canary on each node and compare the bits.")
+]
 CommandArgument = Annotated[
     list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
 ]
@@ -138,6 +141,7 @@ def run(
     to: ToOption = ".envlock-fleet",
     job: JobOption = None,
     timeout: TimeoutOption = 120,
+    numerics: BitsOption = False,
     python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -153,8 +157,7 @@ def run(
       envlock fleet run -- python train.py         in a batch script of Slurm: srun python train.py
       envlock fleet run --engine mpi -n 8 -- python train.py
                                                    mpirun -n 8 python train.py
-      envlock fleet run --engine slurm --options "-N 4 -n 8" -- python train.py
-                                                   with options of srun
+      envlock fleet run --numerics --options "-N 4 -n 8" -- python train.py
       srun envlock fleet run --engine files -- python train.py
                                                    as each rank, started by any launcher
     """
@@ -171,6 +174,7 @@ def run(
         job=job,
         python=python,
         timeout=timeout,
+        numerics=numerics,
     )
     if prepared.report is not None:
         talk(prepared.report.to_text(), quiet=quiet and prepared.report.match)

@@ -23,6 +23,7 @@ from envlock.runtime.fleet.report import report as state
 from envlock.runtime.policy import DEFAULT, Policy
 from envlock.runtime.report import Report, clean, ranked
 from envlock.runtime.verify import overrides_count, policy_of
+from envlock.workflows.fleet_bits import add_bits, bits_words
 from envlock.workflows.locks import plain, subject_of
 from envlock.workflows.run import Prepared
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 WAIT = 10.0  # seconds: a shared file system shows a new file after some
 ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
-LAUNCH = 30.0  # seconds for Ray to be imported and to find its cluster
+ALONE = {"command": None}  # a rank that only states what it finds
+WITH_BITS = ("slurm", "mpi")
 
 
 def report_rank(to: str, lock: str | None = None, *, job: str | None = None, python: Path | None = None) -> None:
@@ -131,6 +133,7 @@ def prepare_fleet(
     job: str | None = None,
     python: Path | None = None,
     timeout: float = 120.0,
+    numerics: bool = False,
 ) -> PreparedFleet:
     """Let a launcher start a check as each rank, and return the job that is to follow with the report.
 
@@ -145,23 +148,28 @@ def prepare_fleet(
         job: for `files`: the name of the job; the launcher's if not given.
         python: the interpreter of the environment, at the same place on every node; this one when not given.
         timeout: seconds to wait for all ranks.
+        numerics: also compare the bits of the canary on each node; only with `slurm` and `mpi`.
 
     Raises:
         OutsideError: the launcher is missing or failed, so that no rank has reported.
-        UsageError: there is no launcher that `auto` can find.
-        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name = find(engine, os.environ, ranks)
-    chosen = python or Path(sys.executable)
+    name, chosen = find(engine, os.environ, ranks), python or Path(sys.executable)
+    if numerics and name not in WITH_BITS:
+        raise UsageError(f"engine `{name}` cannot compute the canary", hint=f"choose from: {', '.join(WITH_BITS)}")
     if name == FILES:
         asked = {**words(to, lock, job, policy), "command": list(command), "timeout": timeout}
         return PreparedFleet(None, _started([str(chosen), *launch.module("rank", asked)]))
     program, module = program_of(name, os.environ), launcher(name)
     own = f"run-{os.urandom(6).hex()}"
-    asked = {**words(to, lock, own), "command": None, "timeout": timeout}
-    argv = module.preflight(program, chosen, asked, ranks, options)
-    limit = timeout + (LAUNCH if name == "ray" else 0)
-    report = _preflight(argv, to, own, limit, ranks, lock, policy)
+    argv = module.preflight(program, chosen, {**words(to, lock, own), **ALONE, "timeout": timeout}, ranks, options)
+    try:
+        report = _preflight(argv, to, own, timeout + module.PATIENCE, ranks, lock, policy)
+        if numerics:
+            argv = module.start(program, [str(chosen), *bits_words(Path(to) / own, lock)], ranks, options)
+            add_bits(report, Path(to) / own, lock, policy, argv)
+    finally:
+        shutil.rmtree(Path(to) / own, ignore_errors=True)
     return PreparedFleet(report, _started(module.start(program, command, ranks, options)))
 
 
@@ -170,11 +178,8 @@ def _preflight(
 ) -> Report:
     """Let a launcher start the check of each rank; return the report on those that have answered."""
     document = None if lock is None else plain(lock)[0]
-    try:
-        ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
-        statements, documents = _settled(to, job, ranks, WAIT if ended.code == 0 else 0)
-    finally:
-        shutil.rmtree(Path(to) / job, ignore_errors=True)
+    ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
+    statements, documents = _settled(to, job, ranks, WAIT if ended.code == 0 else 0)
     said = f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
     if not statements:
         raise OutsideError(f"no rank has reported: {said}", hint="start a small command with the launcher itself")

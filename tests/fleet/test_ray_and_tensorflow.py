@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 from tests.conftest import absent
 from tests.containers.bed.debian import BedError
 from tests.fleet import bed
+from tests.fleet.conftest import ODD
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
 
 HERE = Path(__file__).parent
+Mpirun = Callable[..., bed.Started]
 
 
 @pytest.fixture
@@ -66,6 +69,29 @@ def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Pat
     done = bed.run(words, tmp_path, {})
     assert (done.code, done.output) == (5, "")
     assert done.errors.startswith("error: no rank has reported: python exited with code 5: no Ray cluster: ")
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("cap", ["", "AVX2"], ids=["alike", "odd"])
+def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, cap: str) -> None:
+    """Another instruction set is simulated by capping oneDNN's; it is a fact too, so that both are named."""
+    if cap and "avx512f" not in Path("/proc/cpuinfo").read_text():
+        absent("no processor with AVX-512, whose cap would change bits")
+    (tmp_path / "pyproject.toml").touch()
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {ODD} {tensorflow_python} "$@"\n')
+    python.chmod(0o755)
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "mpi", "-n", "4", "--numerics"]
+    odd = {"ODD": f"ONEDNN_MAX_CPU_ISA={cap}", "ODD_RANKS": "2 3"} if cap else {}
+    done = mpirun([*words, "--python", python, "--", "echo", "began"], tmp_path, {"TF_CPP_MIN_LOG_LEVEL": "3", **odd})
+    if not cap:
+        assert (done.code, done.output) == (0, "began\n" * 4), done.errors
+        assert "canary on 2 nodes, compared with n[1-2]: the same bits on all nodes\n" in done.errors
+        return
+    assert (done.code, done.output) == (1, ""), done.errors
+    assert "x n2: numerics.cpu-onednn.matmul: " in done.errors
+    assert "oneDNN takes AVX2 on one side, AVX-512 on the other" in done.errors
+    assert "canary on 2 nodes, compared with n1: 2 different results\n" in done.errors
 
 
 @pytest.mark.tensorflow

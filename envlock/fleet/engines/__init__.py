@@ -28,9 +28,11 @@ class Launcher(Protocol):
 
     Attributes:
         PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
+        PATIENCE: seconds that its own start takes, besides the time limit for the ranks.
     """
 
     PROGRAMS: Sequence[str]
+    PATIENCE: float
 
     def is_meant(self, environ: Mapping[str, str], ranks: int | None) -> bool:
         """Return whether `auto` takes it, by the variables of this process."""

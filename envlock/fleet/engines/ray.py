@@ -9,6 +9,7 @@ from typing import Any
 from envlock.guest import launch
 
 PROGRAMS: Sequence[str] = ()
+PATIENCE = 30.0  # importing Ray, and finding its cluster
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from envlock.guest import launch
 
 PROGRAMS = ("srun",)
+PATIENCE = 0.0
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:

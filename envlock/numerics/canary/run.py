@@ -98,6 +98,40 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
     return Canary(numerics, heard.seconds.get("seconds"), heard.seconds.get("cpu_seconds"))
 
 
+FATAL = "bf16"
+"""The group that can end its process: of a job, a launcher would end all other processes, too."""
+
+
+def asked_of(settings: Settings) -> dict[str, Any]:
+    """Return what the battery is asked as a rank of a job: all but one group, on the processor."""
+    threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
+    return {"device": CPU, "skip": [FATAL], "determinism": settings.determinism, **threads}
+
+
+def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
+    """Return what a battery has answered that ran elsewhere; a group in which it ended has the word `ended`.
+
+    Raises:
+        FactError: TensorFlow or NumPy cannot be imported there, or the answer is not one.
+    """
+    heard = _Heard()
+    for said in ended.answers:
+        _take(said, heard)
+    if heard.begun is not None:
+        heard.groups[heard.begun[0]] = {
+            "execution": heard.begun[1],
+            "operations": {},
+            "ended": f"no answer within {TIMEOUT:g} s",
+        }
+    if not heard.head:
+        raise FactError("the canary did not answer", hint="run `envlock canary` there")
+    head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
+    try:
+        return answered({**head, "groups": _grouped(heard, settings, CPU)})
+    except ValueError as error:
+        raise FactError(f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again") from None
+
+
 def _grouped(heard: _Heard, settings: Settings, device: str) -> dict[str, Any]:
     return {
         name: {"conditions": settings.conditions(device, group.pop("execution")), **group}
