@@ -114,7 +114,8 @@ dist: $(BUILD)/.ready ## a wheel, a source distribution and their bill of materi
 audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in the workflows, the citation
 	$(AUDIT)/bin/zizmor --quiet .github
 	$(AUDIT)/bin/cffconvert --validate
-	$(AUDIT)/bin/pip-audit --disable-pip --require-hashes $(addprefix -r ,$(wildcard requirements/*.txt))
+	@for group in installer build compiler audit dev tensorflow; do echo "pip-audit requirements/$$group.txt"; \
+		$(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
 	@$(TF)/bin/python tools/picture.py
