@@ -94,6 +94,20 @@ def test_a_reducer_that_was_killed_leaves_a_call_that_a_new_job_does_not_answer_
     assert headlines(together(tmp_path, [rank(0, 2), rank(1, 2)])) == {"2 ranks alike"}
 
 
+@pytest.mark.parametrize("skew", [-(10**8), 10**8])
+def test_the_clocks_of_nodes_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: int) -> None:
+    """Files of a node whose clock is years off are as good as others."""
+    rename = os.rename
+
+    def skewed(draft: str, target: str) -> None:
+        os.utime(draft, (time.time() + skew, time.time() + skew))
+        rename(draft, target)
+
+    monkeypatch.setattr(os, "rename", skewed)
+    heard = together(tmp_path, [rank(each, 3, **(ODD if each == 2 else {})) for each in range(3)])
+    assert headlines(heard) == {"does not match: 1 of 3 ranks differ"}
+
+
 def test_two_jobs_in_one_folder_do_not_meet(tmp_path: Path) -> None:
     found: dict[str, dict[int, Any]] = {}
 
