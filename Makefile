@@ -25,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,13 @@ fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a 
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
 	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) -rP --durations=10
 
+mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
+	@rm -rf mutants
+	PATH="$(CURDIR)/$(DEV)/bin:$$PATH" $(DEV)/bin/mutmut run > /dev/null
+	@$(DEV)/bin/mutmut results | grep -c survived || true
+	@for each in $$($(DEV)/bin/mutmut results | sed -n 's/^ *\(.*\): survived$$/\1/p'); do \
+		echo "# $$each"; $(DEV)/bin/mutmut show $$each | grep -E '^[-+] '; done
+
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
@@ -127,7 +134,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
-	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"

@@ -22,7 +22,7 @@ SEED = 3
 
 def fail(name: str, faults: int, *plant: str) -> Outcome:
     words = [sys.executable, "-m", "tests.chaos.failing", name, str(faults), str(SEED), *plant]
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=600, check=True)
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
     outcome = Outcome.of(done.stdout)
     print(f"{name}: {outcome}")
     return outcome

@@ -20,7 +20,7 @@ SEED = 5
 
 def kill(name: str, kills: int, *plant: str) -> Outcome:
     words = [sys.executable, "-m", "tests.chaos.killer", name, str(kills), str(SEED), *plant]
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=600, check=True)
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
     outcome = Outcome.of(done.stdout)
     print(f"{name}: {outcome}")
     return outcome

@@ -20,7 +20,7 @@ DECLARED = set(range(7))
 def tried(*commands: str) -> list[str]:
     """Return every trouble that ended as it must not."""
     words = [sys.executable, "-m", "tests.chaos.streams", *commands]
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=600, check=True)
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
     found = json.loads(done.stdout)
     rows = [(command, trouble, *found[command][trouble]) for command in found for trouble in found[command]]
     assert len(rows) == len(commands or streams.COMMANDS) * len(streams.TROUBLES)

@@ -85,3 +85,10 @@ def test_arguments_are_a_json_list() -> None:
     assert exec_form([], "x") == "[]"
     with pytest.raises(LockfileError):
         exec_form(["a", ""], "x")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(80, "!" * 80), (81, "!" * 77 + "...")])
+def test_a_message_repeats_eighty_characters(length: int, shown: str) -> None:
+    with pytest.raises(LockfileError) as caught:
+        safe("!" * length, "word", "x.y")
+    assert caught.value.message == f"`x.y` cannot go into an image: `{shown}` is not a valid word"

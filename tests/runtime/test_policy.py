@@ -170,3 +170,28 @@ def test_what_does_not_exist_is_refused() -> None:
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
             Policy(name, overrides)
         assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.**", "*.**"),
+        ("cpu.*", "cpu.*"),
+        ("gpu.devises.**", "gpu.devices.**"),
+        ("cpu.flagz.**", "cpu.flags.**"),
+        ("zzzzzzzzzzzz", None),
+    ],
+)
+def test_the_pattern_that_was_meant(pattern: str, found: str | None) -> None:
+    assert nearest(pattern) == found
+
+
+def test_fewer_wildcards_win_over_the_alphabet_and_the_length() -> None:
+    overrides = {"*.numpy.version": "exact", "packages.*.*": "ignore", "packages.**": "superset"}
+    assert Policy("strict", overrides).row("packages.numpy.version")["rule"] == "exact"
+    assert Policy("strict", {"packages.**": "exact", "packages.*.*": "ignore"}).row("packages.a.b")["rule"] == "exact"
+
+
+def test_a_long_name_is_shown_up_to_sixty_characters() -> None:
+    with pytest.raises(ValueError, match=r"^unknown policy `x{60}` "):
+        Policy("x" * 61)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from envlock.runtime.report import (
     BITS,
     ERROR,
     INFO,
+    INFO_SHOWN,
     UNKNOWN,
     WARNING,
     Finding,
@@ -363,3 +365,40 @@ def test_markup_in_a_value_is_shown_as_it_is() -> None:
     lines = [f"{word}: locked {word}, live {word}" for word in words]
     for text in (render(report, color=True), render(report)):
         assert [line for line in lines if line not in text] == []
+
+
+def test_absent_is_one_object_and_says_so() -> None:
+    assert repr(ABSENT) == "absent"
+    assert pickle.loads(pickle.dumps(ABSENT)) is ABSENT
+
+
+@pytest.mark.parametrize(("files", "last"), [(20, None), (21, "  and 1 more file"), (25, "  and 5 more files")])
+def test_an_exception_lists_the_first_files(files: int, last: str | None) -> None:
+    wrong = [finding(f"f{number}", rule="file-modified", message=f"f{number}: other") for number in range(files)]
+    allowed = finding("g", INFO, rule="file-startup", message="g: it runs")
+    report = Report([*wrong, allowed], policy="strict")
+    listed = [f"  x f{number}: other" for number in range(20)]
+    headline = f"does not match under policy strict: {files} files are not as recorded"
+    assert report.to_text().splitlines() == [headline, *listed, *([last] if last else []), "marks: x error"]
+    styles = {line: style for style, line in report._all_lines()}
+    assert last is None or styles[last] == "note"
+
+
+def test_headlines_of_one_and_of_several_kinds() -> None:
+    bits, unread = finding(rule=BITS), finding("f", UNKNOWN, rule="file-unread")
+    assert Report([bits], policy="strict").headline == "does not match under policy strict: 1 canary result differs"
+    assert Report([unread, finding("g", UNKNOWN)], policy="strict").headline == (
+        "cannot decide under policy strict: 1 fact could not be collected and 1 file could not be read"
+    )
+
+
+def test_a_finding_of_a_file_names_its_place() -> None:
+    where = Where(file="train.py", line=3, column=5)
+    one = Finding("X", ERROR, where, "a message", "Why.", "Do it.", "here")
+    assert Report([one]).to_text().splitlines()[1] == f"  x {where}: a message"
+
+
+@pytest.mark.parametrize("number", [INFO_SHOWN, INFO_SHOWN + 1])
+def test_many_allowed_differences_are_counted(number: int) -> None:
+    lines = Report([finding(f"cpu.x{each}", INFO) for each in range(number)], policy="strict").to_text()
+    assert ("more (`--format json` lists all)" in lines) == (number > INFO_SHOWN)

@@ -161,3 +161,31 @@ for cut in (0, 1, 7, 20, 40, 60, 80):
         [sys.executable, "-S", "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
     )
     assert ("refused\n" * 7, "") == (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (b'{"a": 1, "b": 2, "b": 3}', "the key 'b' stands twice in one object"),
+        (b'{"%s": 1, "%s": 2}' % (b"k" * 40, b"k" * 40), f"the key {'k' * 40!r} stands twice in one object"),
+        (b'{"%s": 1, "%s": 2}' % (b"k" * 41, b"k" * 41), f"the key {'k' * 40 + '...'!r} stands twice in one object"),
+        (b"[" + b"9" * 34 + b"e99999]", f"{'9' * 34}e99999 is too large for a number"),
+        (b"[" + b"9" * 35 + b"e99999]", f"{'9' * 35}e9999... is too large for a number"),
+        (b"[-1e999]", "-1e999 is too large for a number"),
+        (b"\n[1,\n 2 3]\n\n", "it is not JSON (line 3, column 4: Expecting ',' delimiter)"),
+        (b"\n!", "it is not JSON (line 2, column 1: a value is missing)"),
+        ("[1]\u00a0".encode(), "it is not JSON (line 1, column 4: extra data after the document)"),
+        (b'["\\udc00"]', "a string holds half a surrogate pair"),
+        (b'["a\x01b"]', "it is not JSON (line 1, column 4: Invalid control character at)"),
+    ],
+)
+def test_what_is_wrong_is_said_to_the_character(document: bytes, sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole sentence is compared)
+        strict_json.parse(document)
+    assert str(caught.value) == sentence
+
+
+def test_without_the_c_scanner_the_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("_json.make_scanner")
+    test_what_is_refused_is_named()
+    test_what_is_taken()
