@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 LINT_KEYS = ("select", "ignore", "exclude")
+LONGEST = 300
+"""Characters of a pattern, as in a lockfile."""
 SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
 
 
@@ -84,6 +86,9 @@ def check_pattern(pattern: str) -> None:
         Policy(DEFAULT, {pattern: "ignore"})
     except ValueError as error:
         raise UsageError(str(error), hint="write it like `packages.numpy.version` or `cpu.*`") from None
+    if len(pattern) > LONGEST:
+        hint = "write it like `packages.numpy.version` or `cpu.*`"
+        raise UsageError(f"no fact fits `{pattern[:LONGEST]}...`", hint=hint)
     near = nearest(pattern)
     if near != pattern:
         hint = "see the reference of the policies" if near is None else f"did you mean `{near}`?"

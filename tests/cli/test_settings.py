@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envlock.runtime.errors import UsageError
-from envlock.workflows.settings import Config, load
+from envlock.workflows.settings import Config, check_pattern, load
 from tests.conftest import Command
 from tests.locks import document, encode
 
@@ -206,3 +206,9 @@ def test_a_project_file_that_cannot_be_read(envlock: Command, tmp_path: Path) ->
         f"error: cannot read {tmp_path / 'pyproject.toml'}: Input/output error\n"
         "hint: correct its permissions, or move to a folder with a pyproject.toml of its own\n",
     )
+
+
+def test_a_pattern_of_thousands_of_characters_is_refused_in_short() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_pattern(f"gpu.devices.{'9' * 5000}.name")
+    assert caught.value.message == f"no fact fits `gpu.devices.{'9' * 288}...`"

@@ -40,6 +40,10 @@ _PLAIN = {
 }
 
 
+MIG_SLOTS = 64
+"""More than any GPU has (7, https://docs.nvidia.com/datacenter/tesla/mig-user-guide/): a driver's nonsense is not asked for."""
+
+
 def ask(nvml: Any, function: str, *arguments: Any) -> Any:
     """Return what one NVML function answers, or `{"unavailable": code}`; never raises an NVMLError.
 
@@ -128,7 +132,7 @@ def _instances(
     """Return the MIG devices of one GPU and put their handles into `instances`."""
     slots = ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle)
     found: List[visible.Instance] = []
-    for slot in range(0 if failed(slots) else slots):
+    for slot in range(0 if failed(slots) else min(slots, MIG_SLOTS)):
         instance = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
         if failed(instance):
             continue  # a hole: slots are sparse
