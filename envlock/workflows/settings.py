@@ -266,7 +266,7 @@ def _keys(table: Any, known: Collection[str], where: str) -> None:
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table", hint=hint)
     if unknown := sorted(set(table) - set(known)):
-        raise UsageError(f"{where} has an unknown key: {clean(unknown[0])}", hint=hint)
+        raise UsageError(f"{where} has an unknown key: {clean(unknown[0][:LONGEST])}", hint=hint)
 
 
 def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ _PLAIN = {
 
 
 MIG_SLOTS = 64
-"""More than any GPU has (7, https://docs.nvidia.com/datacenter/tesla/mig-user-guide/): a driver's nonsense is not asked for."""
+"""More than any GPU has, which is 7 (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/)."""
 
 
 def ask(nvml: Any, function: str, *arguments: Any) -> Any:
