@@ -19,7 +19,7 @@ from envlock.cli.options import (
     near,
     show,
 )
-from envlock.cli.output import talk
+from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, Group, choice, new_app
 from envlock.fleet.engines import AUTO, CHOICES
 
@@ -35,7 +35,7 @@ ToOption = Annotated[
         "--to",
         metavar="DIR",
         envvar="ENVLOCK_FLEET_DIR",
-        help="Folder that all nodes share. [default: .envlock-fleet]",
+        help="Folder that all nodes share; - for stdout, in a report. [default: .envlock-fleet]",
         show_default=False,
     ),
 ]
@@ -77,7 +77,9 @@ def report(
     """
     from envlock.workflows.fleet import report_rank
 
-    report_rank(to, near(lock), job=job, python=python)
+    statement = report_rank(to, near(lock), job=job, python=python)
+    if to == "-":
+        emit(statement)
 
 
 @app.command(cls=Command)

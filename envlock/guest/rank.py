@@ -2,7 +2,7 @@
 
 Argument: JSON with
 
-    folder      the folder that all nodes share
+    folder      the folder that all nodes share; `-`: stdout
     job         the name of the job; null: as the launcher calls it
     lock        the path of the lockfile; null: the nearest one, if any
     policy      how closely to compare; null: the lockfile's own
@@ -16,7 +16,7 @@ import json
 import sys
 
 from envlock.runtime.errors import EnvlockError
-from envlock.runtime.fleet.report import become, report
+from envlock.runtime.fleet.report import STDOUT, become, report
 
 
 def main() -> None:
@@ -24,7 +24,8 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     try:
         if asked["command"] is None:
-            report(asked["folder"], asked["lock"], asked["job"])
+            statement = report(asked["folder"], asked["lock"], asked["job"])
+            sys.stdout.write(statement + "\n" if asked["folder"] == STDOUT else "")
             sys.exit(0)
         words = (asked[name] for name in ("command", "folder", "lock", "policy", "job", "timeout"))
         sys.exit(become(*words))

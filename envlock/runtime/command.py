@@ -59,7 +59,8 @@ def _add_fleet(commands: Any) -> None:
     for name, (function, text) in helps.items():
         parser = commands.add_parser(name, help=text)
         _add_lock(parser, "[default: the nearest, if any]")
-        parser.add_argument("--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]")
+        to = "Folder that all nodes share; - for stdout, in a report. [default: .envlock-fleet]"
+        parser.add_argument("--to", metavar="DIR", help=to)
         parser.add_argument("--job", help="Name of the job. [default: the launcher's]")
         parser.add_argument("--engine", choices=["files"], help="How ranks meet.")
         parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
@@ -69,9 +70,11 @@ def _add_fleet(commands: Any) -> None:
 
 def _report(asked: Any) -> int:
     from envlock.runtime.fleet.folder import chosen
-    from envlock.runtime.fleet.report import report
+    from envlock.runtime.fleet.report import STDOUT, report
 
-    report(chosen(os.environ, asked.to), asked.lock, asked.job)
+    statement = report(chosen(os.environ, asked.to), asked.lock, asked.job)
+    if asked.to == STDOUT:
+        sys.stdout.write(statement + "\n")
     return 0
 
 

@@ -67,15 +67,19 @@ class Host:
     def start_environ(self) -> Mapping[str, str]:
         """Return the variables this process was started with; `environ` where the kernel does not tell.
 
-        `os.environ` may have been changed since; the dynamic loader and glibc read only these.
+        `os.environ` may have been changed since; the dynamic loader and glibc read only these. A process that has set
+        its title (Ray's workers, gunicorn, Celery, by setproctitle) has overwritten them, with zeros after the title.
         """
         if self._start is None:
             try:
                 text = self.read("/proc/self/environ")
             except OSError:
                 text = None
-            pairs = [] if text is None else [entry.partition("=") for entry in text.split("\0") if "=" in entry]
-            self._start = {name: value for name, _, value in pairs} if text is not None else dict(self.environ)
+            if text is None or text.startswith("\0") or text.endswith("\0\0"):
+                self._start = dict(self.environ)
+            else:
+                pairs = [entry.partition("=") for entry in text.split("\0") if "=" in entry]
+                self._start = {name: value for name, _, value in pairs}
         return self._start
 
     def affinity(self) -> Optional[int]:

@@ -19,6 +19,7 @@ from envlock.runtime.errors import FactError, OutsideError, UsageError
 from envlock.runtime.fleet import folder
 from envlock.runtime.fleet.meeting import Pause
 from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.report import STDOUT
 from envlock.runtime.fleet.report import report as state
 from envlock.runtime.policy import DEFAULT, Policy
 from envlock.runtime.report import Report, clean, ranked
@@ -37,8 +38,8 @@ ALONE = {"command": None}  # a rank that only states what it finds
 WITH_BITS = ("slurm", "mpi")
 
 
-def report_rank(to: str, lock: str | None = None, *, job: str | None = None, python: Path | None = None) -> None:
-    """Write the statement of this rank to a folder that all nodes share.
+def report_rank(to: str, lock: str | None = None, *, job: str | None = None, python: Path | None = None) -> str:
+    """Write the statement of this rank to a folder that all nodes share; return it where `to` is `-`, as JSON.
 
     Raises:
         UsageError: no launcher says which rank this is, the job has no name, or there is no such interpreter.
@@ -46,18 +47,19 @@ def report_rank(to: str, lock: str | None = None, *, job: str | None = None, pyt
         FactError: the interpreter failed.
     """
     if python is None:
-        state(to, lock, job)
-        return
+        return state(to, lock, job)
     asked = {**words(to, lock, job), "command": None, "timeout": 0}
     ended = launch.ask(launch.module("rank", asked), python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
+    return ended.output.decode("ascii").strip()
 
 
 def words(to: str, lock: str | None, job: str | None, policy: str | None = None) -> dict[str, Any]:
     """Return what the program of a rank is asked."""
     named = None if lock is None else str(Path(lock).absolute())
-    return {"folder": str(Path(to).absolute()), "job": job, "lock": named, "policy": policy}
+    place = to if to == STDOUT else str(Path(to).absolute())
+    return {"folder": place, "job": job, "lock": named, "policy": policy}
 
 
 def check_fleet(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -38,6 +39,15 @@ def test_reports_of_ranks_are_compared(project: Command) -> None:
     assert [group["nodes"] for group in found["attachments"]["fleet"]["groups"]] == ["n[0,2]", "n1"]
     for form in ("github", "junit", "sarif"):
         assert "TF_ENABLE_ONEDNN_OPTS" in project("fleet", "check", "reports", "-f", form).stdout
+
+
+@pytest.mark.parametrize("python", [(), ("--python", sys.executable)])
+def test_a_statement_can_be_printed(project: Command, python: tuple[str, ...]) -> None:
+    who = {**RANKS, "ENVLOCK_FLEET_RANK": "2", "ENVLOCK_FLEET_NODE": "n2"}
+    done = project("fleet", "report", "--to", "-", *python, environ=who)
+    statement = json.loads(done.stdout)
+    assert [statement[key] for key in ("rank", "node", "job", "size")] == [2, "n2", "j1", 3]
+    assert not (project.folder / "-").exists()
 
 
 def test_with_a_lockfile_and_with_a_rank_that_is_missing(project: Command) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -209,8 +211,21 @@ def test_where_the_kernel_does_not_tell_it_is_what_is_set_now(tmp_path: Path) ->
     assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}
 
 
-def test_this_process_was_started_with_its_path() -> None:
-    assert Host().start_environ()["PATH"] in os.environ["PATH"]
+@pytest.mark.parametrize("left", ["\0" * 40, "the title\0\0\0", "A=1\0B\0\0"])
+def test_a_process_that_has_set_its_title_has_what_is_set_now(tmp_path: Path, left: str) -> None:
+    machine(tmp_path, files={"proc/self/environ": left})
+    assert Host(str(tmp_path), {"A": "now"}, []).start_environ() == {"A": "now"}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("title", ["None", "'a title'"])
+def test_a_process_was_started_with_its_variables(title: str) -> None:
+    """By a real kernel, and by the library that processes set their title with."""
+    code = f"import setproctitle; setproctitle.setproctitle({title}) if {title} else None\n"
+    code += "from envlock.runtime.host import Host; print(sorted(Host().start_environ()))"
+    environ = {"PATH": os.environ["PATH"], "LC_CTYPE": "C.UTF-8"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout) == ("", "['LC_CTYPE', 'PATH']\n")
 
 
 def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from envlock import data
 from envlock.cli import app
 from envlock.cli.options import DATA_FORMATS
 from envlock.containers.engines import AUTO, ENGINES
+from envlock.fleet.engines import CHOICES as LAUNCHERS
 from envlock.reports import FORMATS, render
 from envlock.reports.files import is_file
 from envlock.runtime.policy import names
@@ -169,7 +170,7 @@ def test_every_format_is_tested_here() -> None:
 def test_options_take_their_choices_from_the_tables() -> None:
     """So that a format, an engine or a policy is known to every command or to none, in help and completion too."""
     known = {"--format": {"|".join(FORMATS), "|".join(DATA_FORMATS)}, "--policy": {"|".join(names())}}
-    known["--engine"] = {"|".join((AUTO, *ENGINES))}
+    known["--engine"] = {"|".join((AUTO, *ENGINES)), "|".join(LAUNCHERS)}
     found = [
         (context, option, each.metavar)
         for context, command in _each(get_command(app))

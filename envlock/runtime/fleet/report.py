@@ -8,16 +8,17 @@ from envlock.runtime.assertion import say
 from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.ranks import OWN, Rank, rank_of
+from envlock.runtime.fleet.statement import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional, Sequence
+    from typing import Optional, Sequence
 
 STDOUT = "-"
 
 
-def report(to: str, lock: Optional[str] = None, job: Optional[str] = None) -> Dict[str, Any]:
-    """Write the statement of this process, and its facts unless another rank has; return the statement.
+def report(to: str, lock: Optional[str] = None, job: Optional[str] = None) -> str:
+    """Write the statement of this process, and its facts unless another rank has; return it as JSON.
 
     Args:
         to: the folder that all nodes share; `-` writes to no folder.
@@ -38,7 +39,7 @@ def report(to: str, lock: Optional[str] = None, job: Optional[str] = None) -> Di
         folder.keep(statement, document)
     if statement.get("problem"):
         raise FactError(f"rank {rank.rank} cannot report: {statement['problem']}")
-    return dict(statement)
+    return canonical(statement)
 
 
 def become(
