@@ -105,7 +105,7 @@ def build(
 
 
 def _one_way(ways: dict[str, Any], made: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
-    """Refuse two ways at once, what is said of an image that the way does not make, and to ask where it does anyway."""
+    """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
     given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
     given["--no-cache"] = made["no_cache"] and not ways["--check"]
     exclusive(ways, given)

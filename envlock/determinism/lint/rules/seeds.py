@@ -34,7 +34,7 @@ from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
 FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
-"""What shuffles unless it is told not to, and the position where it is told."""
+"""What shuffles by default, and the position of the argument that decides."""
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
@@ -296,7 +296,7 @@ def _is_new_variable(call: ast.Call) -> bool:
 
 
 def _is_given_weights(call: ast.Call, name: str) -> bool:
-    """Return whether a layer is told how its weights begin: its initializer is judged where it is made."""
+    """Return whether a layer gets an initializer for its weights, which is judged where it is made."""
     return name in RANDOM_WEIGHTS and any("initializer" in (keyword.arg or "") for keyword in call.keywords)
 
 
