@@ -49,6 +49,7 @@ def project(bed: Bed, tmp_path: Path, stock: Path) -> Path:
 def run(bed: Bed, folder: Path, *args: str, login: bool = True) -> subprocess.CompletedProcess[str]:
     """Run envlock in a folder, where nvcr.io is the bed's registry."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **bed.engine.environ}
+    environ["ENVLOCK_TOKEN_SERVERS"] = f"nvcr.io={bed.registry.tokens_address}"
     if login:
         environ["DOCKER_CONFIG"] = str(folder / "config")
     return subprocess.run(
