@@ -32,7 +32,8 @@ ADDED = {row.path for row in policy_table().fact if row.path.startswith("package
 
 
 def test_a_change_of_any_leaf_is_found_under_strict(python: Command, lock: dict[str, Any]) -> None:
-    unheld = {*UNHELD, *lock.get("project", {}).get("tooling", [])} - {"*"}  # and what only envlock's own command line requires
+    tooling = lock.get("project", {}).get("tooling", [])  # what only envlock's own command line requires
+    unheld = {*UNHELD, *tooling} - {"*"}
 
     def is_let_through(path: str) -> bool:
         section, _, rest = path.partition(".")
