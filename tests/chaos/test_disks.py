@@ -12,11 +12,12 @@ import pytest
 
 from envlock import cli
 from envlock.cli.output import failed
+from tests.chaos import extent
 from tests.chaos.failing import FAULTS
 from tests.chaos.killer import VICTIMS, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMES = 150
+TIMES = extent(150)
 SEED = 3
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.chaos import extent
 from tests.chaos.killer import VICTIMS, Outcome
 
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 300
+KILLS = extent(300)
 SEED = 5
 
 
