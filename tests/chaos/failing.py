@@ -125,6 +125,7 @@ def main(words: Sequence[str]) -> None:
         folder = Path(name) / "project"
         folder.mkdir()
         os.environ.update(HOME=name, XDG_CACHE_HOME=f"{name}/cache", TMPDIR=name, PIP_CONFIG_FILE=os.devnull)
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # that of the user's program is no draft of ours
         tempfile.tempdir = None
         outcome = attack(VICTIMS[words[0]], folder, faults=int(words[1]), seed=int(words[2]))
     print(json.dumps(vars(outcome)))

@@ -38,7 +38,7 @@ def test_a_command_that_is_killed_often(name: str, record_property: Any) -> None
     record_property("attack", f"{name}: {outcome}")
     assert outcome.wrong == []
     assert outcome.killed + outcome.ended == KILLS
-    assert outcome.killed > KILLS / 2
+    assert outcome.killed > KILLS / 5  # `vendor` waits for a server most of its time
 
 
 @pytest.mark.chaos
