@@ -43,11 +43,6 @@ def installation(python: Path | None = None) -> Installation:
     return Installation(Path(found["prefix"]), tuple(folder for folder in unique if folder.is_dir()), found["markers"])
 
 
-def every_distribution(place: Installation) -> list[Distribution]:
-    """Return every distribution of the environment that has a name, envlock's own too, in the order of the path."""
-    return [found for _, found in _named(place)]
-
-
 def by_name(place: Installation) -> dict[str, Distribution]:
     """Return the distribution that `import` would take for each normalised name."""
     found: dict[str, Distribution] = {}

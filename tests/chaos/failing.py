@@ -8,18 +8,15 @@ may become larger than so many bytes, which is a disk that fills up within a wri
 from __future__ import annotations
 
 import errno
-import json
 import os
 import resource
 import sys
-import tempfile
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from envlock.runtime.errors import EnvlockError
-from tests.chaos.killer import PLANTS, VICTIMS, Outcome, State, Victim, compared, is_draft, restore, state
+from tests.chaos.killer import Outcome, State, Victim, compared, is_draft, main, restore, state
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.listdir", "os.scandir")
 FAULTS = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES, errno.EDQUOT)
@@ -27,7 +24,7 @@ DECLARED = (0, 1, 2, 3, 4, 5, 6)
 """Exit codes that mean something; 70 is a bug."""
 
 
-def attack(victim: Victim, folder: Path, *, faults: int, seed: int) -> Outcome:
+def attack(victim: Victim, folder: Path, faults: int, seed: int) -> Outcome:
     """Let a command fail so often."""
     outcome, draw = Outcome(), Random(seed)
     victim.prepare(folder)
@@ -117,19 +114,5 @@ def _failing(place: str, at: int, fault: int) -> list[int]:
     return seen
 
 
-def main(words: Sequence[str]) -> None:
-    """Attack one command, and print the outcome as JSON."""
-    for plant in words[3:]:
-        setattr(*PLANTS[plant])
-    with tempfile.TemporaryDirectory(prefix="envlock-chaos-") as name:
-        folder = Path(name) / "project"
-        folder.mkdir()
-        os.environ.update(HOME=name, XDG_CACHE_HOME=f"{name}/cache", TMPDIR=name, PIP_CONFIG_FILE=os.devnull)
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # that of the user's program is no draft of ours
-        tempfile.tempdir = None
-        outcome = attack(VICTIMS[words[0]], folder, faults=int(words[1]), seed=int(words[2]))
-    print(json.dumps(vars(outcome)))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], attack)

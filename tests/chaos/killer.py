@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +33,8 @@ from tests.containers.plans import planned, wheelhouse
 from tests.locks import document, encode
 from tests.packages.file_server import files
 from tests.packages.identified import lock_document, proof, wheel
+
+ROOT = Path(__file__).resolve().parents[2]
 
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.", "socket.", "subprocess.")
 DRAFT = (".envlock.", ".tmp")
@@ -88,7 +91,7 @@ def state(path: Path) -> State:
     return path.read_bytes() if path.exists() else None
 
 
-def attack(victim: Victim, folder: Path, *, kills: int, seed: int) -> Outcome:
+def attack(victim: Victim, folder: Path, kills: int, seed: int) -> Outcome:
     """Kill a command so often; each starts where nothing of the one before is left, but for its drafts."""
     outcome, draw = Outcome(), Random(seed)
     victim.prepare(folder)
@@ -354,8 +357,17 @@ PLANTS: dict[str, tuple[object, str, object]] = {
 """Defences that are taken away, by what is left."""
 
 
-def main(words: Sequence[str]) -> None:
-    """Attack one command, and print the outcome as JSON."""
+def attacked(module: str, name: str, times: int, seed: int, *plant: str) -> Outcome:
+    """Return the outcome of one attack, `python -m tests.chaos.MODULE`, and print it."""
+    words = [sys.executable, "-m", f"tests.chaos.{module}", name, str(times), str(seed), *plant]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
+    outcome = Outcome.of(done.stdout)
+    print(f"{name}: {outcome}")
+    return outcome
+
+
+def main(words: Sequence[str], attack: Callable[[Victim, Path, int, int], Outcome]) -> None:
+    """Attack one command (COMMAND TIMES SEED PLANT...), and print the outcome as JSON."""
     for plant in words[3:]:
         setattr(*PLANTS[plant])
     with tempfile.TemporaryDirectory(prefix="envlock-chaos-") as name:
@@ -364,9 +376,9 @@ def main(words: Sequence[str]) -> None:
         os.environ.update(HOME=name, XDG_CACHE_HOME=f"{name}/cache", TMPDIR=name, PIP_CONFIG_FILE=os.devnull)
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # that of the user's program is no draft of ours
         tempfile.tempdir = None
-        outcome = attack(VICTIMS[words[0]], folder, kills=int(words[1]), seed=int(words[2]))
+        outcome = attack(VICTIMS[words[0]], folder, int(words[1]), int(words[2]))
     print(json.dumps(vars(outcome)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], attack)

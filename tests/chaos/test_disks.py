@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import errno
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,19 +11,14 @@ from envlock import cli
 from envlock.cli.output import failed
 from tests.chaos import extent
 from tests.chaos.failing import FAULTS
-from tests.chaos.killer import VICTIMS, Outcome
+from tests.chaos.killer import VICTIMS, Outcome, attacked
 
-ROOT = Path(__file__).resolve().parents[2]
 TIMES = extent(150)
 SEED = 3
 
 
 def fail(name: str, faults: int, *plant: str) -> Outcome:
-    words = [sys.executable, "-m", "tests.chaos.failing", name, str(faults), str(SEED), *plant]
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
-    outcome = Outcome.of(done.stdout)
-    print(f"{name}: {outcome}")
-    return outcome
+    return attacked("failing", name, faults, SEED, *plant)
 
 
 @pytest.mark.processes
@@ -54,7 +46,7 @@ def test_the_faults_are_what_the_program_knows_as_the_disks() -> None:
     assert set(FAULTS) <= set(cli.DISK)
 
 
-def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:
+def test_an_error_of_the_disk_names_the_file() -> None:
     error = failed(OSError(errno.EIO, "Input/output error", "a\x1b.lock"))
     assert (error.message, error.exit_code) == ("cannot use a\\x1b.lock: Input/output error", 6)
     assert error.hint == "check permissions, free space and limits; files are replaced whole or not at all"

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chaos import extent
-from tests.chaos.killer import VICTIMS, Outcome
+from tests.chaos.killer import VICTIMS, Outcome, attacked
 
 pytestmark = pytest.mark.processes
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS = extent(300)
 SEED = 5
 
 
 def kill(name: str, kills: int, *plant: str) -> Outcome:
-    words = [sys.executable, "-m", "tests.chaos.killer", name, str(kills), str(SEED), *plant]
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, timeout=3000, check=True)
-    outcome = Outcome.of(done.stdout)
-    print(f"{name}: {outcome}")
-    return outcome
+    return attacked("killer", name, kills, SEED, *plant)
 
 
 def test_a_killed_command_leaves_the_old_state_or_the_new() -> None:

@@ -10,7 +10,7 @@ import pytest
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
 from envlock.packages.closure import closure
-from envlock.packages.installation import every_distribution, installation
+from envlock.packages.installation import by_name, installation
 from envlock.packages.observation import used
 from tests.conftest import Command
 from tests.exhaustive import first
@@ -105,7 +105,7 @@ def test_none_is_missing_with_an_older_tensorflow(
 def test_some_packages_of_the_environment_are_not_held(tensorflow_python: Path, tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "import tensorflow\n"})
     place = installation(tensorflow_python)
-    every = {each.metadata["Name"].lower().replace("_", "-") for each in every_distribution(place)}
+    every = {*by_name(place)}
     held = {*closure(["train.py"], tmp_path, place)}
     assert {"tensorflow-cpu", "keras", "numpy", "h5py"} <= held
     assert {"tomlkit", "docker", "jinja2"} <= every - held
