@@ -23,4 +23,4 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     if made.gpus:
         device = {"driver": "nvidia", "count": made.gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return yaml_text({"services": {made.name: service}}, [CHECKED])
+    return yaml_text([CHECKED], {"services": {made.name: service}})

@@ -76,10 +76,10 @@ def deployment(lock: Lockfile) -> Deployment:
     )
 
 
-def yaml_text(document: dict[str, Any], remarks: Sequence[str]) -> str:
-    """Return a document as YAML below remarks, which are our own words."""
+def yaml_text(remarks: Sequence[str], *documents: dict[str, Any]) -> str:
+    """Return documents as YAML below remarks, which are our own words."""
     import yaml  # here: only two forms need it
 
     head = [f"# Written by envlock {__version__}.", *(f"# {remark}" for remark in remarks)]
-    body: str = yaml.safe_dump(document, sort_keys=False, width=1000)
+    body: str = yaml.safe_dump_all(documents, sort_keys=False, width=1000)
     return "\n".join([*head, body])

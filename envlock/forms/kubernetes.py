@@ -28,7 +28,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: the image is in no registry.
     """
-    return yaml_text(job(deployment(lock)), REMARKS)
+    return yaml_text(REMARKS, job(deployment(lock)))
 
 
 def job(made: Deployment) -> dict[str, Any]:

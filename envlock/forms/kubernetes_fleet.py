@@ -50,8 +50,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     container["volumeMounts"].append({"name": "fleet", "mountPath": SHARED})
     pod["volumes"].append({"name": "fleet", "persistentVolumeClaim": {"claimName": "fleet"}})
     job["spec"] = {"completionMode": "Indexed", "completions": PODS, "parallelism": PODS, **spec}
-    first, *others = [yaml_text(each, []).split("\n", 1)[1] for each in (job, _policy(made), _binding(made))]
-    return "---\n".join([yaml_text({}, REMARKS).rpartition("{}")[0] + first, *others])
+    return yaml_text(REMARKS, job, _policy(made), _binding(made))
 
 
 UID = "metadata.labels['batch.kubernetes.io/controller-uid']"
