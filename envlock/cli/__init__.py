@@ -37,7 +37,7 @@ COMMANDS = {
     "ignore": "Allow facts to differ: add an override to pyproject.toml and to the lockfile.",
     "merge": "Merge the changes of two lockfiles; a merge driver for git.",
     "run": "Run a command in the locked environment, or refuse.",
-    "fleet": "Check that all ranks of a job have one environment, and that it is the locked one.",
+    "fleet": "Check that all ranks of a job have the same environment, and that it is the locked one.",
     "doctor": "Find defects and sources of nondeterminism in an environment.",
     "lint": "Find code that makes TensorFlow results differ between runs.",
     "repeat": "Run a training several times and compare the results bit for bit.",

@@ -22,11 +22,12 @@ from envlock.cli.options import (
 from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, Group, choice, new_app
 from envlock.fleet.engines import AUTO, CHOICES
+from envlock.runtime.errors import UsageError
 
 app = new_app(
     cls=Group,
     no_args_is_help=True,
-    help="Check that all ranks of a job have one environment, and that it is the locked one.",
+    help="Check that all ranks of a job have the same environment, and that it is the locked one.",
 )
 
 ToOption = Annotated[
@@ -65,7 +66,7 @@ def report(
     python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write what one rank has to a shared folder, for `envlock fleet check`.
+    """Write the report of one rank to a shared folder, for `envlock fleet check`.
 
     The launcher starts it as every rank of the job. The rank, the node and the job come from the launcher's variables,
     or from ENVLOCK_FLEET_RANK, ENVLOCK_FLEET_SIZE, ENVLOCK_FLEET_NODE and ENVLOCK_FLEET_JOB.
@@ -127,6 +128,21 @@ StartOption = Annotated[
 BitsOption = Annotated[
     bool, typer.Option("--numerics", help="Also compute the canary on each node and compare the bits.")
 ]
+
+
+def _words(options: str) -> list[str]:
+    """Return the words of a text, as a shell splits it.
+
+    Raises:
+        UsageError: a quotation has no end.
+    """
+    try:
+        return shlex.split(options)
+    except ValueError as error:
+        hint = 'quote the whole text once: --options "-N 4 -n 8"'
+        raise UsageError(f"cannot split `--options`: {error}", hint=hint) from None
+
+
 CommandArgument = Annotated[
     list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
 ]
@@ -171,7 +187,7 @@ def run(
         policy,
         engine=engine,
         ranks=ranks,
-        options=shlex.split(options),
+        options=_words(options),
         to=to,
         job=job,
         python=python,

@@ -34,7 +34,7 @@ def main(argv: List[str]) -> int:
     verify.add_argument("--deep", action="store_true", help="Also hash every installed file.")
     verify.add_argument("--format", "-f", choices=FORMATS, default=FORMATS[0])
     verify.set_defaults(run=_verify)
-    fleet = commands.add_parser("fleet", help="Check that all ranks of a job have one environment.")
+    fleet = commands.add_parser("fleet", help="Check that all ranks of a job have the same environment.")
     _add_fleet(fleet.add_subparsers(dest="fleet", metavar="report|run", required=True))
     asked = parser.parse_args(argv[:at])
     asked.words = argv[at + 1 :]
@@ -53,7 +53,7 @@ def _add_lock(parser: Any, default: str) -> None:
 
 def _add_fleet(commands: Any) -> None:
     helps = {
-        "report": (_report, "Write what one rank has to a shared folder."),
+        "report": (_report, "Write the report of one rank to a shared folder."),
         "run": (_run, "Run a command, after --, in all ranks or in none."),
     }
     for name, (function, text) in helps.items():

@@ -88,3 +88,15 @@ def test_what_changed_between_two_jobs(project: Command) -> None:
     done = project("fleet", "check", "after", "--against", "before")
     assert done.returncode == 1
     assert "  x n2: environ.NVIDIA_TF32_OVERRIDE: then 0, now 1" in done.stdout.splitlines()
+
+
+def test_options_with_an_open_quotation_are_refused(project: Command) -> None:
+    done = project("fleet", "run", "--engine", "mpi", "-n", "2", "--options", "-x 'a", "--", "true")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
+        2,
+        "",
+        [
+            "error: cannot split `--options`: No closing quotation",
+            'hint: quote the whole text once: --options "-N 4 -n 8"',
+        ],
+    )
