@@ -88,12 +88,13 @@ def differing(left: dict[str, Any], right: dict[str, Any], policy: Policy, names
     """Return a finding for every machine, beside the first, that only one of two locks has."""
     sides = [side.get("machines", []) for side in (left, right)]
     row = policy.row("machines")
+    severity = INFO if row["rule"] == "ignore" else ERROR
     found = []
     for name, own, other in ((names[0], *sides), (names[1], *reversed(sides))):
         for machine in own:
             if not any(same(machine, each) for each in other):
                 what = f"machines: only {clean(name)} has {title(machine)}"
-                found.append(Finding("exact", ERROR, "machines", what, row["why"], row["fix"], row["source"]))
+                found.append(Finding("exact", severity, "machines", what, row["why"], row["fix"], row["source"]))
     return found
 
 

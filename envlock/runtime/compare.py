@@ -59,24 +59,24 @@ def _differences(locked: Side, live: Side) -> Iterator[Tuple[str, Any, Any]]:
     stack: List[Tuple[str, Dict[str, Any], Dict[str, Any]]] = [("", locked[0], live[0])]
     while stack:
         prefix, old_node, new_node = stack.pop()
-        names = {**old_node, **new_node, **untold.get(prefix, {})}
-        for name in names:
+        for name in dict.fromkeys([*old_node, *new_node, *untold.get(prefix, ())]):
             path = prefix + name
             old, new = _side(old_node, name, path, locked[1]), _side(new_node, name, path, live[1])
             if isinstance(old, dict) and isinstance(new, dict):
                 stack.append((path + ".", old, new))
-            elif isinstance(old, Unavailable) and isinstance(new, Unavailable) and old.code == new.code in STEADY:
-                continue
-            elif isinstance(old, Unavailable) or isinstance(new, Unavailable) or not same(old, new):
+            elif isinstance(old, Unavailable) and isinstance(new, Unavailable):
+                if not old.code == new.code in STEADY:
+                    yield path, old, new
+            elif not same(old, new):
                 yield path, old, new
 
 
-def _by_parent(paths: Iterable[str]) -> Dict[str, Dict[str, None]]:
+def _by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
     """Return the last names of paths by what stands before them, its dot included."""
-    found: Dict[str, Dict[str, None]] = {}
+    found: Dict[str, List[str]] = {}
     for path in paths:
         name = path.rpartition(".")[2]
-        found.setdefault(path[: len(path) - len(name)], {})[name] = None
+        found.setdefault(path[: len(path) - len(name)], []).append(name)
     return found
 
 

@@ -63,15 +63,17 @@ class Policy:
 
     def known(self, path: str) -> Optional[str]:
         """Return how the package of a path is known to matter to entry points; None where that was not asked."""
-        steps = path.split(".")
-        return None if self._held is None or steps[0] != "packages" else self._held.get(".".join(steps[1:2]))
+        package = _package(path)
+        return None if self._held is None or package is None else self._held.get(package)
 
-    def _is_unused(self, path: str) -> bool:
-        return self._held is not None and path.startswith("packages.") and self.known(path) is None
-
-    def _is_tooling(self, path: str) -> bool:
-        steps = path.split(".")
-        return steps[0] == "packages" and len(steps) > 1 and steps[1] in self._tooling and self.known(path) is None
+    def _unneeded(self, path: str) -> Optional[str]:
+        """Return why the package of a path may differ; None where it may not, or the path is of no package."""
+        package = _package(path)
+        if package is None or self.known(path) is not None:
+            return None
+        if self._held is not None:
+            return UNUSED
+        return TOOLING if package in self._tooling else None
 
     def row(self, path: str) -> Dict[str, Any]:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits.
@@ -82,7 +84,7 @@ class Policy:
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
         rule = self._override(path)
         if rule is None and row[self._column] != "ignore":
-            unneeded = UNUSED if self._is_unused(path) else TOOLING if self._is_tooling(path) else None
+            unneeded = self._unneeded(path)
             if unneeded is not None:
                 return {"rule": "ignore", **told, "why": unneeded}
         if rule is None:
@@ -91,17 +93,24 @@ class Policy:
         return {"rule": rule, **told}
 
 
+def _package(path: str) -> Optional[str]:
+    """Return the package that a path is of; None where it is of none, or of all."""
+    section, _, rest = path.partition(".")
+    return rest.partition(".")[0] if rest and section == "packages" else None
+
+
 def nearest(pattern: str) -> Optional[str]:
-    """Return the pattern like this one that fits a fact which a lock can hold; `pattern` itself where it fits one."""
+    """Return the pattern like this one that fits what a lock can hold; `pattern` itself where it fits something."""
     exact, patterns = _indexed()
-    rows = [row for names in patterns.values() for found in names.values() for row in found]
-    known = dict.fromkeys([*exact, *(row["path"] for row in rows if not row["path"].endswith("**"))])
-    if any(_meet(pattern, path) for path in known):
+    paths = [*exact, *(row["path"] for names in patterns.values() for found in names.values() for row in found)]
+    named = dict.fromkeys(path for path in paths if not path.endswith("**"))
+    sections = set(patterns) - {path.partition(".")[0] for path in ["**", *named]}  # of free names: numerics, machines
+    if pattern.partition(".")[0] in sections or any(_meet(pattern, path) for path in named):
         return pattern
     from difflib import get_close_matches
 
-    near = {_filled(path, pattern): None for path in known}
-    return next(iter(get_close_matches(pattern, near, 1, 0.5)), None)
+    near = {_filled(path, pattern): None for path in [*named, *sorted(sections)]}
+    return next(iter(get_close_matches(pattern, near, cutoff=0.5)), None)
 
 
 def _meet(pattern: str, path: str) -> bool:
@@ -109,8 +118,7 @@ def _meet(pattern: str, path: str) -> bool:
     left, right = pattern.split("."), path.split(".")
     if left[-1] == "**":
         left = left[:-1]
-    length = min(len(left), len(right))
-    pairs = zip(left[:length], right[:length])  # noqa: B905 (Python 3.8 has no `strict`)
+    pairs = zip(left, right)  # noqa: B905 (as long as the shorter one)
     return len(left) <= len(right) and all("*" in (one, other) or one == other for one, other in pairs)
 
 

@@ -54,11 +54,9 @@ def recipe_for(version: str) -> Optional[Recipe]:
     if numbers is None:
         return None
     row = next(row for row in _recipes()["recipes"] if _holds(row, numbers[1:]))
-    label = version.partition("+")[2]
-    switch = nvidia_switch(label[2:]) if label.startswith("nv") else None
-    if switch is not None:
-        called = {"by_variable": switch, "set": {}} if row["calls"] else {"by_variable": {}, "set": switch}
-        row = {**row, **called, "patched": False}
+    switch = nvidia_switch(version.partition("+nv")[2])
+    if switch is not None and not row["calls"]:  # with calls, NVIDIA's builds are like all others
+        row = {**row, "set": switch, "patched": False}
     return Recipe(row, _recipes()["patches"])
 
 
@@ -83,5 +81,5 @@ def _recipes() -> Dict[str, Any]:
 
 
 def _holds(row: Dict[str, Any], version: Tuple[int, ...]) -> bool:
-    padded = [*version, 0, 0]
+    padded = [*version, 0]  # 2 is 2.0
     return (row["since"] is None or padded >= row["since"]) and (row["below"] is None or padded < row["below"])

@@ -36,8 +36,7 @@ def at_least(locked: Any, live: Any) -> bool:
     left, right = release(locked), release(live)
     if left is None or right is None:
         return same(locked, live)
-    zeros = (0,) * (len(left) - len(right))  # 1.2 is 1.2.0
-    return right + zeros >= left
+    return right + (0,) * len(left) >= left  # 1.2 is 1.2.0
 
 
 def superset(locked: Any, live: Any) -> bool:

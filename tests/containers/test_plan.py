@@ -104,12 +104,16 @@ def test_what_is_known_by_its_hash_only_is_not_set() -> None:
         "LD_LIBRARY_PATH is locked as a hash, so the image does not set it; set it when the container starts"
         in made.notes
     )
+    assert made.unset == ()  # nor is the base's own value taken away
 
 
 def test_what_the_base_sets_and_the_lock_has_not_is_taken_away_by_its_value() -> None:
     made = planned("ngc", put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", None))
     assert made.unset == (("LD_LIBRARY_PATH", "/usr/local/cuda/compat/lib"), ("TF_ENABLE_ONEDNN_OPTS", "0"))
     assert planned("ngc", HELD).unset == (("LD_LIBRARY_PATH", "/usr/local/cuda/compat/lib"),)
+    other = replace(BASES["ngc"], environ=(("TF_DETERMINISTIC_OPS", "0"),))
+    assert plan(model(HELD), other, None).unset == (("TF_DETERMINISTIC_OPS", "0"),)
+    assert plan(model(HELD), other, None, deterministic=True).unset == ()  # it is set to another value
 
 
 @pytest.mark.parametrize("value", ["$(id)", 'a"b', "/tmp/x.so", 5, True, ["a"]])
@@ -158,6 +162,17 @@ def test_a_wheel_that_is_not_at_hand_is_asked_for() -> None:
     assert raised.value.hint == "run `envlock vendor`, or name another folder with `--wheelhouse`"
 
 
+def test_over_nvidias_own_build_only_the_projects_wheels_must_be_at_hand() -> None:
+    skipped = dict(plan(model(HELD), BASES["ngc"], []).skipped)
+    assert skipped["numpy"] == "its wheel is not in the wheelhouse"
+    own = HELD
+    for name in ("keras", "numpy"):
+        own = put(own, f"identity.packages.{name}.origin", "local")
+    with pytest.raises(UsageError) as raised:
+        plan(model(own), BASES["ngc"], [])
+    assert raised.value.message == "keras and 1 more cannot be installed: its wheel is not in the wheelhouse"
+
+
 def test_a_package_without_a_wheel_cannot_be_installed_and_a_base_may_have_it() -> None:
     with pytest.raises(UsageError) as raised:
         plan(model(lock()), BASES["wheels"], None)
@@ -191,6 +206,7 @@ def test_a_lock_without_identity() -> None:
     with pytest.raises(UsageError) as raised:
         plan(held, BASES["wheels"], None)
     assert raised.value.message == "the lockfile does not name the wheels of its packages"
+    assert raised.value.hint == "run `envlock hash`, and then `envlock vendor`"
     made = plan(held, BASES["ngc"], None)
     assert (made.wheels, made.venv, made.python) == ((), "none", "python3")
 
@@ -236,3 +252,11 @@ def test_labels_say_what_it_is_and_nothing_of_when() -> None:
     licenses = [each.get("org.opencontainers.image.licenses") for each in labels.values()]
     assert licenses == ["LicenseRef-NVIDIA-Deep-Learning-Container", None]
     assert not {name for name in labels["ngc"] if name.endswith((".created", ".revision"))}
+
+
+def test_labels_name_the_base_and_its_digest_where_that_is_known() -> None:
+    name, _, digest = BASES["wheels"].reference.partition("@")
+    tagged = replace(BASES["wheels"], reference=name)
+    labels = [dict(plan(model(HELD), base, None).labels) for base in (BASES["wheels"], tagged)]
+    assert [each["org.opencontainers.image.base.name"] for each in labels] == [name, name]
+    assert [each.get("org.opencontainers.image.base.digest") for each in labels] == [digest, None]

@@ -76,6 +76,7 @@ def test_a_message_names_path_and_kind_and_is_short() -> None:
     assert raised.value.message == (
         f"`facts.environ.XLA_FLAGS` cannot go into an image: `a\\nRUN id {'b' * 67}...` is not a valid value"
     )
+    assert raised.value.hint == "restore the lockfile from version control, or create it again with `envlock capture`"
     assert raised.value.exit_code == 3
 
 

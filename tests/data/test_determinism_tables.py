@@ -109,11 +109,12 @@ def test_the_runtime_half_takes_the_recipe_of_the_table() -> None:
     for version in RELEASES + BUILDS:
         recipe, found = of_table(version), recipe_for(version)
         assert found is not None, version
-        assert (found.calls, found.seeds, found.unset) == (recipe.calls, recipe.seeds, recipe.unset), version
+        taken, wanted = ((each.calls, each.seeds, each.unset, each.remarks) for each in (found, recipe))
+        assert taken == wanted, version
         if "+nv" in version:
-            switch = {"TF_DETERMINISTIC_OPS": "1"}
-            assert (found.patches, {**found.set, **found.by_variable}) == ([], switch), version
-            assert bool(found.set) != bool(found.calls), version
+            switch: dict[str, str] = {"TF_DETERMINISTIC_OPS": "1"}
+            variables: tuple[dict[str, str], dict[str, str]] = ({}, switch) if found.calls else (switch, {})
+            assert (found.patches, (found.set, found.by_variable)) == ([], variables), version
         else:
             assert (found.set, found.by_variable) == (recipe.set, recipe.by_variable), version
             assert found.patches == (PATCHES if recipe.patched else []), version
@@ -121,6 +122,11 @@ def test_the_runtime_half_takes_the_recipe_of_the_table() -> None:
 
 def test_what_is_no_version_has_no_recipe() -> None:
     assert recipe_for("nightly") is None
+
+
+def test_a_major_version_alone_has_the_recipe_of_its_first_release() -> None:
+    recipes = [recipe_for(version) for version in ("2", "2.0")]
+    assert [each and each.set for each in recipes] == [of_table("2.0").set] * 2
 
 
 @pytest.mark.parametrize(

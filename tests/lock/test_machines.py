@@ -141,6 +141,8 @@ def test_a_diff_names_the_machines_that_one_side_has() -> None:
         "machines: only b has Runner (2 visible)",
     ]
     assert diff(lock(LAPTOP, NODE), lock(NODE), names=("a", "live"), one_machine=True).match
+    allowed = diff(lock(LAPTOP, NODE), lock(LAPTOP, RUNNER), names=("a", "b"), overrides={"machines": "ignore"})
+    assert (allowed.match, len(allowed.findings)) == (True, 2)
 
 
 @pytest.mark.parametrize(

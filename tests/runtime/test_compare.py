@@ -70,6 +70,36 @@ def test_the_sides_have_the_names_they_were_given() -> None:
     assert found.message == "cpu.flags: a.lock a, b\\x1b.lock b"
 
 
+def test_what_is_unavailable_deep_in_a_section_is_said_once() -> None:
+    locked: Any = ({"cuda": {"cudnn": {"version": "9.1.0"}}}, {})
+    live: Any = ({"cuda": {"cudnn": {}}}, {"cuda.cudnn.version": REASON})
+    (found,) = compare(locked, live, STRICT)
+    assert found.message == "cuda.cudnn.version: locked 9.1.0, live unknown (no way)"
+
+
+def test_a_question_that_nobody_can_answer_hides_no_other() -> None:
+    steady = {"cpu.flags": {**REASON, "code": STEADY[0]}}
+    locked, live = ({**steady, "cpu.model": {"reason": reason, "code": "denied"}} for reason in ("no way", "no file"))
+    (found,) = compare(({"cpu": {}}, locked), ({"cpu": {}}, live), STRICT)
+    assert found.message == "cpu.model: locked unknown (no way), live unknown (no file)"
+
+
+def test_how_a_package_is_known_to_matter_is_said_where_it_is_held() -> None:
+    held = {"numpy": "imported by train"}
+    locked, live = ({"packages": {"numpy": {"version": version}}} for version in "12")
+    (error,) = compare((locked, {}), (live, {}), Policy("strict", held=held))
+    (allowed,) = compare((locked, {}), (live, {}), Policy("strict", {"packages.numpy.**": "ignore"}, held))
+    assert error.message == "packages.numpy.version: locked 1, live 2 (imported by train)"
+    assert allowed.message == "packages.numpy.version: locked 1, live 2"
+
+
+def test_two_facts_of_one_path_are_both_shown() -> None:
+    """No capture writes a name with a dot, but a lockfile may hold one."""
+    locked, live = {"cpu": {"a": {"b": 1}, "a.b": None}}, {"cpu": {"a": {"b": "x"}, "a.b": []}}
+    said = [found.message for found in compare((locked, {}), (live, {}), STRICT)]
+    assert sorted(said) == ["cpu.a.b: locked 1, live x", "cpu.a.b: locked none, live []"]
+
+
 GONE = Unavailable("no way", "denied")
 PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
 ASK = "Remove the cause and capture again, or let the policy ignore the path."
@@ -106,7 +136,9 @@ def test_how_a_difference_is_judged(
     locked, live = side_with(old), side_with(new)
     (found,) = compare(locked, live, policy, is_proven=True) if is_proven else compare(locked, live, policy)
     said = (found.rule, found.severity, found.expected, found.actual)
-    assert (said, found.fix) == ((rule, severity, old, new), fix or policy.row("cpu.model")["fix"])
+    row = policy.row("cpu.model")
+    assert (said, found.fix) == ((rule, severity, old, new), fix or row["fix"])
+    assert (found.why, found.source, found.weight) == (row["why"], row["source"], row["weight"])
 
 
 @given(TREES, TREES)

@@ -163,6 +163,13 @@ for cut in (0, 1, 7, 20, 40, 60, 80):
     assert ("refused\n" * 7, "") == (done.stdout, done.stderr)
 
 
+def test_json_is_imported_for_a_document_that_is_wrong_and_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("json", "json.decoder"):
+        monkeypatch.delitem(sys.modules, name)
+    assert (strict_json.parse(b'{"a": [1.5]}'), "json" in sys.modules) == ({"a": [1.5]}, False)
+    assert refusal(b'\n{"a" 1}') == "it is not JSON (line 2, column 6: Expecting ':' delimiter)"
+
+
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
