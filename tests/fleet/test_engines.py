@@ -14,7 +14,7 @@ import pytest
 
 from tests.fakes.tensorflow_tree import Installation
 from tests.fleet import bed
-from tests.fleet.conftest import ODD, RANKS, Job
+from tests.fleet.conftest import MPIS, ODD, RANKS, Job, mpi_python_of
 from tests.machines import distribution
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
@@ -39,7 +39,8 @@ def refusals(folder: Path) -> dict[str, tuple[str, float, str]]:
 @pytest.fixture
 def python(job: Job, request: pytest.FixtureRequest) -> str:
     """Return an interpreter for the program; that of MPI has mpi4py."""
-    return str(request.getfixturevalue("mpi_python")) if "mpi" in request.node.name else sys.executable
+    kind = next((kind for kind in MPIS if kind in request.node.name), None)
+    return sys.executable if kind is None else str(mpi_python_of(kind))
 
 
 def test_ranks_that_are_alike_start(job: Job, python: str, tmp_path: Path) -> None:
@@ -104,15 +105,19 @@ LOST = {"lost": "sleep 100", "stopped": "kill -STOP $$"}
 @pytest.mark.parametrize("engine", ["files", "mpi"])
 @pytest.mark.parametrize("how", LOST)
 def test_a_rank_that_never_answers_holds_nobody(
-    mpirun: Callable[..., bed.Started], mpi_python: Path, tmp_path: Path, how: str, engine: str
+    mpirun: Callable[..., bed.Started], mpi_kind: str, mpi_python: Path, tmp_path: Path, how: str, engine: str
 ) -> None:
+    """MPICH's mpiexec waits for a rank that has not started MPI, for as long as MPIEXEC_TIMEOUT says."""
     (tmp_path / "pyproject.toml").touch()
     words = ["mpirun", "-n", "8", ODD, mpi_python, PROGRAM, engine]
     if engine == "mpi":  # it stops once MPI has started: before, MPI itself would wait for it
         words = ["mpirun", "-n", "8", mpi_python, "-c", LATE.format(program=PROGRAM, stop=how == "stopped")]
-    done = mpirun(words, tmp_path, {"ODD_RANKS": "5", "ODD_COMMAND": LOST[how], "FLEET_TIMEOUT": "8"})
-    assert (done.code, began(tmp_path)) == (4, []), done.errors
+    lost = {"ODD_RANKS": "5", "ODD_COMMAND": LOST[how], "FLEET_TIMEOUT": "8", "MPIEXEC_TIMEOUT": "14"}
+    done = mpirun(words, tmp_path, lost)
+    code = 255 if (mpi_kind, engine) == ("mpich", "files") else 4
+    assert (done.code, began(tmp_path)) == (code, []), done.errors
     assert "  ? no report from rank 5\n" in done.errors
+    assert {each for each, _, _ in refusals(tmp_path).values()} == {"4"}
     assert all(seconds < 12 for _, seconds, _ in refusals(tmp_path).values())
 
 
