@@ -2,10 +2,10 @@
 
     python benchmarks/fleet.py [RANKS ...]
 
-Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 packages) are written to a folder as
-`envlock fleet report` writes them, and a child process reads, compares and reports them. CPU time and the most memory
-of that child are measured. A rank costs what `assert_fleet()` costs beyond `assert_locked()`, each in a process of
-its own.
+Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 packages), with another kernel on each node,
+are written to a folder as `envlock fleet report` writes them, and a child process reads, compares and reports them.
+CPU time and the most memory of that child are measured. A rank costs what `assert_fleet()` costs beyond
+`assert_locked()`, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -50,16 +50,14 @@ def write(folder: Path, ranks: int) -> None:
 
     board = Folder(str(folder), "7.0")
     packages = {f"package-{number}": {"version": "1.0"} for number in range(92)}
-    live = {
-        odd: Snapshot({"packages": packages, "environ": {"TF_ENABLE_ONEDNN_OPTS": value}, "cpu": {}, "gpu": {}}, {})
-        for odd, value in enumerate((None, "0", "1"))
-    }
-    made = {odd: stated(Rank(0, ranks, "n", "7.0", "Slurm"), each, {}, "a" * 32) for odd, each in live.items()}
-    for statement, document in made.values():
-        board.keep(statement, document)
+    environs = [{"TF_ENABLE_ONEDNN_OPTS": value} for value in (None, "0", "1")]
     for rank in range(ranks):
         odd = 2 if rank == ranks // 2 else 1 if rank % (ranks // 10) == 7 else 0
-        statement = {**made[odd][0], "rank": rank, "node": f"n{rank // 8:05}"}
+        facts = {"packages": packages, "environ": environs[odd], "system": {"kernel_release": f"6.1.{rank // 8}"}}
+        who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0", "Slurm")
+        statement, document = stated(who, Snapshot(facts, {}), {}, "a" * 32)
+        if not (Path(board.path) / f"facts.{statement['root']}.json").exists():
+            board.keep(statement, document)
         (Path(board.path) / f"rank-{rank}.json").write_text(canonical(statement), encoding="ascii")
 
 

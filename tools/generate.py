@@ -79,6 +79,14 @@ def policy_rows() -> list[dict[str, object]]:
     return variables + [fact.model_dump() for fact in data.policy_table().fact]
 
 
+def by_rank_table() -> dict[str, object]:
+    """Return the facts that ranks count, and those that they leave out: every policy ignores them."""
+    rows = data.policy_table().fact
+    judged = [row.path for row in rows if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}]
+    unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
+    return {"count": [row.path for row in data.launcher_table().by_rank], "drop": unjudged}
+
+
 def gpu_table() -> dict[str, object]:
     """Return the names by NVML's number, and the cores per SM by compute capability."""
     table = data.gpu_table()
@@ -225,9 +233,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(data.file_table().model_dump(exclude={"evidence"})),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
-        f"{RUNTIME}/by_rank.json": compact(
-            [{"path": row.path, "as": row.how} for row in data.launcher_table().by_rank]
-        ),
+        f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",

@@ -292,10 +292,9 @@ class RankVariables(Row):
 
 
 class ByRank(Row):
-    """Facts that differ from rank to rank by nature."""
+    """A fact that differs from rank to rank by nature, and of which ranks compare the number of devices."""
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
-    how: Literal["drop", "count"] = Field(alias="as")
     why: Sentence
     source: Text
 

@@ -105,7 +105,7 @@ def nearest(pattern: str) -> Optional[str]:
     paths = [*exact, *(row["path"] for names in patterns.values() for found in names.values() for row in found)]
     named = dict.fromkeys(path for path in paths if not path.endswith("**"))
     sections = set(patterns) - {path.partition(".")[0] for path in ["**", *named]}  # of free names: numerics, machines
-    if pattern.partition(".")[0] in sections or any(_meet(pattern, path) for path in named):
+    if pattern.partition(".")[0] in sections or any(can_meet(pattern, path) for path in named):
         return pattern
     from difflib import get_close_matches
 
@@ -113,7 +113,7 @@ def nearest(pattern: str) -> Optional[str]:
     return next(iter(get_close_matches(pattern, near, cutoff=0.5)), None)
 
 
-def _meet(pattern: str, path: str) -> bool:
+def can_meet(pattern: str, path: str) -> bool:
     """Return whether two patterns can name one path, or a node on the way to it."""
     left, right = pattern.split("."), path.split(".")
     if left[-1] == "**":

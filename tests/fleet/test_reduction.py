@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from envlock.data import launcher_table
 from envlock.fleet.drift import drift
 from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.facts import leaves
 from envlock.runtime.fleet.ranks import Rank
 from envlock.runtime.fleet.reduction import reduced
-from envlock.runtime.fleet.statement import LIMIT, canonical, failed, is_document, is_statement, root_of, stated
+from envlock.runtime.fleet.statement import LIMIT, canonical, failed, is_document, is_statement, judged, root_of, stated
 from envlock.runtime.fleet.verdict import report_of
-from envlock.runtime.policy import Policy
+from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
+from envlock.runtime.tables import table
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.test_documentation import ROOT
 
@@ -154,6 +156,49 @@ def test_which_gpu_of_a_node_a_rank_has_is_not_compared(number: str) -> None:
     assert messages(report(two)) == [
         "info: n4 (rank 7): environ.CUDA_VISIBLE_DEVICES: most ranks 1 device, here 2 devices"
     ]
+
+
+def of_nodes(**system: Any) -> dict[str, Any]:
+    return {**facts(), "system": {"libc_version": "2.36", **system}}
+
+
+def test_facts_that_no_policy_judges_make_no_groups() -> None:
+    """Each node has another kernel, another pip and another limit of the processors."""
+    made = []
+    for each in range(8):
+        other = {**of_nodes(kernel_release=f"6.1.{each}"), "cpu": {**facts()["cpu"], "quota": each}}
+        other["packages"] = {**facts()["packages"], "pip": {"version": f"{each}.0"}}
+        made.append(rank(each, facts=other))
+    held = lockfile(facts=of_nodes(kernel_release="5.10"))
+    for lock in (None, held, lockfile(facts=held["facts"], machines=[{"facts": {"cpu": {}}, "unavailable": {}}])):
+        found = report(made, lock=lock)
+        assert (found.exit_code, found.findings, len(found.attachments["fleet"]["groups"])) == (0, [], 1)
+        assert found.notes[1] == "not compared, and different between ranks: facts of cpu, packages, system"
+
+
+def test_what_a_project_ignores_makes_no_groups_and_what_it_judges_does() -> None:
+    rules = {"system.libc_version": "ignore", "system.kernel_release": "exact"}
+    held = lockfile(facts=of_nodes(kernel_release="6.0"), policy={"name": "strict", "overrides": rules})
+    made = [
+        rank(each, facts=of_nodes(kernel_release=f"6.{each // 7}", libc_version=f"2.{each}"), rules=rules)
+        for each in range(8)
+    ]
+    found = report(made, lock=held)
+    assert [each["ranks"] for each in found.attachments["fleet"]["groups"]] == ["0-6", "7"]
+    assert messages(found) == ["error: n4 (rank 7): system.kernel_release: locked 6.0, live 6.1"]
+    assert found.notes[2] == "not compared, and different between ranks: facts of system"
+
+
+def test_what_ranks_leave_out_is_what_every_policy_ignores() -> None:
+    """For each row of the policies, with a name for each wildcard; devices are counted instead."""
+    paths = [row["path"].replace("**", "x").replace("*", "x") for row in table("policy")]
+    ignored = {path for path in paths if {Policy(name).row(path)["rule"] for name in names()} == {"ignore"}}
+    for path in paths:
+        value: Any = 0
+        for step in reversed(path.split(".")):
+            value = {step: value}
+        kept = dict(leaves(judged(value, {}, {})[0])) == dict(leaves(value))
+        assert kept == (path not in ignored or path == "environ.CUDA_VISIBLE_DEVICES"), path
 
 
 def test_what_a_launcher_changes_on_all_ranks_is_one_finding_with_the_recipe() -> None:

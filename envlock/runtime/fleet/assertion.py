@@ -112,7 +112,7 @@ def looked(rank: Rank, path: Optional[Path]) -> Tuple[Optional[Dict[str, Any]], 
     from envlock.runtime.fleet.statement import failed, stated
     from envlock.runtime.launchers import traces
     from envlock.runtime.proof import is_proven
-    from envlock.runtime.verify import found_here, without_package
+    from envlock.runtime.verify import found_here, overrides_count, without_package
 
     try:
         found = _lockfile(path)
@@ -121,7 +121,8 @@ def looked(rank: Rank, path: Optional[Path]) -> Tuple[Optional[Dict[str, Any]], 
         lock, digest = found
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
-        return lock, stated(rank, live, traces(os.environ), digest, proven=proven)
+        rules = lock["policy"]["overrides"] if overrides_count() else {}
+        return lock, stated(rank, live, traces(os.environ), digest, rules, proven=proven)
     except EnvlockError as error:
         return None, (failed(rank, error.message), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.fleet.node_names import node_list, ranges
-from envlock.runtime.fleet.statement import normalised
+from envlock.runtime.fleet.statement import judged
 from envlock.runtime.launchers import explained
 from envlock.runtime.policy import DEFAULT, Policy
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
@@ -164,7 +164,7 @@ def _against(
 ) -> List[Finding]:
     """Return what differs from the lockfile; where a launcher explains all of it, one finding that says so."""
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
-    same_form = {**lock, "facts": normalised(lock["facts"])}
+    same_form = _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
     found = judge(same_form, live, policy, overrides=overrides, proven=proven).findings
     causes = explained(found, document["launch"])
     wrong = [each for each in found if each.severity in (ERROR, UNKNOWN)]
@@ -175,6 +175,13 @@ def _against(
         message = f"{cause.message}, the only {_differences(wrong)} from the lockfile ({differences})"
         return [Finding(LAUNCHER, ERROR, cause.where, message, cause.why, cause.fix, cause.source, weight=100)]
     return [*found, *causes]
+
+
+def _as_stated(lock: Dict[str, Any], rules: Mapping[str, str]) -> Dict[str, Any]:
+    """Return a lockfile with the facts that documents have."""
+    sides = [judged(each["facts"], each["unavailable"], rules) for each in (lock, *lock.get("machines", ()))]
+    own, *others = [{"facts": facts, "unavailable": unavailable} for facts, unavailable in sides]
+    return {**lock, **own, "machines": others}
 
 
 def _paths(cause: Finding) -> List[str]:
@@ -309,7 +316,19 @@ def _notes(groups: Sequence[Group], statements: Sequence[Statement]) -> List[str
         listed = [f"{group.place} {group.key[0][:12]}" for group in groups[:GROUPS_SHOWN]]
         more = [f"{len(groups) - GROUPS_SHOWN} more"] if len(groups) > GROUPS_SHOWN else []
         notes.append(f"{count(len(groups), 'environment')}: {', '.join(listed + more)}")
-    return notes
+    aside = _aside(groups)
+    return [*notes, f"not compared, and different between ranks: facts of {', '.join(aside)}"] if aside else notes
+
+
+def _aside(groups: Sequence[Group]) -> List[str]:
+    """Return the sections in which ranks of one environment differ: in facts that no policy judges."""
+    found = set()
+    for group in groups:
+        first = group.members[0]["sections"]
+        for each in group.members:
+            if each["sections"] != first:
+                found |= {name for name in {*each["sections"], *first} if each["sections"].get(name) != first.get(name)}
+    return sorted(found)
 
 
 def _attachment(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from envlock.runtime.policy import matches
+from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
     from envlock.runtime.collectors import Snapshot
     from envlock.runtime.fleet.ranks import Rank
@@ -25,27 +25,37 @@ SECTION = 32  # hexadecimal digits of the digest of a section: they only say whe
 PROBLEM_LIMIT = 300
 
 
-def stated(rank: Rank, live: Snapshot, launch: Mapping[str, str], lock: str = "", *, proven: bool = False) -> Any:
+def stated(
+    rank: Rank,
+    live: Snapshot,
+    launch: Mapping[str, str],
+    lock: str = "",
+    rules: Optional[Mapping[str, str]] = None,
+    *,
+    proven: bool = False,
+) -> Any:
     """Return the statement of a rank and the document that its root stands for.
+
+    The root is of what can be judged; sections are of all facts, so that they tell where others differ.
 
     Args:
         rank: who says so.
         live: its facts.
         launch: the traces of its launcher, from `launchers.traces`.
         lock: the digest of its lockfile; empty where there is none.
+        rules: the lockfile's own, by the patterns of their paths, where they count.
         proven: whether its machine is known to compute the lockfile's bits.
     """
-    facts = normalised(live.facts)
-    sections = _digests(facts, live.unavailable)
-    root = _sha256("\n".join([f"{name}:{digest}" for name, digest in sorted(sections.items())]))
+    facts, unavailable = judged(live.facts, live.unavailable, rules or {})
+    document = {"facts": facts, "unavailable": unavailable, "tooling": list(live.tooling), "launch": dict(launch)}
+    sections = _digests(counted(live.facts), live.unavailable)
     statement = {
         **_head(rank),
-        "root": root,
+        "root": root_of(document),
         "sections": {name: digest[:SECTION] for name, digest in sections.items()},
         "lock": lock,
         "proven": proven,
     }
-    document = {"facts": facts, "unavailable": live.unavailable, "tooling": list(live.tooling), "launch": dict(launch)}
     return statement, document
 
 
@@ -78,33 +88,50 @@ def is_document(value: Any) -> bool:
 
 
 def root_of(document: Document) -> str:
-    """Return the root that a document has: one that came from outside can be another than its name says."""
+    """Return the digest of what a document has: one that came from outside can be another than its name says."""
     sections = _digests(document["facts"], document["unavailable"])
     return _sha256("\n".join([f"{name}:{digest}" for name, digest in sorted(sections.items())]))
 
 
-def normalised(facts: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return facts without what differs from rank to rank by nature, as the table `by_rank` says."""
+def counted(facts: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return facts that name devices with how many they name: which ones differs from rank to rank by nature."""
     found = dict(facts)
-    for row in table("by_rank"):
-        steps = row["path"].split(".")
-        section = found.get(steps[0])
-        if isinstance(section, dict):
-            found[steps[0]] = _changed(section, steps[1:], row["as"])
+    for path in table("by_rank")["count"]:
+        found = _changed(found, path.split("."), _counted)
     return found
 
 
-def _changed(node: Dict[str, Any], steps: List[str], how: str) -> Dict[str, Any]:
-    """Return a node in which the leaves that a path names are dropped, or counted."""
+def judged(
+    facts: Mapping[str, Any], unavailable: Mapping[str, Any], rules: Mapping[str, str]
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Return facts, devices counted, and what is unavailable, without what no policy judges.
+
+    A path that a rule of the lockfile can judge stays; one that such rules let differ goes, too.
+    """
+    kept = [pattern for pattern, rule in rules.items() if rule != "ignore"]
+    ignored = [pattern for pattern in rules if pattern not in kept]
+    found, left = counted(facts), dict(unavailable)
+    for pattern in [*table("by_rank")["drop"], *ignored]:
+        path = pattern[: -len(".**")] if pattern.endswith(".**") else pattern
+        if not any(can_meet(each, path) or can_meet(path, each) for each in kept):
+            found = _changed(found, path.split("."), None)
+            left = {each: entry for each, entry in left.items() if not matches(f"{path}.**", each)}
+    return found, left
+
+
+def _changed(node: Dict[str, Any], steps: List[str], change: Optional[Callable[[Any], Any]]) -> Dict[str, Any]:
+    """Return a node in which the nodes that a path names are changed, or dropped."""
+    step, *rest = steps
     changed = dict(node)
-    for name in [each for each in node if matches(steps[0], each)]:
-        value = node[name]
-        if len(steps) > 1:
-            changed[name] = _changed(value, steps[1:], how) if isinstance(value, dict) else value
-        elif how == "drop":
+    for name in list(node) if step == "*" else [step]:
+        if name not in node:
+            continue
+        if rest:
+            changed[name] = _changed(node[name], rest, change) if isinstance(node[name], dict) else node[name]
+        elif change is None:
             del changed[name]
         else:
-            changed[name] = _counted(value)
+            changed[name] = change(node[name])
     return changed
 
 
