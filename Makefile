@@ -75,7 +75,7 @@ GPU_PYTHON ?= $(GPU_READY)/bin/python
 testgpu: $(DEV)/.ready $(if $(filter file,$(origin GPU_PYTHON)),$(GPU_READY)/.ready) ## measure what only a GPU can decide, into gpu-result.json
 	@$(DEV)/bin/python tools/testgpu.py --python "$(GPU_PYTHON)" $(STAND_IN:%=--stand-in %) $(TESTGPU)
 
-fast: $(DEV)/.ready ## the tests that need neither TensorFlow nor network nor a container engine
+fast: $(DEV)/.ready ## the quick tests, which need neither TensorFlow nor network nor a container engine
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd

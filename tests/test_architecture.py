@@ -244,6 +244,7 @@ def test_what_runs_inside_an_image_stands_alone() -> None:
     assert {name: used for name, used in ours.items() if used and not name.endswith("/entrypoint.py")} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("oldest", sorted(set(GUESTS.values())))
 def test_what_runs_elsewhere_runs_on_its_oldest_python(oldest: str) -> None:

@@ -20,6 +20,7 @@ def check(python: str | Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout.strip(), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_the_commands_print_what_the_picture_shows() -> None:
     assert check(sys.executable) == (0, "", "")

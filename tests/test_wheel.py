@@ -49,6 +49,7 @@ def test_the_templates_are_in_the_wheel(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"envlock"}
 
 
+@pytest.mark.slow
 def test_the_wheel_renders_what_the_checkout_renders(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = (

@@ -21,6 +21,7 @@ def fail(name: str, faults: int, *plant: str) -> Outcome:
     return attacked("failing", name, faults, SEED, *plant)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_disk_that_fails_leaves_the_old_state_and_one_sentence() -> None:
     assert fail("merge", 12).wrong == []

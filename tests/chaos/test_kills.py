@@ -19,6 +19,7 @@ def kill(name: str, kills: int, *plant: str) -> Outcome:
     return attacked("killer", name, kills, SEED, *plant)
 
 
+@pytest.mark.slow
 def test_a_killed_command_leaves_the_old_state_or_the_new() -> None:
     assert kill("merge", 12).wrong == []
 

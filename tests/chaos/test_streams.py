@@ -28,6 +28,7 @@ def tried(*commands: str) -> list[str]:
     return [str(row) for row in rows if row[2] not in DECLARED or "Traceback" in row[3]]
 
 
+@pytest.mark.slow
 def test_a_command_in_trouble() -> None:
     assert tried("show") == []
 

@@ -164,6 +164,7 @@ def test_other_conditions_are_exit_4(envlock: Command, python: str, locked: Path
     assert envlock("canary", "--python", python, "--determinism", "environment").returncode == 4
 
 
+@pytest.mark.slow
 def test_a_canary_is_computed_as_the_locked_one_was(envlock: Command, python: str, locked: Path) -> None:
     unpinned = ["--threads", "environment", "--determinism", "environment"]
     assert envlock("canary", "--update", "--python", python, *unpinned).returncode == 0
@@ -174,6 +175,7 @@ def test_a_canary_is_computed_as_the_locked_one_was(envlock: Command, python: st
     assert read(locked)["numerics"] == section()
 
 
+@pytest.mark.slow
 def test_verify_with_numerics(envlock: Command, python: str, locked: Path) -> None:
     other = {OTHER: "np_dot"}
     assert envlock("verify", "--python", python, environ=other).returncode == 0
@@ -198,6 +200,7 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
     )
 
 
+@pytest.mark.slow
 def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert envlock("capture", "-q", "--python", python).returncode == 0
     message = "error: envlock.lock has no canary\nhint: run `envlock canary --update` to add one\n"
@@ -229,6 +232,7 @@ def test_update_refuses_another_environment(envlock: Command, python: str, locke
     assert done.stderr.endswith("\nhint: run `envlock capture` to lock these packages; nothing was written\n")
 
 
+@pytest.mark.slow
 def test_capture_keeps_a_canary_as_long_as_no_fact_differs(envlock: Command, python: str, locked: Path) -> None:
     before = locked.read_bytes()
     assert envlock("capture", "--check", "--python", python).returncode == 0
@@ -249,6 +253,7 @@ def test_capture_with_a_canary_to_stdout(envlock: Command, python: str, locked: 
     assert (done.returncode, done.stdout.encode()) == (0, locked.read_bytes())
 
 
+@pytest.mark.slow
 def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     other = {"TF_ENABLE_ONEDNN_OPTS": "0", OTHER: "np_dot"}
     assert envlock("capture", "-q", "--canary", "-o", "b.lock", "--python", python, environ=other).returncode == 0

@@ -181,6 +181,7 @@ def test_what_cannot_be_accepted_writes_nothing(
 # --- the project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -225,6 +226,7 @@ def test_the_lock_above_a_repository_is_not_touched(envlock: Command, tmp_path: 
     assert (tmp_path / "repo" / "envlock.lock").exists()
 
 
+@pytest.mark.slow
 def test_three_locks_in_a_monorepo(envlock: Command, tmp_path: Path) -> None:
     """Each package has its own, and the root has one for all that has none."""
     (tmp_path / ".git").mkdir()

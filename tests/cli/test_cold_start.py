@@ -98,6 +98,7 @@ def test_what_every_shell_asks_loads_no_command(option: str, folder: Path) -> No
     assert loaded & ({f"envlock.cli.{name}" for name in COMMANDS} | DEAR) == set()
 
 
+@pytest.mark.slow
 def test_every_command_starts_and_loads_what_it_needs(folder: Path) -> None:
     """All are called, in an order in which each has what it reads; all that go wrong are listed."""
     wrong = {}

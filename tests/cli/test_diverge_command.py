@@ -70,6 +70,7 @@ PACKAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "message", "hint"),
     [

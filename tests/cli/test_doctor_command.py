@@ -82,6 +82,7 @@ def test_the_other_formats(form: str, start: str, envlock: Command, site: dict[s
     assert (done.returncode, done.stderr, done.stdout[: len(start)]) == (1, "", start)
 
 
+@pytest.mark.slow
 def test_fix_env_prints_lines_and_the_shell_that_takes_them_is_sound(envlock: Command, site: dict[str, str]) -> None:
     wrong = {**site, "TF_DETERMINISTIC_OPS": "yes", "KERAS_MAX_EPOCHS": "2", "TF_USE_CUDNN_AUTOTUNE": "0"}
     done = envlock("doctor", "--fix-env", environ=wrong)

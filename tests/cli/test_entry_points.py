@@ -69,6 +69,7 @@ def test_capture_records_and_counts_what_programs_import(project: Project) -> No
     }
 
 
+@pytest.mark.slow
 def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
     project.run("capture", "--for", "train.py")
     project.install("flask", "3")
@@ -85,6 +86,7 @@ def test_packages_that_no_program_imports_may_differ(project: Project) -> None:
     assert "(It is held: imported by train.py.)\n" in project.run("explain", "packages.keras").stdout
 
 
+@pytest.mark.slow
 def test_a_package_that_programs_newly_import_is_a_difference(project: Project) -> None:
     """`verify` looks; a script cannot in its milliseconds, and knows what was recorded."""
     project.run("capture", "--for", "train.py")
@@ -103,6 +105,7 @@ def test_the_own_rules_of_a_lockfile_can_be_disregarded(project: Project) -> Non
     assert project.differing("--no-overrides") == {"packages.flask.version": "error"}
 
 
+@pytest.mark.slow
 def test_without_its_programs_a_lockfile_has_what_was_recorded(project: Project) -> None:
     project.run("capture", "--for", "train.py")
     (project.folder / "train.py").unlink()

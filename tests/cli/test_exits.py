@@ -71,6 +71,7 @@ def _verify(argv: list[str], folder: Path) -> tuple[int, bytes, str, float, int]
     return process.returncode, out, err, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
+@pytest.mark.slow
 def test_bad_lockfiles_are_exit_3_quick_small_and_without_a_traceback(envlock: Command, tmp_path: Path) -> None:
     messages = _bad_files(tmp_path)
     before = sorted(tmp_path.rglob("*"))
@@ -140,6 +141,7 @@ def test_a_reader_that_goes_away_changes_no_exit_code(
     assert (done.returncode, done.stderr) == (code, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirect", "message"),
     [
@@ -163,6 +165,7 @@ def test_a_stream_that_is_full_or_closed_is_no_bug(redirect: str, message: str, 
 LOST = "error: cannot write to stdout: No space left on device\nhint: check the redirection of stdout\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "stderr"),
     [
@@ -179,6 +182,7 @@ def test_a_broken_stream_changes_no_exit_code(command: str, code: int, stderr: s
     assert _in_a_shell(command, tmp_path) == (code, "", stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "stderr"),
     [

@@ -80,6 +80,7 @@ def test_a_process_outside_of_a_job_cannot_report(project: Command) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_changed_between_two_jobs(project: Command) -> None:
     for job, value in (("before", "0"), ("after", "1")):
         for rank in range(3):

@@ -60,6 +60,7 @@ def packages(lock: Path) -> dict[str, Any]:
 OTHER = "other 1.0: other is not on an index; only its file hashes are known"
 
 
+@pytest.mark.slow
 def test_hash_writes_what_is_proven_and_says_why_the_rest_is_not(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str], index: IndexServer
 ) -> None:
@@ -72,6 +73,7 @@ def test_hash_writes_what_is_proven_and_says_why_the_rest_is_not(
     assert envlock("show", "-f", "json").stdout == captured.read_text()
 
 
+@pytest.mark.slow
 def test_hashing_twice_writes_the_same_bytes(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_capture_with_hashes_is_both_in_one(envlock: Command, python: Path, aski
     assert (done.returncode, done.stderr) == (0, f"{wrote}\n1 of 2 packages have a proven wheel\n  {OTHER}\n")
 
 
+@pytest.mark.slow
 def test_a_new_capture_keeps_what_is_still_true(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str]
 ) -> None:
@@ -115,6 +118,7 @@ def _tamper(python: Path) -> None:
 CHANGED = "the installed files are not those of thing-1.0-py3-none-any.whl: thing.py has a different hash"
 
 
+@pytest.mark.slow
 def test_a_proof_that_the_lock_has_is_not_dropped(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str]
 ) -> None:
@@ -130,6 +134,7 @@ def test_a_proof_that_the_lock_has_is_not_dropped(
         )
 
 
+@pytest.mark.slow
 def test_capture_with_hashes_accepts_other_files_aloud(
     envlock: Command, captured: Path, python: Path, asking: dict[str, str]
 ) -> None:

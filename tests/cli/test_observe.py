@@ -33,6 +33,7 @@ def project(envlock: Command, tmp_path: Path) -> Project:
     return found
 
 
+@pytest.mark.slow
 def test_what_a_run_imports_is_held(project: Project) -> None:
     done = project.run("run", "--observe", "train.py", "3")
     assert (done.returncode, done.stdout) == (3, "flask\n")
@@ -49,6 +50,7 @@ def test_what_a_run_imports_is_held(project: Project) -> None:
     assert "runs have used 4)" in done.stdout
 
 
+@pytest.mark.slow
 def test_evidence_is_of_the_programs_that_were_run(project: Project) -> None:
     project.run("run", "--observe", "train.py")
     project.run("capture", "--for", "train.py", "--for", "model")

@@ -139,6 +139,7 @@ def test_json_for_programs(repeat: Repeat) -> None:
     assert [each["end"] for each in shown["runs"]] == ["finished"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "start"),
     [
@@ -159,6 +160,7 @@ def test_a_whole_script_records_with_its_own_arguments(repeat: Repeat) -> None:
     assert (done.returncode, report["match"], report["attachments"]["steps"]) == (0, True, [0, 1, 2, 3])
 
 
+@pytest.mark.slow
 def test_fresh_processes_have_other_hashes_and_a_seed_fixes_all(repeat: Repeat) -> None:
     assert repeat("mine.py:hashed", "-n", "3").returncode == 0
     assert repeat("mine.py:hashed", "-n", "3", "--fresh").returncode == 1
@@ -258,6 +260,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_module_of_a_package_by_its_name(repeat: Repeat) -> None:
     (repeat.folder / "pkg").mkdir()
     (repeat.folder / "pkg" / "__init__.py").touch()
@@ -268,6 +271,7 @@ def test_a_module_of_a_package_by_its_name(repeat: Repeat) -> None:
         assert (form, done.returncode, done.stdout) == (form, 0, "the same bits in 2 runs, at 1 step\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_takes_those_after_it_along_unless_they_are_fresh(repeat: Repeat) -> None:
     done = repeat("mine.py:dies", "-n", "3")
     hints = "hint: `--output` shows what the script prints.\nhint: Run it again.\n"
@@ -321,6 +325,7 @@ def test_what_is_no_number_fails_the_run_with_its_name(repeat: Repeat) -> None:
     assert "  ? runs 0 and 1 failed: ValueError: `x` holds objects, not numbers: set" in done.stdout
 
 
+@pytest.mark.slow
 def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
     assert repeat("mine.py:apart", "-n", "1", "--save", "a").returncode == 0
     assert repeat("mine.py:apart", "-n", "2", "--save", "b").returncode == 1
@@ -344,6 +349,7 @@ def test_saved_results_of_two_machines_are_compared(repeat: Repeat) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_pictures(repeat: Repeat) -> None:
     done = repeat("mine.py:apart", "-n", "3", "--html", "m.html", "--png", "m.png")
     assert (done.returncode, done.stderr) == (1, "")
@@ -416,6 +422,7 @@ def interrupted(repeat: Repeat, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], child.returncode, out, errors)
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
     done = interrupted(repeat)
     assert (done.returncode, done.stderr) == (130, "")
@@ -435,6 +442,7 @@ def test_ctrl_c_gives_the_matrix_of_the_finished_runs(repeat: Repeat) -> None:
     assert not [path for path in Path(repeat.folder).iterdir() if path.name.startswith(".envlock.")]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_the_finished_runs(repeat: Repeat) -> None:
     assert interrupted(repeat, "--save", "kept").returncode == 130
     done = repeat("--compare", "kept", "kept")

@@ -194,6 +194,7 @@ def test_prune_removes_other_wheels_and_nothing_else(envlock: Command, tmp_path:
     assert sorted(_house(tmp_path)) == [AA, BB, "notes.txt"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_exit_130_at_once_and_the_next_run_goes_on(
     envlock: Command, tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -152,6 +152,7 @@ def test_run_hands_the_seed_on(envlock: Command, lock: Path) -> None:
     assert (done.returncode, "Input should be greater than or equal to 0" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_inside_and_outside_of_run_nothing_differs(envlock: Command, lock: Path) -> None:
     """What run adds is no fact: capture gives the same bytes in it, verify and another run agree."""
     program = ["python", "-m", "envlock"]
@@ -164,6 +165,7 @@ def test_inside_and_outside_of_run_nothing_differs(envlock: Command, lock: Path)
     assert (done.returncode, done.stdout, done.stderr) == (0, OWN.partition(", ")[2].replace(",", "") + "\n", "")
 
 
+@pytest.mark.slow
 def test_run_fixes_threads_to_those_of_the_lock(envlock: Command, lock: Path) -> None:
     document = json.loads(lock.read_bytes())
     document["facts"]["cpu"].update(intra_op_threads=CPUS + 3, inter_op_threads=1)
@@ -231,6 +233,7 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
 ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED'])\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     [

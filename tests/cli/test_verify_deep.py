@@ -74,6 +74,7 @@ def test_a_damaged_identity_is_a_lockfile_error(envlock: Command, target: Prefix
     assert done.stderr.startswith("error: lockfile envlock.lock is not valid: `identity.packages.six.version`: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quiet", [False, True])
 def test_the_progress_bar_is_for_terminals(quiet: bool, envlock: Command, target: Prefix, lock: Path) -> None:
     main, terminal = pty.openpty()

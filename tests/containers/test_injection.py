@@ -87,6 +87,7 @@ def test_the_corpus_reaches_every_part_of_a_lock() -> None:
     assert len(PATHS) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", sorted({str(path[0]) for path in PATHS}))
 def test_nothing_hostile_becomes_syntax(section: str) -> None:
     refused = 0

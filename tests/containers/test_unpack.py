@@ -83,6 +83,7 @@ def recorded(root: Path) -> set[tuple[str, ...]]:
     return {row[:1] if row[0].rpartition("/")[2] in COMMANDS else row for row in kept}
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_the_same_files_and_record_as_pip(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"

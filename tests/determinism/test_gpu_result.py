@@ -76,6 +76,7 @@ def result(*, stand_in: bool = False, deterministic: dict[str, int] | None = Non
     )
 
 
+@pytest.mark.slow
 def test_a_result_becomes_a_line_of_its_row_and_is_on_the_page() -> None:
     found = gpu_rows.rows(result())
     line = {

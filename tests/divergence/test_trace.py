@@ -273,6 +273,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
         read("a\0b")
 
 
+@pytest.mark.slow
 def test_memory_is_flat_in_the_writer_and_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three times as many steps, with ever new shapes, take no more memory; remembered, they take 2.8 times as much."""
     monkeypatch.setattr(trace_writer, "DEFINITIONS_LIMIT", 200)

@@ -265,6 +265,7 @@ def test_what_comes_from_outside_is_looked_at_first(value: Any) -> None:
         assert is_statement(changed) == (type(value) is type(good[name]) and not (name == "rank" and value < 0))
 
 
+@pytest.mark.slow
 @given(st.permutations(range(8)), st.sets(st.integers(0, 7), max_size=3))
 def test_the_order_of_statements_does_not_matter(order: list[int], odd: set[int]) -> None:
     made = ranks(*odd, **ODD)

@@ -98,6 +98,7 @@ PLACES = [path for path in sorted(set(strings(pushed())), key=str) if path[0] in
 PLACES += [("facts", "gpu", "devices", "0", "name"), ("facts", "gpu", "devices", "1", "name")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_a_hostile_value_is_a_value_and_nothing_else(form: str) -> None:
     expected = parsed(form, pushed())

@@ -24,6 +24,7 @@ NEWEST = BUILDS[-1].tensorflow
 H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": "9.0"}}}
 
 
+@pytest.mark.slow
 def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
     """`python -m tests.images.asking` writes the file anew; read the difference before committing it."""
     assert choices() == GOLDEN.read_text(encoding="utf-8")
@@ -243,6 +244,7 @@ VERSIONS = (
 )
 
 
+@pytest.mark.slow
 @given(
     tensorflow=VERSIONS,
     label=st.none() | st.from_regex(r"nv([0-9]{2}\.[0-9]{1,2})?", fullmatch=True),

@@ -134,6 +134,7 @@ def test_merging_is_symmetric_but_for_conflicts_and_loses_nothing(
 # --- as git calls it
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_git_merges_lockfiles(tmp_path: Path) -> None:
     def git(*words: str, code: int = 0) -> str:

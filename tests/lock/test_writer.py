@@ -177,6 +177,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_killed_at_any_moment_the_file_is_whole(tmp_path: Path) -> None:
     path, draw = tmp_path / "x.lock", random.Random(3)

@@ -116,6 +116,7 @@ def test_a_damaged_body(change: Callable[[bytes], bytes], words: set[str], tmp_p
     assert told(made) in words
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_changed_byte_is_named_or_changes_nothing_that_runs(
     tmp_path_factory: pytest.TempPathFactory, number: int, byte: int

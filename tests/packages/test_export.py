@@ -200,6 +200,7 @@ def _identities(draw: st.DrawFn) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", FORMATS)
 @given(identities=_identities(), vendored=st.booleans(), origins=st.booleans())
 def test_whatever_a_lock_holds_what_is_written_is_what_it_proves(

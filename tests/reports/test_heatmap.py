@@ -144,6 +144,7 @@ def test_a_page_without_matrices() -> None:
     assert Reader(page(same, render(same))).cells == []
 
 
+@pytest.mark.slow
 @pytest.mark.processes  # matplotlib asks `fc-list` once for each user
 def test_the_picture_is_a_png_of_all_matrices_and_always_the_same() -> None:
     one, two = png(report(CELLS)), png(report(CELLS, steps=2))

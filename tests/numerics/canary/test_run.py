@@ -142,6 +142,7 @@ def test_one_that_dies_between_its_groups() -> None:
     assert caught.value.message == "TensorFlow exited with code 9 before the canary was complete: no output"
 
 
+@pytest.mark.slow
 def test_one_that_dies_of_the_same_group_for_ever() -> None:
     with pytest.raises(FactError) as caught:
         compute(None, Settings(), program=program({"head": HEAD}, begin("xla"), ending="os._exit(3)"))

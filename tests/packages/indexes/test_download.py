@@ -301,6 +301,7 @@ print(download(Client(), sys.argv[1], Path(sys.argv[2]), sha256=sys.argv[3], siz
 """
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_two_processes(url: str, target: Path) -> None:
     argv = [sys.executable, "-c", PROCESS, url, str(target), SHA256]

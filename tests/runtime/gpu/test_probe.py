@@ -59,6 +59,7 @@ def _nothing_is_left() -> Any:
     assert children() == processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKING)
 def test_the_unmodified_binding_gives_the_same_from_the_library_as_from_the_stand_in(name: str, boot: Boot) -> None:
     answer = probe.ask(boot(name).host(), 20)
