@@ -28,7 +28,9 @@ OutputOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")]
 ResolveOption = Annotated[bool, typer.Option("--resolve", help="With --dry-run: ask the registry for the digest.")]
-PinOption = Annotated[bool, typer.Option("--pin", help="Record the digest of the base in the lockfile; do not build.")]
+PinOption = Annotated[
+    bool, typer.Option("--pin", help="Record base and Debian packages in the lockfile; do not build.")
+]
 TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)]
 EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")]
 WheelhouseOption = Annotated[Path, typer.Option(help="Folder filled by `envlock vendor`.")]
@@ -91,17 +93,17 @@ def build(
     _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
     what = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
     how = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
-    work = {**how, "engine": engine, "network": network, "progress": Terminal(quiet)}
+    doing = {"engine": engine, "network": network, "progress": Terminal(quiet)}
     if dry_run:
         _render(source(lock), {**how, "resolve": resolve}, quiet=quiet)
     elif pin:
-        _pin(source(lock), what, quiet=quiet)
+        _pin(source(lock), {**what, **doing}, quiet=quiet)
     elif output is not None:
         _write(source(lock), output, how, quiet=quiet)
     elif check:
-        _rebuild(source(lock), work, quiet=quiet)
+        _rebuild(source(lock), {**how, **doing}, quiet=quiet)
     else:
-        _build(source(lock), {**work, **made}, quiet=quiet)
+        _build(source(lock), {**how, **doing, **made}, quiet=quiet)
 
 
 def _one_way(ways: dict[str, Any], made: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
@@ -134,7 +136,9 @@ def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
         emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
     else:
         write_atomically(Path(lock), dump(made.lock))
-        talk(f"wrote {lock}: base image {made.base}", quiet=quiet)
+        apt = made.lock.base_image.apt if made.lock.base_image is not None else None
+        more = "" if apt is None else f", {count(len(apt.packages), 'Debian package')}"
+        talk(f"wrote {lock}: base image {made.base}{more}", quiet=quiet)
 
 
 def _write(lock: str | bytes, folder: Path, how: dict[str, Any], *, quiet: bool) -> None:

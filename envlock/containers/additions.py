@@ -16,7 +16,8 @@ USER = "1000:1000"
 HOME = "/home/user"
 """Of whoever runs the program; the working folder too, where none is named."""
 
-KEYS = ("copy", "workdir", "user", "command", "environ")
+KEYS = ("copy", "workdir", "user", "command", "environ", "apt", "apt-sources")
+"""What `[tool.envlock.container]` may have; envlock/containers/debian.py reads the last two."""
 
 _KEPT = (
     "/bin",
@@ -78,7 +79,7 @@ def additions(wanted: Mapping[str, Any], files: Sequence[CopiedFile], where: str
     """Return what is added, by the values of `[tool.envlock.container]` or of a lock.
 
     Args:
-        wanted: values of `KEYS`; what is missing has its default.
+        wanted: values by the keys; what is missing has its default.
         files: what `copy` names.
         where: what a message begins with.
 

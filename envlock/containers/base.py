@@ -85,7 +85,7 @@ def asked_for(
         kept = lock.base_image
         found = fetch(_reference(kept))
         python = fetch(_reference(kept.python)) if kept.python is not None else None
-        return Chosen(_base(kept.route, found, python, _archive(kept)), kept)
+        return Chosen(replace(_base(kept.route, found, python, _archive(kept)), apt=kept.apt), kept)
     ranked, pinned = look_up(_candidates(choice, asked), asked, image_tables(), fetch)
     best = ranked[0]
     admitted(best, ranked, asked)  # once more, now by what the image says of itself
@@ -171,7 +171,7 @@ def _base(route: Route, image: Pinned, python: Pinned | None, archive: PythonArc
 
 def _locked(lock: Lockfile, kept: BaseImage) -> Base:
     python = str(_reference(kept.python)) if kept.python is not None else None
-    base = Base(str(_reference(kept)), kept.route, python_from=python, python_archive=_archive(kept))
+    base = Base(str(_reference(kept)), kept.route, python_from=python, python_archive=_archive(kept), apt=kept.apt)
     built = lock.image
     if built is not None and built.base_config is not None and built.base == kept.digest:
         known = built.base_config

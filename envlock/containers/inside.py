@@ -59,7 +59,7 @@ def look_inside(
         EngineError: there is no such image, it is for another platform, or it cannot be run.
         FactError: it has no Python that can tell.
     """
-    known = _known(engine, image, say)
+    known = at_hand(engine, image, say)
     with tempfile.TemporaryDirectory(prefix="envlock-") as draft:
         brought = _written(Path(draft) / PLACE)
         return _asked(engine, image, known, python, brought, gpus=gpus)
@@ -83,8 +83,12 @@ def _asked(
     raise _no_answer(image, python, last)
 
 
-def _known(engine: Engine, image: str, say: Say) -> dict[str, Any]:
-    """Return what the engine knows of an image, pulled where it does not have it."""
+def at_hand(engine: Engine, image: str, say: Say) -> dict[str, Any]:
+    """Return what the engine knows of an image, pulled where it does not have it.
+
+    Raises:
+        EngineError: there is no such image, or it is for another platform.
+    """
     try:
         known = engine.inspect(image)
     except EngineError:

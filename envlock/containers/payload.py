@@ -23,16 +23,17 @@ from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
 from envlock.lock.drafts import draft_folder
+from envlock.lock.models import DebianPackage
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
-TARS = ("runtime.tar", standalone.TAR, "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES))
+TARS = ("runtime.tar", standalone.TAR, "apt.tar", "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES))
 OWN = {"Dockerfile", ".dockerignore", "apptainer.def", *TARS}
 """What a context may consist of."""
 
 
-Member = bytes | Wheel | CopiedFile | int
+Member = bytes | Wheel | DebianPackage | CopiedFile | int
 """What stands in a tar: bytes, a file on the disk, or a folder of a mode of its own."""
 
 
@@ -93,6 +94,9 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
 def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
     """Return the members of each tar of a context, by their names."""
     made: dict[str, dict[str, Member]] = {"runtime.tar": dict(_tools(plan))}
+    if plan.debian:
+        debs = {f"{WHEELS}/apt/{each.name}_{each.architecture}.deb": each for each in plan.debian}
+        made["apt.tar"] = {f"{WHEELS}/apt/packages.txt": render.debian(plan).encode("ascii"), **debs}
     for layer in plan.layers:
         place = f"{WHEELS}/{layer.name}"
         held: dict[str, Member] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
@@ -130,14 +134,15 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
         info.size = len(data)
         tar.addfile(info, io.BytesIO(data))
         return
-    path = wheelhouse / content.file if isinstance(content, Wheel) else content.source
+    path = content.source if isinstance(content, CopiedFile) else wheelhouse / content.file
+    what, command = ("wheel", "envlock vendor") if isinstance(content, Wheel) else ("Debian package", "envlock build")
     try:
         source = path.open("rb")
     except OSError as error:
         if isinstance(content, CopiedFile):
             raise OutsideError(f"cannot read {path}: {error.strerror}", hint="run `envlock build` again") from None
         raise OutsideError(
-            f"cannot read the wheel {path}: {error.strerror}", hint="run `envlock vendor` to fill the wheelhouse"
+            f"cannot read the {what} {path}: {error.strerror}", hint=f"run `{command}` to fill the wheelhouse"
         ) from None
     with source:
         info.size = path.stat().st_size
@@ -147,8 +152,8 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
         raise OutsideError(f"{path} changed while it was read", hint="run `envlock build` again")
     if hashing.digest.hexdigest() != content.sha256:
         raise OutsideError(
-            f"{path} is not the locked wheel: locked sha256 {content.sha256}, live {hashing.digest.hexdigest()}",
-            hint="remove it and run `envlock vendor` again",
+            f"{path} is not the locked {what}: locked sha256 {content.sha256}, live {hashing.digest.hexdigest()}",
+            hint=f"remove it and run `{command}` again",
         )
 
 

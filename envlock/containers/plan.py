@@ -14,7 +14,7 @@ from envlock.containers.quoting import safe
 from envlock.data.images import RouteDefaults, image_table
 from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
-from envlock.lock.models import Lockfile, PackageIdentity
+from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
@@ -38,8 +38,8 @@ class Base:
     """An image to start from, pinned.
 
     `entrypoint`, `command` and `environ` are of its config; None where it was not read. A base without a Python gets
-    it from the image `python_from`, or from the build of python-build-standalone `python_archive`. A dry run may have
-    no digest: then nothing is built.
+    it from the image `python_from`, or from the build of python-build-standalone `python_archive`. `apt` are Debian
+    packages that are installed in it first. A dry run may have no digest: then nothing is built.
     """
 
     reference: str
@@ -49,6 +49,7 @@ class Base:
     environ: tuple[tuple[str, str], ...] | None = None
     python_from: str | None = None
     python_archive: PythonArchive | None = None
+    apt: DebianPackages | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,11 @@ class BuildPlan:
         if self.base.route in COMPLETE:
             return "system" if self.wheels else "none"
         return "isolated"
+
+    @property
+    def debian(self) -> tuple[DebianPackage, ...]:
+        """What is installed by apt."""
+        return () if self.base.apt is None else tuple(self.base.apt.packages)
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -29,6 +29,9 @@ KINDS = {
     "value": re.compile(r"[A-Za-z0-9 _.,:;=+/@%^()-]{0,1000}", re.ASCII),
     "word": re.compile(r"[A-Za-z0-9_.,:=+/@%-]{1,1000}", re.ASCII),
     "sentence": re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;=+/@%^()'*-]{0,499}", re.ASCII),  # for comments
+    "debian": re.compile(
+        r"[a-z0-9][a-z0-9+.-]{1,127} (amd64|arm64|all) ([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}", re.ASCII
+    ),
     "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,299}", re.ASCII),
 }
 """What each kind of text consists of, from its first character to its last."""

@@ -51,7 +51,12 @@ def apptainer(plan: BuildPlan) -> str:
     archive = ["python.tar"] if plan.base.python_archive else []
     inside = [*archive, *(["code.tar"] if plan.added.files else []), "lock.tar"]
     order = [*(["python.tar"] if donor else archive), *(f"{name}.tar" for name in layers)]
-    first = [*archive, "runtime.tar", *(f"{layer.name}.tar" for layer in plan.layers)]
+    first = [
+        *archive,
+        "runtime.tar",
+        *(["apt.tar"] if plan.debian else []),
+        *(f"{layer.name}.tar" for layer in plan.layers),
+    ]
     own = {
         "by_digest": _by_digest(plan.base.reference, "base_image.reference"),
         "donor_by_digest": donor and _by_digest(donor, "base_image.python"),
@@ -99,13 +104,26 @@ def requirements(layer: Layer) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def debian(plan: BuildPlan) -> str:
+    """Return what the build installs by apt, a line a package: name, architecture, version, SHA-256."""
+    return "".join(
+        f"{safe(f'{each.name} {each.architecture} {each.version}', 'debian', f'base_image.apt.{each.name}')} "
+        f"{safe(each.sha256, 'digest', f'base_image.apt.{each.name}')}\n"
+        for each in plan.debian
+    )
+
+
 def steps(plan: BuildPlan) -> dict[str, tuple[str, ...]]:
     """Return the programs that fill the layers, in their order, by the layer; none is a shell."""
     python = PYTHON if plan.base.python_archive else "python3"
     install = (python, "-B", "/opt/envlock/install.py", str(plan.epoch))
     made: dict[str, tuple[str, ...]] = {}
+    loader: tuple[str, ...] = ()
+    if plan.base.python_from:
+        loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs")
+    if plan.debian:
+        made["apt"] = (*loader, *install, "apt")
     if plan.venv != "none":
-        loader = ("env", "LD_LIBRARY_PATH=/usr/local/lib:/usr/local/lib/python-needs") if plan.base.python_from else ()
         made["venv"] = (*loader, *install, "venv", plan.venv)
     made["account"] = (*install, "account", plan.user, *sorted({HOME, plan.added.workdir}))
     for layer in plan.layers:
@@ -131,6 +149,7 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "reference": _reference(plan.base.reference, "base_image.reference"),
         "donor": donor and _reference(donor, "base_image.python"),
         "take": exec_form(("python3", "-B", "/opt/envlock/donor.py", str(plan.epoch)), "envlock"),
+        "apt": programs.get("apt"),
         "venv": programs.get("venv"),
         "account": programs["account"],
         "runtime": programs["runtime"],

@@ -39,7 +39,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         lock: what it is of.
         licenses: what the wheels declare, by the names of the packages.
     """
-    components = [*_images(lock.base_image), *_python(lock), *_cuda(lock), *_packages(lock, licenses)]
+    components = [*_images(lock.base_image), *_python(lock), *_debian(lock), *_cuda(lock), *_packages(lock, licenses)]
     document: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -104,6 +104,24 @@ def _python(lock: Lockfile) -> list[dict[str, Any]]:
             "version": python.version,
             "purl": purl.generic(name, python.version),
         }
+    ]
+
+
+def _debian(lock: Lockfile) -> list[dict[str, Any]]:
+    """Return the packages that are installed in the base by apt."""
+    apt = lock.base_image.apt if lock.base_image is not None else None
+    system = lock.facts.system.os if lock.facts.system is not None else None
+    return [
+        {
+            "type": "library",
+            "bom-ref": f"debian:{each.name}",
+            "name": each.name,
+            "version": each.version,
+            "hashes": [{"alg": "SHA-256", "content": each.sha256}],
+            "purl": purl.deb(system, each.name, each.version, each.architecture),
+            "externalReferences": [{"type": "distribution", "url": each.url}],
+        }
+        for each in (apt.packages if apt is not None else ())
     ]
 
 

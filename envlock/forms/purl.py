@@ -19,6 +19,12 @@ def pypi(name: str, version: str | None, qualifiers: Mapping[str, str] | None = 
     return _purl("pypi", name, version, qualifiers or {})
 
 
+def deb(system: str | None, name: str, version: str, architecture: str) -> str:
+    """Return the URL of a Debian package; `system` is debian unless it is another that has such packages."""
+    vendor = system if system in ("debian", "ubuntu") else "debian"
+    return _purl(f"deb/{vendor}", name, version, {"arch": architecture})
+
+
 def generic(name: str, version: str) -> str:
     """Return the URL of what no registry has."""
     return _purl("generic", name, version, {})

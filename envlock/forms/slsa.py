@@ -73,6 +73,8 @@ def _materials(lock: Lockfile, image: Image) -> Iterator[dict[str, Any]]:
         yield _pinned(base, base.platform)
         if base.python is not None:
             yield _pinned(base.python, base.platform)
+        for each in base.apt.packages if base.apt is not None else ():
+            yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
     yield {"name": "envlock.lock", "digest": {"sha256": image.lock}}
     identities = lock.identity.packages if lock.identity is not None else {}
     for name in image.wheels or ():

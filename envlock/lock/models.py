@@ -167,11 +167,46 @@ class PinnedArchive(Strict):
     sha256: Sha256
 
 
+# Debian Policy, sections 5.6.1 and 5.6.12: https://www.debian.org/doc/debian-policy/ch-controlfields.html
+_DEBIAN_NAME = r"[a-z0-9][a-z0-9+.-]{1,127}"
+_DEBIAN_VERSION = r"([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}"
+DEBIAN_WISH = rf"{_DEBIAN_NAME}(={_DEBIAN_VERSION})?"
+DEBIAN_SOURCE = r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~+:%-]*)*( [A-Za-z0-9._~+/-]+)+"
+MOST_DEBIAN_PACKAGES = 1000
+
+
+class DebianPackage(Strict):
+    """A package of Debian's or Ubuntu's archive, as the signed index of the archive has it; size in bytes."""
+
+    name: Annotated[str, Field(pattern=f"^{_DEBIAN_NAME}$")]
+    version: Annotated[str, Field(pattern=f"^{_DEBIAN_VERSION}$")]
+    architecture: Literal["amd64", "arm64", "all"]
+    size: Count
+    sha256: Sha256
+    url: WebUrl
+
+    @property
+    def file(self) -> str:
+        """Its name, as apt writes it."""
+        return f"{self.name}_{self.version.replace(':', '%3a')}_{self.architecture}.deb"
+
+
+class DebianPackages(Strict):
+    """What the image has beyond its base by apt: `wanted`, as the project wrote it, and all that this needs.
+
+    `sources` are archives that were asked instead of the base's own. The base has none of `packages`.
+    """
+
+    wanted: Annotated[list[Annotated[str, Field(pattern=f"^{DEBIAN_WISH}$")]], Field(max_length=MOST_DEBIAN_PACKAGES)]
+    sources: Annotated[list[Annotated[str, Field(max_length=400, pattern=f"^{DEBIAN_SOURCE}$")]], Field(max_length=20)]
+    packages: Annotated[list[DebianPackage], Field(max_length=MOST_DEBIAN_PACKAGES)]
+
+
 class BaseImage(PinnedImage):
     """What the image starts from, and why.
 
     `route` says where TensorFlow comes from; `captured` is the image that the facts are of. A base without a
-    Python gets one from the image `python`, or that of `python_archive`.
+    Python gets one from the image `python`, or that of `python_archive`. `apt` is installed in it first.
     """
 
     platform: Literal["linux/amd64", "linux/arm64"]
@@ -179,6 +214,7 @@ class BaseImage(PinnedImage):
     reason: Reason
     python: PinnedImage | None = None
     python_archive: PinnedArchive | None = None
+    apt: DebianPackages | None = None
 
     @model_validator(mode="after")
     def _python_where_there_is_none(self) -> "BaseImage":

@@ -10,6 +10,7 @@ from pathlib import Path
 from envlock.containers.base import Chosen, unasked
 from envlock.containers.build import Wish, check, recorded
 from envlock.containers.build import build as make
+from envlock.containers.debian import held
 from envlock.containers.engines.engine import Engine, check_name
 from envlock.containers.engines.find import find
 from envlock.containers.payload import wheels_in, write_context
@@ -18,9 +19,9 @@ from envlock.containers.render import dockerfile as render
 from envlock.containers.verification import Verdict
 from envlock.images.reference import parse_platform
 from envlock.lock.models import Image, Lockfile
-from envlock.packages.standalone import fetch
+from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container import added
+from envlock.workflows.container import added, wished
 from envlock.workflows.export import licenses
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.pin import resolved
@@ -107,6 +108,7 @@ def dockerfile(
         image, warnings = chosen.base, chosen.warnings
     else:
         image, warnings = unasked(model, base, _platform(platform))
+    held(image, wished(model))
     made = plan(model, image, None, deterministic=deterministic, added=added(model, wheelhouse, user))
     return Rendered(render(made), warnings)
 
@@ -243,10 +245,15 @@ def _planned(
     """Return the base by what its registry says now, and what the image will consist of."""
     extra = added(lock, wheelhouse, user, again=again)
     chosen = resolved(lock, base, platform, mirrors, accept)
+    if not again:
+        held(chosen.base, wished(lock))
     archive = chosen.base.python_archive
     if archive is not None:
-        fetch(archive.file, archive.sha256, wheelhouse, os.environ)
-    return chosen, plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic, added=extra)
+        fetch_python(archive.file, archive.sha256, wheelhouse, os.environ)
+    made = plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic, added=extra)
+    for package in made.debian:
+        fetch_debian(package, wheelhouse)
+    return chosen, made
 
 
 def _ready(
@@ -258,7 +265,7 @@ def _ready(
     if push:
         target(tag)
     model = lock_of(lock)
-    unasked(model, base, _platform(platform))
+    held(unasked(model, base, _platform(platform))[0], wished(model))
     return model, find(engine)
 
 

@@ -7,9 +7,24 @@ from typing import Any
 
 from envlock.containers.additions import Additions, additions
 from envlock.containers.copies import collect
+from envlock.containers.debian import Wish, wish
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
+
+
+def wished(lock: Lockfile) -> Wish:
+    """Return the Debian packages that the project asks for, or that the lock has where there are no settings.
+
+    Raises:
+        UsageError: one is no package, or an archive is none.
+    """
+    here = Path.cwd()
+    wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
+    if wanted is not None:
+        return wish(wanted, where)
+    locked = lock.base_image.apt if lock.base_image is not None else None
+    return Wish() if locked is None else Wish(tuple(locked.wanted), tuple(locked.sources))
 
 
 def added(lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False) -> Additions:
@@ -25,12 +40,15 @@ def added(lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: b
         UsageError: a setting must not go into an image, or a file cannot be read.
     """
     here = Path.cwd()
-    project = Path(lockfile.project(str(here)))
-    wanted, where = settings.load(here).container, f"[tool.envlock.container] in {project / lockfile.SETTINGS}"
+    wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
     if lock.image is not None and lock.image.container is not None and (again or wanted is None):
         recorded = lock.image.container.model_dump()
         wanted, where = {**recorded, "copy": sorted(recorded["files"])}, "`image.container` in the lockfile"
     values: dict[str, Any] = dict(wanted or {})
     if user is not None:
         values["user"], where = user, "--user" if not wanted else where
-    return additions(values, collect(project, values.get("copy", []), wheelhouse), where)
+    return additions(values, collect(_file(here).parent, values.get("copy", []), wheelhouse), where)
+
+
+def _file(folder: Path) -> Path:
+    return Path(lockfile.project(str(folder))) / lockfile.SETTINGS

@@ -1,4 +1,4 @@
-"""Record the base image of a lock, by digest, without building anything."""
+"""Record the base image of a lock, by digest, and the Debian packages for it, without building anything."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envlock.containers.base import Chosen, asked_for
+from envlock.containers.debian import resolve
+from envlock.containers.engines.find import find
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
-from envlock.lock.models import Lockfile
+from envlock.lock.models import BaseImage, Lockfile
+from envlock.workflows.container import wished
 from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of
+from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,18 +36,31 @@ def pin(
     platform: str | None = None,
     mirrors: Sequence[str] = (),
     accept: str | None = None,
+    engine: str = "auto",
+    network: str = "none",
+    progress: Progress = SILENT,
 ) -> Pin:
     """Return a lock with the digest of its base image; see `build` for the arguments.
+
+    Where the project asks for Debian packages, the base is pulled, and apt in it says which these are now; it has the
+    engine's own network, or this machine's where `network` is `host`.
 
     Raises:
         ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
         LockfileError: the lock is not valid.
-        OutsideError: a registry failed.
-        UsageError: there is no such base, or no image can be the machine of the lock.
+        OutsideError: a registry, the engine or an archive of Debian packages failed.
+        UsageError: there is no such base or package, or no image can be the machine of the lock.
     """
     model = lock_of(lock)
+    wanted = wished(model)
     chosen = resolved(model, base, platform, mirrors, accept)
-    return Pin(model.model_copy(update={"base_image": chosen.kept}), chosen.base.reference, chosen.warnings)
+    kept = chosen.kept
+    if wanted.packages:
+        packages = resolve(find(engine), chosen.base.reference, wanted, host=network == "host", say=progress.line)
+        kept = kept.model_copy(update={"apt": packages})
+    elif kept.apt is not None:
+        kept = BaseImage.model_validate(kept.model_dump(exclude={"apt"}))
+    return Pin(model.model_copy(update={"base_image": kept}), chosen.base.reference, chosen.warnings)
 
 
 def resolved(lock: Lockfile, base: str, platform: str | None, mirrors: Sequence[str], accept: str | None) -> Chosen:

@@ -250,9 +250,6 @@ def _container(table: Any, where: str) -> dict[str, Any] | None:
         return None
     from envlock.containers.additions import KEYS  # and with it the models, a tenth of a second
 
-    if isinstance(table, dict) and "apt" in table:
-        hint = "a build has no network: put Debian packages into a base of your own, and name it with `--base`"
-        raise UsageError(f"{where}: `container` has no key `apt`", hint=hint)
     _keys(table, KEYS, f"{where}: `container`")
     if "copy" in table:
         _texts(table["copy"], f"{where}: `container.copy`", 'copy = ["train.py"]')

@@ -25,6 +25,24 @@ WHEELS = {
     "tensorflow": ("2.17.0", "tensorflow-2.17.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"),
     "tensorflow-datasets": ("4.9.6", "tensorflow_datasets-4.9.6-py3-none-any.whl"),
 }
+DEBIAN = {
+    "wanted": ["libsndfile1", "libgomp1=12.2.0-14+deb12u1"],
+    "sources": ["http://mirror.example/debian/20251101T000000Z bookworm main"],
+    "packages": [
+        {
+            "name": name,
+            "version": version,
+            "architecture": architecture,
+            "size": 115772,
+            "sha256": "de" * 32,
+            "url": f"http://mirror.example/pool/{name}.deb",
+        }
+        for name, version, architecture in (
+            ("libsndfile1", "1.2.0-1+deb12u1", "amd64"),
+            ("sounds", "1:2~3", "all"),
+        )
+    ],
+}
 BASES = {
     "ngc": Base(
         f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{DIGEST}",
@@ -90,7 +108,13 @@ def lock(**changes: Any) -> dict[str, Any]:
         "unavailable": unavailable,
         "policy": {"name": "strict", "overrides": {"cpu.*": "superset"}},
         "identity": {"packages": packages},
-        "base_image": {**pinned, "platform": "linux/amd64", "route": "ngc", "reason": "It has the very build."},
+        "base_image": {
+            **pinned,
+            "platform": "linux/amd64",
+            "route": "ngc",
+            "reason": "It has the very build.",
+            "apt": DEBIAN,
+        },
         "image": image,
     }
     return document(**{**fields, **changes})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import re
 import shutil
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -117,3 +119,16 @@ def published(bed: Bed, folder: Path, dockerfile: str, repository: str, tag: str
     digest = hashlib.sha256((folder / "layer.tar").read_bytes()).hexdigest()
     made = Image((Layer(folder / "layer.tar", f"sha256:{digest}"),), command=("/bin/sh",))
     return bed.registry.push(repository, tag, made)
+
+
+def written(bed: Bed, base: str, image: str, folder: Path) -> list[str]:
+    """Return the files that the layers above the base hold."""
+    layers = json.loads(bed.engine.docker("image", "inspect", "-f", "{{json .RootFS.Layers}}", base).stdout)
+    bed.engine.docker("save", "-o", folder / "image.tar", image)
+    with tarfile.open(folder / "image.tar") as saved:
+        manifest = json.load(saved.extractfile("manifest.json") or io.BytesIO())
+        names = []
+        for layer in manifest[0]["Layers"][len(layers) :]:
+            with tarfile.open(fileobj=saved.extractfile(layer)) as tar:
+                names += [info.name for info in tar.getmembers() if not info.isdir()]
+    return sorted(names)

@@ -158,12 +158,22 @@ def test_the_settings_are_in_the_dockerfile(envlock: Command) -> None:
         (
             'ports = "80"',
             "[tool.envlock] in {file}: `container` has an unknown key: ports",
-            "use only `copy`, `workdir`, `user`, `command`, `environ`",
+            "use only `copy`, `workdir`, `user`, `command`, `environ`, `apt`, `apt-sources`",
         ),
         (
             'apt = "libgl1"',
-            "[tool.envlock] in {file}: `container` has no key `apt`",
-            "a build has no network: put Debian packages into a base of your own, and name it with `--base`",
+            "[tool.envlock.container] in {file}: `apt` must be a list of strings",
+            'write it like `apt = ["libgl1", "ffmpeg=7:5.1.6-0"]`',
+        ),
+        (
+            'apt = ["libgl1; id"]',
+            "[tool.envlock.container] in {file}: `apt` has a malformed entry: libgl1; id",
+            'write it like `apt = ["libgl1", "ffmpeg=7:5.1.6-0"]`',
+        ),
+        (
+            'apt = ["libgl1"]',
+            "no Debian packages are locked for `apt` in [tool.envlock.container]",
+            "run `envlock build --pin` to lock them",
         ),
         (
             'workdir = "/usr/lib"',

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from envlock.containers.build import EMPTY_LAYER
 from tests.containers.bed.fixtures import StartEngine
 from tests.containers.bed.session import ROOT, Bed
 from tests.containers.project import Project
-from tests.containers.stocked import captured, demo_wheel, identity, published
+from tests.containers.stocked import captured, demo_wheel, identity, published, written
 from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
@@ -343,19 +341,6 @@ def test_no_file_of_the_base_is_replaced_and_no_wheel_is_left(image: str, bed: B
         *("etc/group", "etc/passwd", "usr/lib/python3/dist-packages/zzz_envlock.pth"),
     ]
     assert [name for name in files if name.endswith((".whl", "install.py"))] == []
-
-
-def written(bed: Bed, base: str, image: str, folder: Path) -> list[str]:
-    """Return the files that the layers above the base hold."""
-    layers = json.loads(bed.engine.docker("image", "inspect", "-f", "{{json .RootFS.Layers}}", base).stdout)
-    bed.engine.docker("save", "-o", folder / "image.tar", image)
-    with tarfile.open(folder / "image.tar") as saved:
-        manifest = json.load(saved.extractfile("manifest.json") or io.BytesIO())
-        names = []
-        for layer in manifest[0]["Layers"][len(layers) :]:
-            with tarfile.open(fileobj=saved.extractfile(layer)) as tar:
-                names += [info.name for info in tar.getmembers() if not info.isdir()]
-    return sorted(names)
 
 
 def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,7 @@ def outputs(made: BuildPlan) -> dict[str, str]:
         "apptainer.def": render.apptainer(made),
         ".dockerignore": render.dockerignore(),
         "requirements.txt": "".join(map(render.requirements, made.layers)),
+        "packages.txt": render.debian(made),
         "arguments": "\n".join([*made.entrypoint, *made.command, made.user, made.base.reference]),
         "labels": "\n".join(f"{name}={value}" for name, value in made.labels),
         "files": "\n".join(name for members in tars(made).values() for name in members),
@@ -74,7 +76,8 @@ PATHS = sorted(set(strings(WHOLE)), key=str)
 def attempt(held: dict[str, Any], base: Base) -> dict[str, str] | EnvlockError:
     """Return what would be written, or why nothing is."""
     try:
-        return outputs(plan(validate(held, "x.lock"), base, None))
+        model = validate(held, "x.lock")
+        return outputs(plan(model, replace(base, apt=model.base_image.apt if model.base_image else None), None))
     except EnvlockError as error:
         return error
 
@@ -121,6 +124,7 @@ SAMPLE = [
     (("identity", "packages", "numpy", "version"), "identity.packages.numpy.version"),
     (("base_image", "name"), "base_image.name"),
     (("base_image", "digest"), "base_image.digest"),
+    (("base_image", "apt", "packages", 0, "name"), "base_image.apt.packages.0.name"),
     (("image", "base_config", "entrypoint", 0), "image.base_config.entrypoint.0"),
 ]
 

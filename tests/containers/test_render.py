@@ -14,10 +14,12 @@ import pytest
 
 from envlock.containers import render
 from envlock.containers.additions import Additions, CopiedFile
+from envlock.containers.payload import tars
 from envlock.containers.plan import Base, BuildPlan, base_plan
 from envlock.containers.quoting import safe
+from envlock.lock.models import DebianPackages
 from envlock.runtime.errors import LockfileError
-from tests.containers.plans import BASES, lock, planned, without
+from tests.containers.plans import BASES, DEBIAN, lock, planned, without
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -37,6 +39,10 @@ def legacy() -> BuildPlan:
     return planned("wheels", {**held, "facts": facts})
 
 
+def debian() -> DebianPackages:
+    return DebianPackages.model_validate(DEBIAN)
+
+
 ADDED = Additions(
     (CopiedFile("train.py", "ab" * 32, False, Path("train.py")),),
     "/app",
@@ -49,6 +55,7 @@ PLANS: dict[str, Callable[[], BuildPlan]] = {
     "ngc.deterministic": lambda: planned("ngc", deterministic=True),
     "captured": lambda: planned("captured"),
     "cuda": lambda: planned("cuda"),
+    "cuda.apt": lambda: replace(planned("cuda"), base=replace(BASES["cuda"], apt=debian())),
     "wheels": lambda: planned("wheels"),
     "wheels.legacy": legacy,
     "wheels.project": lambda: planned("wheels", added=ADDED),
@@ -111,6 +118,15 @@ def test_requirements_are_hashed_and_cut_by_what_changes_together() -> None:
     }
     lines = [line for held in made.values() for line in held]
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+
+
+def test_debian_packages_are_by_hash_in_a_tar_of_the_context() -> None:
+    plan = PLANS["cuda.apt"]()
+    assert render.debian(plan) == f"libsndfile1 amd64 1.2.0-1+deb12u1 {'de' * 32}\nsounds all 1:2~3 {'de' * 32}\n"
+    held = ["wheels/apt/libsndfile1_amd64.deb", "wheels/apt/packages.txt", "wheels/apt/sounds_all.deb"]
+    assert sorted(tars(plan)["apt.tar"]) == held
+    assert [each.file for each in plan.debian] == ["libsndfile1_1.2.0-1+deb12u1_amd64.deb", "sounds_1%3a2~3_all.deb"]
+    assert "apt.tar /context/apt.tar" in render.apptainer(plan)
 
 
 @pytest.mark.parametrize("value", ["text", 'a"b', None, ["a"]])

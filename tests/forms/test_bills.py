@@ -100,7 +100,7 @@ def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> 
     assert statement.pb.subject[0].name == ("ghcr.io/team/train" if reference else "image-config")
     materials = {each.name: each.digest["sha256"] for each in predicate.build_definition.resolved_dependencies}
     assert (materials["envlock.lock"], materials["nvcr.io/nvidia/tensorflow"]) == ("ab" * 32, "c8" * 32)
-    assert len(materials) == 4
+    assert len(materials) == 6
     assert predicate.run_details.builder.version["envlock"] == "0.1.0"
 
 

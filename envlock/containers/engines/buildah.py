@@ -90,7 +90,8 @@ class Buildah:
         try:
             variables = [f"--env={key}={value}" for key, value in start.env.items()]
             variables += [] if start.brought is None else [mount(start.brought)]
-            code, stdout, stderr = ask(PROGRAM, "run", *variables, "--network=none", "--", container, *words)
+            options = [*variables, *start.network_options]
+            code, stdout, stderr = ask(PROGRAM, "run", *options, "--", container, *words)
         finally:
             self.remove_container(container)
         if code in (125, 126, 127) and "rror: " in stderr:

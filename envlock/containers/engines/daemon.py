@@ -180,7 +180,7 @@ class Daemon:
         """
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
         settings = self._api.create_host_config(
-            network_mode="none",
+            network_mode=start.network,
             log_config=LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}),
             device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if start.gpus else None,
         )

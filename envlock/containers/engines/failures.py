@@ -166,6 +166,9 @@ _STEP = re.compile(
     r"|building at STEP \"(?P<step>.*)\": while running runtime: exit status (?P<step_code>\d+)",
     flags=re.DOTALL,
 )
+OURS = "envlock: "
+"""What the programs of a build say last; a builder may repeat, after it, what they said before."""
+
 _TAIL = 400
 """How many of the last lines a program's own words are looked for in: pip tells what is wrong, then how to mend it."""
 
@@ -184,7 +187,8 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hin
     step = _STEP.search(text)
     if step:
         code = step["code"] or step["classic_code"] or step["step_code"]
-        last = next((line.strip() for line in reversed(log) if line.strip()), "")
+        spoken = [line.strip() for line in log if line.strip()]
+        last = next((line for line in reversed(spoken) if line.startswith(OURS)), spoken[-1] if spoken else "")
         words = f": {last[:200]}" if last else ""
         return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
     line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason")

@@ -77,7 +77,7 @@ class Podman:
             EngineError: it cannot be started.
         """
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
-        options = ["--rm", f"--name={name}", "--network=none", "--http-proxy=false", "--log-driver=none"]
+        options = ["--rm", f"--name={name}", *start.network_options, "--http-proxy=false", "--log-driver=none"]
         options += [f"--env={key}={value}" for key, value in start.env.items()]
         if start.gpus:
             options.append("--device=nvidia.com/gpu=all")

@@ -1,5 +1,6 @@
 """Install into a folder a layer, in a stage of its own: `install.py EPOCH STEP ARGS...`
 
+    apt                      the Debian packages in /wheels/apt, by their hashes; none of the base is replaced
     venv isolated|system     the virtual environment, empty: alone, or over the base's own packages
     account USER FOLDER...   a name for the user, and folders that whoever runs it may write
     wheels LAYER MODE        the wheels of a layer, which are in /wheels/LAYER; over a base, those that it has not
@@ -11,10 +12,12 @@ Runs under whatever Python 3.6 or newer the base has; standard library only.
 """
 
 import glob
+import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from typing import Dict, List, Optional, Tuple
@@ -33,6 +36,14 @@ USER_HOME = "/home/user"
 NEEDS = "/usr/local/lib/python-needs"
 LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
 
+DPKG = "/var/lib/dpkg/"
+PASSING = (
+    *("/dev", "/proc", "/run", "/sys", "/tmp", "/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"),
+    *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
+    *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
+)
+"""What the scripts of Debian packages leave that is no part of them: logs, caches, what is of one machine."""
+
 OLDEST = (3, 8)
 """Of Python, for the runtime half."""
 
@@ -47,7 +58,9 @@ def main(argv: List[str]) -> int:
     epoch, step = int(argv[0]), argv[1]
     os.umask(0o022)
     os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")  # the order of a set goes into bytecode
-    if step == "venv":
+    if step == "apt":
+        layer = apt(epoch)
+    elif step == "venv":
         layer = virtual_environment(argv[2])
     elif step == "account":
         layer = account(argv[2], argv[3:])
@@ -57,6 +70,73 @@ def main(argv: List[str]) -> int:
         layer = runtime()
     settle(layer, epoch)
     return 0
+
+
+def apt(epoch: int) -> str:
+    """Install Debian packages, and keep each file that this makes or changes; return the layer's folder."""
+    layer, place = os.path.join(LAYERS, "apt"), os.path.join(WHEELS, "apt")
+    os.makedirs(layer)
+    with open(os.path.join(place, "packages.txt"), encoding="ascii") as stream:
+        rows = [line.split() for line in stream]
+    for name, architecture, _, sha256 in rows:
+        with open(os.path.join(place, "{}_{}.deb".format(name, architecture)), "rb") as content:
+            if hashlib.sha256(content.read()).hexdigest() != sha256:
+                fail("the Debian package {} is not the locked one".format(name))
+    before = files_of_the_system()
+    command = ["apt-get", "-qq", "-y", "--no-install-recommends", "--no-remove"]
+    command += [
+        "-o",
+        "Dir::Etc::SourceList=/dev/null",
+        "-o",
+        "Dir::Etc::SourceParts=/dev/null",
+        "-o",
+        "Dpkg::Use-Pty=0",
+    ]
+    command += ["install", *(os.path.join(place, "{}_{}.deb".format(row[0], row[1])) for row in rows)]
+    environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C"}
+    run(command, {**environ, "DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(epoch)})
+    asked = ["dpkg-query", "-W", "-f", "${Package} ${Architecture} ${Version} ${db:Status-Status}\n"]
+    has = subprocess.check_output(asked).decode("ascii").splitlines()
+    for row in rows:
+        if " ".join([*row[:3], "installed"]) not in has:
+            fail("{} {} was not installed".format(row[0], row[2]))
+    after = files_of_the_system()
+    for path in sorted(before.keys() - after.keys()):
+        fail("the scripts of the Debian packages remove {} of the base; put them into a base of your own".format(path))
+    for path in sorted(after):
+        if after[path] != before.get(path):
+            keep(path, layer)
+    return layer
+
+
+def files_of_the_system() -> Dict[str, Tuple[int, ...]]:
+    """Return what tells of each file whether it was changed."""
+    found = {}  # type: Dict[str, Tuple[int, ...]]
+    for folder, folders, names in os.walk("/"):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in PASSING and name != "__pycache__"]
+        for path in (os.path.join(folder, name) for name in folders + names):
+            if path in PASSING or (path.startswith(DPKG) and path.endswith("-old")):
+                continue
+            status = os.lstat(path)
+            found[path] = (status.st_mode, status.st_uid, status.st_gid)
+            if not stat.S_ISDIR(status.st_mode):
+                found[path] += (status.st_size, status.st_ctime_ns)
+    return found
+
+
+def keep(path: str, layer: str) -> None:
+    """Copy a file, link or folder into a layer's folder, with its owner and mode."""
+    shape(os.path.dirname(path), layer)
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        os.symlink(os.readlink(path), layer + path)
+    elif stat.S_ISDIR(status.st_mode):
+        shape(path, layer)
+    elif stat.S_ISREG(status.st_mode):
+        shutil.copyfile(path, layer + path)
+        give_owner(path, layer)
+    else:
+        fail("{} is a special file, which no layer can hold".format(path))
 
 
 def virtual_environment(mode: str) -> str:
@@ -155,7 +235,14 @@ def shape(folder: str, layer: str) -> None:
         return
     shape(os.path.dirname(folder), layer)
     os.mkdir(layer + folder)
-    shutil.copymode(folder, layer + folder)
+    give_owner(folder, layer)
+
+
+def give_owner(path: str, layer: str) -> None:
+    """Give a file in a layer's folder the owner and the mode that it has here."""
+    status = os.lstat(path)
+    os.chown(layer + path, status.st_uid, status.st_gid)
+    os.chmod(layer + path, stat.S_IMODE(status.st_mode))
 
 
 def settle(root: str, epoch: int) -> None:
