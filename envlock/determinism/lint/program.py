@@ -37,7 +37,8 @@ HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
 """Packages of programs for which the order of data matters."""
-PREPARED = frozenset({TF, NUMPY, PYTHON, SWITCHED})
+SEEDED = frozenset({TF, NUMPY, PYTHON})
+PREPARED = SEEDED | {SWITCHED}
 """What pytest can do for a test before it runs."""
 
 
@@ -130,7 +131,10 @@ def _builds_models(module: Module) -> bool:
 
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
-    """Return for each file what its programs do: it, all that it imports, all that import it, and all those import."""
+    """Return for each file what its programs do: it, all that it imports, all that import it, and all those import.
+
+    Of several programs that import a file, each one that trains has to seed for itself.
+    """
     places = Places([file.path for file in files])
     edges = _edges(files, places)
     _load(files, places, edges)
@@ -143,7 +147,15 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
             if tests[other] or not tests[index]:  # what a test seeds is not seeded when the program runs
                 importers[other].add(index)
     project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
-    return [frozenset(each | project) for each in _spread(down, importers)]
+    left = _spread(_left_out(down, importers, tests), importers)
+    every = zip(_spread(down, importers), left, down, strict=True)
+    return [frozenset((does - out) | own | project) for does, out, own in every]
+
+
+def _left_out(down: Sequence[set[str]], importers: Sequence[Iterable[int]], tests: Sequence[bool]) -> list[set[str]]:
+    """Return for each program that trains what it does not seed, for which the seeds of others are no help."""
+    files = zip(down, importers, tests, strict=True)
+    return [set(SEEDED - does) if TRAINS in does and not above and not test else set() for does, above, test in files]
 
 
 def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> list[set[str]]:

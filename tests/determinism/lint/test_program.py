@@ -49,6 +49,24 @@ def test_two_programs_that_share_a_file_do_not_seed_each_other(tmp_path: Path, m
     assert rules(tmp_path, monkeypatch, files) == {"unseeded.py": ["ENV203"]}
 
 
+def test_what_one_program_seeds_is_not_seeded_for_another_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = "import tensorflow as tf\nimport data\ntf.keras.utils.set_random_seed(1)\n"
+    train = "import data\nimport tensorflow as tf\ntf.keras.optimizers.SGD().minimize(data.loss, data.weights)\n"
+    shared = {"data.py": SHUFFLE, "seeded.py": seed}
+    unseeded = {
+        "train.py": (train, True),
+        "look.py": ("import data\nprint(list(data.load()))\n", False),
+        "test_train.py": (train, False),
+        "data_train.py": (f"import seeded\n{train}", False),
+    }
+    found = {name: rules(tmp_path, monkeypatch, {**shared, name: code}) for name, (code, _) in unseeded.items()}
+    assert {name: "data.py" in files for name, files in found.items()} == {
+        name: expected for name, (_, expected) in unseeded.items()
+    }
+
+
 def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "mine/conftest.py": "from mine.seeding import start\n",

@@ -18,6 +18,7 @@ from envlock.determinism.lint.names import (
     SEEDS,
 )
 from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT
+from envlock.determinism.lint.purposes import is_aside
 from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_sets
 
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
@@ -32,7 +33,7 @@ def files(module: Module, tensorflow: str) -> Iterator[Hit]:
     listers = [call for call, _ in module.called(LISTINGS)]
     for call in (*listers, *(call for call, _ in module.methods(LISTING_METHODS) if call not in listers)):
         name = _listing(module, call)
-        if name is not None and _reaches(module, call, name):
+        if name is not None and _reaches(module, call, name) and not is_aside(module, call):
             yield from _of_data(module, call, f"{name} lists files in the order of the file system")
 
 
@@ -72,7 +73,7 @@ def _of_data(module: Module, node: ast.AST, message: str) -> Iterator[Hit]:
 def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV304: list(set(...)), enumerate(set(...)), a loop over a set that fills something."""
     for node, around in _iterations(module) if may_hold_sets(module) else ():
-        if not is_set(module, node):
+        if not is_set(module, node) or is_aside(module, node):
             continue
         if isinstance(around, ast.Call):
             if not _becomes_numbers(module, around) and Flow(module).reaches_data(node):

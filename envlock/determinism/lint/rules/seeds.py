@@ -28,6 +28,7 @@ from envlock.determinism.lint.names import (
     TRAINING_NAMES,
 )
 from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, SEEDS_SPACES, TF
+from envlock.determinism.lint.purposes import only_shows
 from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
 
@@ -80,9 +81,9 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
-    """Return draws in the order of the text, without the shuffles of lists whose order reaches no data."""
+    """Return draws in the order of the text, without shuffles whose order reaches no data and what only shows."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
-    kept = [each for each in kept if not _is_text(module, each[0])]
+    kept = [each for each in kept if not _is_text(module, each[0]) and not only_shows(module, each[0])]
     return sorted(kept, key=lambda each: each[0].lineno)
 
 
