@@ -38,9 +38,10 @@ def is_chained(module: Module, call: ast.Call) -> bool:
     if _telling(call) or is_dataset(module, call.func.value):
         return True
     node: ast.AST = call
+    before = _words_before(call.func.value)
     for around in module.ancestors(call):
         if isinstance(around, ast.Attribute) and around.value is node:
-            if around.attr in ONLY_DATASETS:
+            if around.attr in ONLY_DATASETS or (around.attr == "batch" and before & ANY_DATASET):
                 return True
         elif not (isinstance(around, ast.Call) and around.func is node):
             break
@@ -48,6 +49,15 @@ def is_chained(module: Module, call: ast.Call) -> bool:
             return True
         node = around
     return False
+
+
+def _words_before(node: ast.AST) -> frozenset[str]:
+    """Return the methods that are called on the way to an expression, as `map` in `x.map(f)`."""
+    words = []
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        words.append(node.func.attr)
+        node = node.func.value
+    return frozenset(words)
 
 
 def _telling(call: ast.Call) -> bool:

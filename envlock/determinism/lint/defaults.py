@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module, argument, constant, has_star
@@ -114,17 +114,37 @@ def is_optional(module: Module, node: ast.expr) -> bool:
         or [each.kind for each in module.bindings(node) or []] != ["parameter"]
     ):
         return False
-    return any(_leaves_out(module, call, function, node.id) for call in module.worded((function.name, "Fire", "run")))
+    if any(_leaves_out(module, call, function, node.id) for call in module.worded((function.name, "Fire", "run"))):
+        return True
+    elsewhere = [_gives_nothing(other, call, function, node.id) for other, call in _calls_elsewhere(module, function)]
+    return bool(elsewhere) and all(elsewhere)
 
 
 def _leaves_out(module: Module, call: ast.Call, function: Definition, name: str) -> bool:
     """Return whether a call starts a function without giving it one of its parameters, `fire.Fire(function)` too."""
     if any(module.definition(each) is function for each in call.args if isinstance(each, ast.Name)):
         return len(call.args) == 1
-    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    at = places.index(name) if name in places else None
     called = module.definition(call.func) is function
-    return called and not has_star(call) and argument(call, name, at) is None
+    return called and not has_star(call) and argument(call, name, _place(function, name)) is None
+
+
+def _place(function: Definition, name: str) -> int | None:
+    """Return the position of a parameter, `self` not counted."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return places.index(name) - (places[0] in ("self", "cls")) if name in places else None
+
+
+def _calls_elsewhere(module: Module, function: Definition) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls in other files of a function, or of the class that it makes objects of."""
+    owner = module.class_around(function) if function.name == "__init__" else function
+    if module.project is not None and owner is not None and module.parent(owner) is module.tree:
+        yield from module.project.calls(module.path, owner.name)
+
+
+def _gives_nothing(module: Module, call: ast.Call, function: Definition, name: str) -> bool:
+    """Return whether a call leaves a parameter out, or gives it a flag whose default is none."""
+    given = argument(call, name, _place(function, name))
+    return not has_star(call) and (given is None or default(module, given) is None)
 
 
 def is_off(module: Module, call: ast.Call) -> bool:

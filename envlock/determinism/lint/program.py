@@ -68,8 +68,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
     offers: list[tuple[str, frozenset[str]]] = []
     names = module.named.keys()
     for call, name in module.called(SEEDS):
-        none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
-        if (call.args or call.keywords) and not none and not is_off(module, call):
+        if _seeds(module, call) and not is_off(module, call) and not _is_taken_back(module, call, name):
             seeds = frozenset(f"seeds-{generator}" for generator in SEEDS[name])
             function = _function(module, call)
             if function is None:
@@ -93,6 +92,20 @@ def summary(module: Module, tensorflow: str) -> Summary:
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
     is_program = "__main__" in module.text
     return Summary(module.path, frozenset(does), module.imports, loads, is_program, tuple(offers), _words(module))
+
+
+def _seeds(module: Module, call: ast.Call) -> bool:
+    """Return whether a call gives a seed that has a value by default."""
+    none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
+    return bool(call.args or call.keywords) and not none
+
+
+def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether the next call of the same function in the same place is without a number, as seed(None)."""
+    here = module.function_around(call)
+    calls = [each for each in module.named[name] if module.function_around(each) is here]
+    following = calls[calls.index(call) + 1 :][:1]
+    return any(not each.args or constant(each.args[0]) is None for each in following if not each.keywords)
 
 
 FEW = 12

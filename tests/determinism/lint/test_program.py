@@ -67,6 +67,28 @@ def test_what_one_program_seeds_is_not_seeded_for_another_that_trains(
     }
 
 
+def test_a_seed_that_a_flag_hands_over_has_a_value_only_where_the_flag_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = (
+        "import tensorflow as tf\n\n\nclass Runner:\n    def __init__(self, model, seed=None):\n"
+        "        if seed is not None:\n            tf.keras.utils.set_random_seed(seed)\n"
+    )
+    main = "import argparse\nimport data\nfrom runner import Runner\np = argparse.ArgumentParser()\n{}\nargs = p.parse_args()\n{}\n"
+    seeded = {
+        main.format("p.add_argument('--seed', type=int)", "Runner(1, seed=args.seed)"): False,
+        main.format("p.add_argument('--seed', default=3)", "Runner(1, seed=args.seed)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1)"): False,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1, 2)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1)\nRunner(1, 7)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(*args)"): True,
+    }
+    beside = {"runner.py": runner, "data.py": SHUFFLE}
+    found = {code: rules(tmp_path, monkeypatch, {"main.py": code, **beside}) for code in seeded}
+    unseeded = {"data.py": ["ENV203"], "runner.py": ["ENV207"]}
+    assert found == {code: {} if good else unseeded for code, good in seeded.items()}
+
+
 def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "mine/conftest.py": "from mine.seeding import start\n",

@@ -27,7 +27,17 @@ from envlock.determinism.lint.names import (
     SEEDS,
     TRAINING_NAMES,
 )
-from envlock.determinism.lint.program import GRAPHS, KERAS, NUMPY, PYTHON, SEEDS_ENVIRONMENT, SEEDS_SPACES, TF
+from envlock.determinism.lint.program import (
+    DATA,
+    GRAPHS,
+    HANDLES_DATA,
+    KERAS,
+    NUMPY,
+    PYTHON,
+    SEEDS_ENVIRONMENT,
+    SEEDS_SPACES,
+    TF,
+)
 from envlock.determinism.lint.purposes import only_shows
 from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
@@ -37,6 +47,7 @@ FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
 """What shuffles by default, and the position of the argument that decides."""
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
+IS_IDENTITY = re.compile(r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
 
@@ -47,8 +58,11 @@ def and_more(drawn: Sequence[object]) -> str:
 
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`."""
-    for call, name in module.called(SEEDS):
-        if SEEDS[name] == ("tf",) and not (call.args and constant(call.args[0]) is None):  # that is ENV207's
+    calls = module.called(SEEDS)
+    python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
+    for call, name in calls:
+        none = bool(call.args) and constant(call.args[0]) is None  # that is ENV207's
+        if SEEDS[name] == ("tf",) and not none and module.function_around(call) not in python:
             message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
             yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
 
@@ -84,15 +98,37 @@ def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str
     """Return draws in the order of the text, without shuffles whose order reaches no data and what only shows."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
     kept = [each for each in kept if not _is_text(module, each[0]) and not only_shows(module, each[0])]
+    seeds = module.named.get(shuffle.replace("shuffle", "seed"), [])
+    kept = [each for each in kept if not _is_seeded_before(module, each[0], seeds)]
     return sorted(kept, key=lambda each: each[0].lineno)
 
 
+def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call]) -> bool:
+    """Return whether the last seed before a draw, in the same function, has a number: what follows may take it back."""
+    here = module.function_around(call) if seeds else None
+    before = [each for each in seeds if each.lineno < call.lineno and module.function_around(each) is here]
+    return bool(before) and bool(before[-1].args) and constant(before[-1].args[0]) is not None
+
+
 def _is_text(module: Module, call: ast.Call) -> bool:
-    """Return whether what is drawn becomes a part of a text, as the name of a file does."""
+    """Return whether what is drawn becomes a part of a text, as the name of a file does, or a name itself."""
     around = module.parent(call)
+    if isinstance(around, ast.keyword | ast.Assign | ast.Dict):
+        return _is_identity(around, call)
     written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
     filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
     return written or filled or isinstance(around, ast.FormattedValue)
+
+
+def _is_identity(around: ast.keyword | ast.Assign | ast.Dict, call: ast.Call) -> bool:
+    """Return whether a drawn value is given the name of an id, a port or the like: it tells one run from another."""
+    if isinstance(around, ast.keyword):
+        name: object = around.arg
+    elif isinstance(around, ast.Assign):
+        name = ast.unparse(around.targets[0])
+    else:
+        name = next((constant(key) for key, value in zip(around.keys, around.values, strict=True) if value is call), "")
+    return IS_IDENTITY.search(str(name)) is not None
 
 
 def _draws(call: ast.Call, name: str) -> bool:
@@ -150,7 +186,10 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
-        yield Hit(call, message, unless=frozenset({PYTHON}))
+        needs = (
+            frozenset() if DATA & module.packages else frozenset({HANDLES_DATA})
+        )  # tools of the system are not judged
+        yield Hit(call, message, needs=needs, unless=frozenset({PYTHON}))
 
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:

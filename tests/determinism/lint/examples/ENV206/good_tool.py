@@ -1,0 +1,4 @@
+import random
+import subprocess
+
+subprocess.run(["launch", random.choice(["a", "b"])])
