@@ -74,7 +74,8 @@ def test_a_seed_that_a_flag_hands_over_has_a_value_only_where_the_flag_has_one(
         "import tensorflow as tf\n\n\nclass Runner:\n    def __init__(self, model, seed=None):\n"
         "        if seed is not None:\n            tf.keras.utils.set_random_seed(seed)\n"
     )
-    main = "import argparse\nimport data\nfrom runner import Runner\np = argparse.ArgumentParser()\n{}\nargs = p.parse_args()\n{}\n"
+    main = "import argparse\nimport data\nfrom runner import Runner\np = argparse.ArgumentParser()\n{}\n"
+    main += "args = p.parse_args()\n{}\n"
     seeded = {
         main.format("p.add_argument('--seed', type=int)", "Runner(1, seed=args.seed)"): False,
         main.format("p.add_argument('--seed', default=3)", "Runner(1, seed=args.seed)"): True,
@@ -87,6 +88,17 @@ def test_a_seed_that_a_flag_hands_over_has_a_value_only_where_the_flag_has_one(
     found = {code: rules(tmp_path, monkeypatch, {"main.py": code, **beside}) for code in seeded}
     unseeded = {"data.py": ["ENV203"], "runner.py": ["ENV207"]}
     assert found == {code: {} if good else unseeded for code, good in seeded.items()}
+
+
+def test_tools_beside_a_program_with_data_may_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = "import random\n\n\ndef pick(zones):\n    return random.choice(zones)\n"
+    found = {
+        "alone": rules(tmp_path, monkeypatch, {"tool.py": draw}),
+        "beside": rules(tmp_path, monkeypatch, {"tool.py": draw, "train.py": "import numpy as np\n"}),
+        "inside": rules(tmp_path, monkeypatch, {"tool.py": draw, "train.py": "import numpy as np\nimport tool\n"}),
+    }
+    drawn = {"tool.py": ["ENV206"]}
+    assert found == {"alone": drawn, "beside": {}, "inside": drawn}
 
 
 def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

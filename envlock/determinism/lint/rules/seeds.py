@@ -33,6 +33,7 @@ from envlock.determinism.lint.program import (
     HANDLES_DATA,
     KERAS,
     NUMPY,
+    PROJECT,
     PYTHON,
     SEEDS_ENVIRONMENT,
     SEEDS_SPACES,
@@ -107,7 +108,9 @@ def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call])
     """Return whether the last seed before a draw, in the same function, has a number: what follows may take it back."""
     here = module.function_around(call) if seeds else None
     before = [each for each in seeds if each.lineno < call.lineno and module.function_around(each) is here]
-    return bool(before) and bool(before[-1].args) and constant(before[-1].args[0]) is not None
+    last = next(reversed(before), None)
+    given = [] if last is None or is_off(module, last) else last.args[:1]
+    return any(constant(each) is not None and not is_optional(module, each) for each in given)
 
 
 def _is_text(module: Module, call: ast.Call) -> bool:
@@ -186,10 +189,11 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
-        needs = (
-            frozenset() if DATA & module.packages else frozenset({HANDLES_DATA})
-        )  # tools of the system are not judged
-        yield Hit(call, message, needs=needs, unless=frozenset({PYTHON}))
+        if DATA & module.packages:
+            yield Hit(call, message, unless=frozenset({PYTHON}))
+        else:  # tools that stand beside programs with data are not judged
+            yield Hit(call, message, needs=frozenset({HANDLES_DATA}), unless=frozenset({PYTHON}))
+            yield Hit(call, message, unless=frozenset({PYTHON, PROJECT}))
 
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -1,4 +1,0 @@
-import random
-import subprocess
-
-subprocess.run(["launch", random.choice(["a", "b"])])
