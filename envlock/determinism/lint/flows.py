@@ -262,7 +262,7 @@ class Flow:
                 return self._counts(node.args[1], loop)
             return node.func.attr in KEEPERS and self._kept(node.func.value, loop)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            return self._counts(node.value, loop)
+            return self._counts(node.value, loop) or self._is_next(node.targets[0], loop)
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
             began = [value for value in self.module.values(node.target) if not self._is_made_in(node.target, loop)]
             texts = (
@@ -270,6 +270,12 @@ class Flow:
             )
             return any(texts) and self._kept(node.target, loop)
         return False
+
+    def _is_next(self, target: ast.Subscript, loop: Loop) -> bool:
+        """Return whether the next place of what outlives a loop is filled: `images[i] = image`, with `i += 1`."""
+        raised = {_words(node.target) for node in ast.walk(loop) if isinstance(node, ast.AugAssign)} - {()}
+        first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
+        return _words(first) in raised and self._kept(target.value, loop)
 
     def _counts(self, value: ast.AST, loop: Loop) -> bool:
         """Return whether a value depends on the round of a loop: a length, a counter, or a draw from a generator."""

@@ -32,8 +32,10 @@ class Places:
         if len(name) > 1:
             return fit
         near = [each for each in fit if self.paths[each][:-1] == folder]
-        alone = len(fit) == 1 and name[0] not in sys.stdlib_module_names
-        return near or (fit if alone else [])
+        top = min(fit, key=lambda each: len(self.paths[each]), default=None)
+        below = top is not None and all(self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit)
+        alone = below and name[0] not in sys.stdlib_module_names  # a package of its own modules' name is one, too
+        return near or ([top] if alone and top is not None else [])
 
     def split(self, name: tuple[str, ...], folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
         """Return the file in which a name is looked up, and what is looked up there; None for what lies elsewhere.

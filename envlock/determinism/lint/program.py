@@ -13,7 +13,7 @@ from envlock.data.determinism import holds
 from envlock.determinism.lint.defaults import is_off, is_optional
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Definition, Module, argument, constant
-from envlock.determinism.lint.names import SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.names import PYTHON_DRAWS, SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
 from envlock.determinism.lint.places import Places, absolute
 from envlock.determinism.lint.stateful import draws
 
@@ -37,6 +37,8 @@ HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
 """Packages of programs for which the order of data matters."""
+WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
+"""Methods with which a file that imports none of them writes data for others."""
 SEEDED = frozenset({TF, NUMPY, PYTHON})
 PREPARED = SEEDED | {SWITCHED}
 """What pytest can do for a test before it runs."""
@@ -97,7 +99,23 @@ def summary(module: Module, tensorflow: str) -> Summary:
 def _seeds(module: Module, call: ast.Call) -> bool:
     """Return whether a call gives a seed that has a value by default."""
     none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
-    return bool(call.args or call.keywords) and not none
+    drawn = drawn_from(module, call.args[0]) if call.args else None
+    return (
+        bool(call.args or call.keywords)
+        and not none
+        and (drawn is None or drawn not in SEEDS[module.name(call.func) or ""])
+    )
+
+
+def drawn_from(module: Module, node: ast.expr) -> str | None:
+    """Return the global generator from which a seed is drawn, `numpy` or `python`, or None."""
+    for each in (node, *module.values(node)):
+        name = (module.name(each.func) or "") if isinstance(each, ast.Call) else ""
+        if name.startswith("numpy.random.rand"):
+            return "numpy"
+        if name in PYTHON_DRAWS:
+            return "python"
+    return None
 
 
 def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:

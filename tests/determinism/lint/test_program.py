@@ -101,6 +101,12 @@ def test_tools_beside_a_program_with_data_may_draw(tmp_path: Path, monkeypatch: 
     assert found == {"alone": drawn, "beside": {}, "inside": drawn}
 
 
+def test_a_package_whose_module_has_its_name_is_found_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = {"mine/__init__.py": "from mine.mine import load\n", "mine/mine.py": SHUFFLE}
+    main = "import tensorflow as tf\nfrom mine import load\ntf.keras.utils.set_random_seed(1)\n"
+    assert rules(tmp_path, monkeypatch, {**package, "tasks/main.py": main}) == {}
+
+
 def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "mine/conftest.py": "from mine.seeding import start\n",

@@ -10,7 +10,7 @@ from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
 from envlock.determinism.lint.module import Hit, Module, argument, canonical, constant, has_star
-from envlock.determinism.lint.names import TRAINING_METHODS
+from envlock.determinism.lint.names import TENSORFLOW_1, TRAINING_METHODS
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.scopes import Function
@@ -221,15 +221,28 @@ CONDITIONS: dict[str, Condition] = {
 
 def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV402: AddN of three or more."""
+    graphs = not module.named.keys().isdisjoint(TENSORFLOW_1)
+    measured = holds([">=2.5"], tensorflow)
     for call, name in module.called(ADDERS):
+        if module.function_around(call) is None and not graphs:  # outside of graphs it adds in the order given
+            continue
         given = argument(call, "inputs", ADDERS[name])
         many = None if given is None else _count(module, given)
-        if many is not None and many < 3:
+        if (many is not None and many < 3) or not (measured or many or _is_long(module, given)):
             continue
         if isinstance(given, ast.List | ast.Tuple) and many is not None:
             yield Hit(call, f"{name} adds {many} tensors in any order")
         elif not _is_asserted(module, call):
             yield Hit(call, f"{name} adds three or more tensors in any order")
+
+
+def _is_long(module: Module, given: ast.expr | None) -> bool:
+    """Return whether a list is certainly made of many: for each variable, or all that a graph has collected."""
+    made = [] if given is None else [given, *module.values(given)]
+    collected = (module.name(each.func) or "" for each in made if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.ListComp | ast.GeneratorExp) for each in made) or any(
+        name.endswith(("get_collection", "get_regularization_losses")) for name in collected
+    )
 
 
 def _count(module: Module, given: ast.expr) -> int | None:

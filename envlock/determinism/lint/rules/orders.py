@@ -17,7 +17,7 @@ from envlock.determinism.lint.names import (
     SAME_ORDER,
     SEEDS,
 )
-from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT
+from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT, WRITERS
 from envlock.determinism.lint.purposes import is_aside
 from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_sets
 
@@ -25,7 +25,6 @@ SALTED = ", which differs from process to process for strings and for objects ha
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
 BUILDERS = frozenset({"setuptools", "distutils"})
 """Packages of files that build programs, and handle no data themselves."""
-WRITERS = ("write", "writelines", "writerow", "dump", "to_csv", "savetxt")
 
 
 def files(module: Module, tensorflow: str) -> Iterator[Hit]:

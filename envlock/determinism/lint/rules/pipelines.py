@@ -129,6 +129,8 @@ def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     loaders = [call for call, _ in module.called(("keras.utils.PyDataset", "keras.utils.Sequence"))]
     for call in (*loaders, *(call for call, _ in module.methods((*FITS, "__init__")))):
+        if is_dataset(module, argument(call, "x", 0)):  # workers read generators only
+            continue
         number, processes = (default(module, argument(call, each)) for each in ("workers", "use_multiprocessing"))
         if isinstance(number, int) and number > 1:
             yield Hit(call, f"{number} Python workers feed the model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from envlock.determinism.lint.datasets import is_chained
 from envlock.determinism.lint.defaults import default, is_off, is_optional
@@ -38,6 +39,8 @@ from envlock.determinism.lint.program import (
     SEEDS_ENVIRONMENT,
     SEEDS_SPACES,
     TF,
+    WRITERS,
+    drawn_from,
 )
 from envlock.determinism.lint.purposes import only_shows
 from envlock.determinism.lint.sets import looks_like_number
@@ -47,8 +50,11 @@ FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
 """What shuffles by default, and the position of the argument that decides."""
+SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
-IS_IDENTITY = re.compile(r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$", re.IGNORECASE)
+NO_DATA = re.compile(
+    r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s", re.IGNORECASE
+)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
 
@@ -58,14 +64,15 @@ def and_more(drawn: Sequence[object]) -> str:
 
 
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`."""
+    """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`; the first in a file."""
     calls = module.called(SEEDS)
     python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
-    for call, name in calls:
-        none = bool(call.args) and constant(call.args[0]) is None  # that is ENV207's
-        if SEEDS[name] == ("tf",) and not none and module.function_around(call) not in python:
-            message = "this seeds TensorFlow, but nothing seeds Python's random, from which Keras draws its seeds"
-            yield Hit(call, message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
+    alone = [call for call, name in calls if SEEDS[name] == ("tf",) and module.function_around(call) not in python]
+    alone = [call for call in alone if not (call.args and constant(call.args[0]) is None)]  # those are ENV207's
+    if alone:
+        more = f" (as {len(alone) - 1} more below)" if len(alone) > 1 else ""
+        message = f"this seeds TensorFlow{more}, but nothing seeds Python's random, from which Keras draws its seeds"
+        yield Hit(alone[0], message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
 
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -98,7 +105,8 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
 def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
     """Return draws in the order of the text, without shuffles whose order reaches no data and what only shows."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
-    kept = [each for each in kept if not _is_text(module, each[0]) and not only_shows(module, each[0])]
+    kept = [each for each in kept if not _is_text(module, each[0]) and not _is_no_data(module, each[0])]
+    kept = [each for each in kept if not only_shows(module, each[0])]
     seeds = module.named.get(shuffle.replace("shuffle", "seed"), [])
     kept = [each for each in kept if not _is_seeded_before(module, each[0], seeds)]
     return sorted(kept, key=lambda each: each[0].lineno)
@@ -114,24 +122,29 @@ def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call])
 
 
 def _is_text(module: Module, call: ast.Call) -> bool:
-    """Return whether what is drawn becomes a part of a text, as the name of a file does, or a name itself."""
+    """Return whether what is drawn becomes a part of a text, as the name of a file does."""
     around = module.parent(call)
-    if isinstance(around, ast.keyword | ast.Assign | ast.Dict):
-        return _is_identity(around, call)
     written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
     filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
     return written or filled or isinstance(around, ast.FormattedValue)
 
 
-def _is_identity(around: ast.keyword | ast.Assign | ast.Dict, call: ast.Call) -> bool:
-    """Return whether a drawn value is given the name of an id, a port or the like: it tells one run from another."""
+def _is_no_data(module: Module, call: ast.Call) -> bool:
+    """Return whether what is drawn gets the name of an id, a port or a time to wait: no number is computed from it."""
+    inside: ast.AST = call
+    around = module.parent(call)
+    while isinstance(around, ast.BinOp):
+        inside, around = around, module.parent(around)
     if isinstance(around, ast.keyword):
         name: object = around.arg
-    elif isinstance(around, ast.Assign):
-        name = ast.unparse(around.targets[0])
+    elif isinstance(around, ast.Assign | ast.AugAssign):
+        name = ast.unparse(around.targets[0] if isinstance(around, ast.Assign) else around.target)
+    elif isinstance(around, ast.Dict):
+        pairs = zip(around.keys, around.values, strict=True)
+        name = next((constant(key) for key, value in pairs if value is inside), "")
     else:
-        name = next((constant(key) for key, value in zip(around.keys, around.values, strict=True) if value is call), "")
-    return IS_IDENTITY.search(str(name)) is not None
+        name = ast.unparse(around.func) if isinstance(around, ast.Call) and inside is not around.func else ""
+    return NO_DATA.search(str(name)) is not None
 
 
 def _draws(call: ast.Call, name: str) -> bool:
@@ -139,7 +152,7 @@ def _draws(call: ast.Call, name: str) -> bool:
     if name in NUMPY_USERS:
         given = argument(call, NUMPY_USERS[name])
         told = constant(argument(call, "shuffle"))
-        shuffles = told is True if name.endswith("KFold") else told is not False
+        shuffles = told is True if name.endswith(SHUFFLING_IF_TOLD) else told is not False
         return shuffles and not has_star(call) and (given is None or constant(given) is None)
     words = name.split(".")
     plain = words[:2] == ["numpy", "random"] and len(words) == 3 and words[2][:1].islower()
@@ -189,11 +202,16 @@ def python(module: Module, tensorflow: str) -> Iterator[Hit]:
     if drawn:
         call, name = drawn[0]
         message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
-        if DATA & module.packages:
-            yield Hit(call, message, unless=frozenset({PYTHON}))
-        else:  # tools that stand beside programs with data are not judged
-            yield Hit(call, message, needs=frozenset({HANDLES_DATA}), unless=frozenset({PYTHON}))
-            yield Hit(call, message, unless=frozenset({PYTHON, PROJECT}))
+        yield from _beside_data(module, Hit(call, message, unless=frozenset({PYTHON})))
+
+
+def _beside_data(module: Module, hit: Hit) -> Iterator[Hit]:
+    """Yield a hit less where it is a tool's: a file without data that writes none, in a project that has some."""
+    if DATA & module.packages or module.methods(WRITERS):
+        yield hit
+    else:
+        yield replace(hit, needs=hit.needs | {HANDLES_DATA})
+        yield replace(hit, unless=hit.unless | {PROJECT})
 
 
 def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -201,9 +219,12 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     yield from _not_by_default(module)
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
-            yield Hit(call, f"{name}() without a number seeds from the operating system")
+            yield from _beside_data(module, Hit(call, f"{name}() without a number seeds from the operating system"))
         elif call.args and constant(call.args[0]) is None:
             yield Hit(call, f"{name}(None) seeds from the operating system")
+        elif call.args and drawn_from(module, call.args[0]) is not None:
+            generator = f"seeds-{drawn_from(module, call.args[0])}"
+            yield Hit(call, "the seed is itself drawn, by what nothing seeds", unless=frozenset({generator}))
     if module.named.keys().isdisjoint(CLOCKS) and not module.worded(("hash", "id")):
         return
     for call in module.nodes(ast.Call):
@@ -304,11 +325,11 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
     if name in SAMPLERS:
         at = SHUFFLES.get(name.rpartition(".")[2])
         ordered = default(module, argument(call, "shuffle", at), parameters=True) is False
-        if ordered or not _is_unseeded(call, SAMPLERS[name]):
+        if ordered or not _is_unseeded(module, call, SAMPLERS[name]):
             return None
         shuffles = name == "tf.data.Dataset.list_files"
         return f"{name} shuffles by default, and nothing seeds it" if shuffles else f"{name} without a seed"
-    shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle" and _is_unseeded(call, 1)
+    shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle" and _is_unseeded(module, call, 1)
     return "the dataset is shuffled without a seed" if shuffles and is_chained(module, call) else None
 
 
@@ -317,7 +338,7 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     called = module.called((RANDOM_OPS | RANDOM_WEIGHTS) - NEED_OP_SEED.keys())
     called += [(call, "sample") for call, each in module.methods(("sample",)) if _is_distribution(module, each.value)]
     called += [each for each in module.called(("tf.get_variable",)) if _is_new_variable(each[0])]
-    drawn = [(call, name) for call, name in called if _is_unseeded(call, None) and not has_star(call)]
+    drawn = [(call, name) for call, name in called if _is_unseeded(module, call, None) and not has_star(call)]
     drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
     if drawn:
         call, name = drawn[0]
@@ -367,6 +388,6 @@ def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(call, f"{name} ignores the global seed", fix="Pass it a seed that is not 0.")
 
 
-def _is_unseeded(call: ast.Call, position: int | None) -> bool:
+def _is_unseeded(module: Module, call: ast.Call, position: int | None) -> bool:
     given = argument(call, "seed", position)
-    return given is None or constant(given) is None
+    return given is None or constant(given) is None or (isinstance(given, ast.Name) and is_optional(module, given))

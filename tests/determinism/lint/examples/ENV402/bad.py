@@ -1,5 +1,8 @@
 import tensorflow as tf
 
-a = tf.add_n([x, y, z])  # expect: ENV402
-b = tf.math.add_n(model.losses)  # expect: ENV402
-c = tf.raw_ops.AddN(inputs=[x, y, z])  # expect: ENV402
+
+@tf.function
+def total(x, y, z, model):
+    a = tf.add_n([x, y, z])  # expect: ENV402
+    b = tf.math.add_n(model.losses)  # expect: ENV402
+    return tf.raw_ops.AddN(inputs=[a, b, z])  # expect: ENV402
