@@ -260,9 +260,13 @@ class Flow:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "setdefault" and len(node.args) > 1:
                 return self._counts(node.args[1], loop)
-            return node.func.attr in KEEPERS and self._kept(node.func.value, loop)
+            if node.func.attr in KEEPERS:
+                return self._kept(node.func.value, loop)
+        if isinstance(node, ast.Call):
+            return self._writes(node, loop)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            return self._counts(node.value, loop) or self._is_next(node.targets[0], loop)
+            target = node.targets[0]
+            return self._counts(node.value, loop) or self._is_next(target, loop) or self._is_listed(target, loop)
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
             began = [value for value in self.module.values(node.target) if not self._is_made_in(node.target, loop)]
             texts = (
@@ -276,6 +280,20 @@ class Flow:
         raised = {_words(node.target) for node in ast.walk(loop) if isinstance(node, ast.AugAssign)} - {()}
         first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
         return _words(first) in raised and self._kept(target.value, loop)
+
+    def _is_listed(self, target: ast.Subscript, loop: Loop) -> bool:
+        """Return whether a dict gets the elements of the loop as keys, in their order, and is iterated over later."""
+        element, owner = getattr(loop, "target", None), target.value
+        keyed = isinstance(element, ast.Name) and isinstance(target.slice, ast.Name) and target.slice.id == element.id
+        if not keyed or not isinstance(owner, ast.Name | ast.Attribute) or self._is_made_in(owner, loop):
+            return False
+        return any(self._passes_on(use, KEYS) for use in self._uses(owner, target))
+
+    def _writes(self, call: ast.Call, loop: Loop) -> bool:
+        """Return whether a call in a loop hands on a file of records that was opened before it."""
+        given = [each for each in call.args if isinstance(each, ast.Name) and not self._is_made_in(each, loop)]
+        made = [value for each in given for value in self.module.values(each) if isinstance(value, ast.Call)]
+        return any((self.module.name(each.func) or "").endswith("TFRecordWriter") for each in made)
 
     def _counts(self, value: ast.AST, loop: Loop) -> bool:
         """Return whether a value depends on the round of a loop: a length, a counter, or a draw from a generator."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
-from envlock.determinism.lint.defaults import is_off, is_optional
+from envlock.determinism.lint.defaults import given_by_default, is_off, is_optional
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Definition, Module, argument, constant
 from envlock.determinism.lint.names import PYTHON_DRAWS, SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
@@ -84,7 +84,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
     seeded = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
     does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
     spaces = [getattr(call.func, "value", call) for call in seeded]
-    does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("_space") for each in spaces) else ())
+    does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("space") for each in spaces) else ())
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
@@ -139,7 +139,10 @@ def _function(module: Module, call: ast.Call) -> str | None:
     if not isinstance(last, Definition) or last.decorator_list or last.name.lower().startswith(STARTED):
         return None
     calls = sum(isinstance(node, ast.Call) for node in ast.walk(last))
-    return last.name if calls <= FEW and not draws(module, last) else None
+    handed = (
+        bool(call.args) and isinstance(call.args[0], ast.Name) and given_by_default(module, call.args[0]) is not None
+    )
+    return last.name if handed or (calls <= FEW and not draws(module, last)) else None
 
 
 def _words(module: Module) -> frozenset[str]:

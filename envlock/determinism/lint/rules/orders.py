@@ -32,8 +32,15 @@ def files(module: Module, tensorflow: str) -> Iterator[Hit]:
     listers = [call for call, _ in module.called(LISTINGS)]
     for call in (*listers, *(call for call, _ in module.methods(LISTING_METHODS) if call not in listers)):
         name = _listing(module, call)
-        if name is not None and _reaches(module, call, name) and not is_aside(module, call):
+        if name is not None and _reaches(module, call, name) and not _is_no_matter(module, call):
             yield from _of_data(module, call, f"{name} lists files in the order of the file system")
+
+
+def _is_no_matter(module: Module, call: ast.Call) -> bool:
+    """Return whether no training sees an order: TensorFlow Datasets orders examples by the hashes of their keys."""
+    of_tfds = "tensorflow_datasets" in module.packages
+    function = module.function_around(call)
+    return is_aside(module, call) or (of_tfds and getattr(function, "name", "") == "_generate_examples")
 
 
 def _listing(module: Module, call: ast.Call) -> str | None:
@@ -109,6 +116,8 @@ def arrivals(module: Module, tensorflow: str) -> Iterator[Hit]:
         name = module.name(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         shown = name if name in ARRIVALS else method if method in ARRIVAL_METHODS else None
+        if is_aside(module, call):
+            continue
         if shown is not None and Flow(module).reaches_data(call):
             yield from _of_data(module, call, f"{shown} gives results in the order in which workers finish")
         elif method == "get" and _is_shared_queue(module, call) and _is_kept(module, call):

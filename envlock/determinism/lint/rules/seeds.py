@@ -26,11 +26,11 @@ from envlock.determinism.lint.names import (
     RANDOM_WEIGHTS,
     SAMPLERS,
     SEEDS,
+    TENSORFLOW_1,
     TRAINING_NAMES,
 )
 from envlock.determinism.lint.program import (
     DATA,
-    GRAPHS,
     HANDLES_DATA,
     KERAS,
     NUMPY,
@@ -69,10 +69,10 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
     alone = [call for call, name in calls if SEEDS[name] == ("tf",) and module.function_around(call) not in python]
     alone = [call for call in alone if not (call.args and constant(call.args[0]) is None)]  # those are ENV207's
-    if alone:
+    if alone and module.named.keys().isdisjoint(TENSORFLOW_1):  # in sessions Keras takes its seeds from the graph
         more = f" (as {len(alone) - 1} more below)" if len(alone) > 1 else ""
         message = f"this seeds TensorFlow{more}, but nothing seeds Python's random, from which Keras draws its seeds"
-        yield Hit(alone[0], message, needs=frozenset({KERAS}), unless=frozenset({PYTHON, GRAPHS}))
+        yield Hit(alone[0], message, needs=frozenset({KERAS}), unless=frozenset({PYTHON}))
 
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -369,7 +369,7 @@ def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV209: an environment of Gym that nothing seeds."""
     for call, name in module.called(ENVIRONMENTS)[:1]:
         yield Hit(call, f"{name} makes an environment that nothing seeds", unless=frozenset({SEEDS_ENVIRONMENT}))
-    sampled = [call for call, method in module.methods(("sample",)) if _last_word(method.value).endswith("_space")]
+    sampled = [call for call, method in module.methods(("sample",)) if _last_word(method.value).endswith("space")]
     for call in sampled[:1]:
         yield Hit(
             call, "the space of an environment is sampled, and nothing seeds it", unless=frozenset({SEEDS_SPACES})
