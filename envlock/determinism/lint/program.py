@@ -161,7 +161,9 @@ def _builds_models(module: Module) -> bool:
     if not module.uses_keras:
         return False
     bases = (module.name(base) or "" for node in module.nodes(ast.ClassDef) for base in node.bases)
-    return any(name.startswith(DRAWING) and not name.endswith(WEIGHTLESS) for name in (*module.named, *bases))
+    drawing = {name for name in (*module.named, *bases) if name.startswith(DRAWING) and not name.endswith(WEIGHTLESS)}
+    steps = all(name.startswith("keras.optimizers.") for name in drawing)  # of variables that the file gives values
+    return bool(drawing) and not (steps and "tf.Variable" in module.named)
 
 
 def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
