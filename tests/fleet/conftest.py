@@ -73,6 +73,17 @@ def mpirun(mpi_kind: str) -> Callable[..., bed.Started]:
     return mpirun_of(mpi_kind)
 
 
+@pytest.fixture
+def ray_python() -> Path:
+    """Return an interpreter with Ray."""
+    try:
+        if os.geteuid() != 0:
+            raise BedError("a network of one's own needs root")
+        return bed.python("ray")
+    except BedError as reason:
+        absent(f"no Ray: {reason}")
+
+
 @pytest.fixture(params=["slurm", *MPIS])
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     """Return what starts a command as each rank, by each launcher."""

@@ -214,7 +214,7 @@ def test_a_lockfile_from_outside_the_launcher_is_explained_once(fleet_run: Job, 
 
 
 def test_reports_in_a_batch_script(slurm: bed.Slurm, tmp_path: Path) -> None:
-    """As docs/fleet.md has it; the reports of yesterday's job lie in the same folder."""
+    """The reports of yesterday's job lie in the same folder."""
     (tmp_path / "pyproject.toml").touch()
     script = tmp_path / "job.sh"
     envlock = f"{sys.executable} -m envlock fleet"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import absent
-from tests.containers.bed.debian import BedError
 from tests.fleet import bed
 from tests.fleet.conftest import ODD
 
@@ -21,17 +19,6 @@ pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.processes]
 
 HERE = Path(__file__).parent
 Mpirun = Callable[..., bed.Started]
-
-
-@pytest.fixture
-def ray_python() -> Path:
-    """Return an interpreter with Ray."""
-    try:
-        if os.geteuid() != 0:
-            raise BedError("a network of one's own needs root")
-        return bed.python("ray")
-    except BedError as reason:
-        absent(f"no Ray: {reason}")
 
 
 def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
