@@ -95,7 +95,14 @@ class TestRun:
     def test_ray(self, ray_python: Path, tmp_path: Path) -> None:
         """In name spaces where `ray stop` finds no other cluster, and what it leaves ends with the page."""
         alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        own = [*alone, "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"', sys.executable, NETWORK]
+        own: list[str | Path] = [
+            *alone,
+            "sh",
+            "-c",
+            'mount -t tmpfs none /dev/shm; exec "$0" "$@"',
+            sys.executable,
+            NETWORK,
+        ]
         environ = {**active(tmp_path, ray_python), "TF_CPP_MIN_LOG_LEVEL": "3"}
         check("ray", tmp_path, lambda words, cwd: bed.run([*own, *words], cwd, environ, timeout=500))
 
