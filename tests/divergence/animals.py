@@ -7,8 +7,9 @@ from pathlib import Path
 
 from envlock.runtime.report import Report
 
-ZOO, THREAD_ZOO, PIPELINE_ZOO, SCRIPT_ZOO, GRAPH_ZOO = (
-    Path(__file__).with_name(f"{name}.py") for name in ("zoo", "thread_zoo", "pipeline_zoo", "script_zoo", "graph_zoo")
+ZOO, THREAD_ZOO, PIPELINE_ZOO, SCRIPT_ZOO, GRAPH_ZOO, TRAINING_ZOO, LOOP_ZOO = (
+    Path(__file__).with_name(f"{name}zoo.py")
+    for name in ("", "thread_", "pipeline_", "script_", "graph_", "training_", "loop_")
 )
 
 
@@ -70,9 +71,15 @@ IN_THREADS = (
     Animal("late_seed", "outside", ("Sin",), THREAD_ZOO),
 )
 CLEAN_IN_THREADS = ("clean_threads", "clean_pool", "clean_turns", "clean_mirrored", "clean_undefined")
-KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
+KERAS_2 = (
+    Animal("keras_dropout", "operation", ("RandomUniform",)),
+    Animal("compiled_dropout", "operation", ("RandomUniform",), TRAINING_ZOO),
+    Animal("mirrored_fit", "operation", ("RandomUniform",), TRAINING_ZOO),
+)
 KERAS_3 = (
     Animal("keras_dropout", "outside"),
+    Animal("compiled_dropout", "outside", (), TRAINING_ZOO),
+    Animal("mirrored_fit", "outside", (), TRAINING_ZOO),
     Animal("embedding_adagrad", "operation", ("ResourceScatterAdd", "ResourceScatterSub")),
 )
 
@@ -103,7 +110,7 @@ SCRIPTS = (
     Animal("resumed_checkpoint", "outside", ("RestoreV2",), SCRIPT_ZOO),
 )
 CLEAN_SCRIPTS = ("sorted_set", "set_of_counts", "stopwatch", "checkpoint", "futures")
-CLEAN_FRESH = ("sorted_set", "set_of_counts")
+CLEAN_FRESH = ("sorted_set", "set_of_counts", "stop_words")
 GRAPHS = (
     Animal("free_generator", "operation", ("NonDeterministicInts",), GRAPH_ZOO),
     Animal("unseeded_layer", "operation", ("TruncatedNormal",), GRAPH_ZOO),
@@ -127,11 +134,55 @@ GRAPHS = (
     Animal("mirrored_shuffle", "data", (), GRAPH_ZOO),
 )
 CLEAN_GRAPHS = ("counter", "producer", "mirrored_dropout", "xla", "normalized", "noise_unused")
-FRESH = (*PIPELINES, *SCRIPTS, *GRAPHS)
+TRAININGS = (
+    *(
+        Animal(name, "data", zoo=TRAINING_ZOO)
+        for name in (
+            *("listed_files", "tutorial_seeds", "rebalanced", "saved_shuffled", "served", "fed_by_threads"),
+            *("loose_records", "epoch_order", "sharded_input"),
+        )
+    ),
+    *(
+        Animal(name, "outside", zoo=TRAINING_ZOO)
+        for name in ("image_folder", "augmenting_layers", "perturbed_weights", "warm_start", "helper_split")
+    ),
+    Animal("noisy_step", "operation", ("RandomStandardNormal",), TRAINING_ZOO),
+    Animal("gan_noise", "operation", ("RandomStandardNormal",), TRAINING_ZOO),
+    Animal("compiled_shuffle", "operation", ("RandomShuffle",), TRAINING_ZOO),
+)
+CLEAN_TRAININGS = (
+    *("resumed", "watched", "mixed_precision", "mirrored_fit", "steady_records", "compiled_fit", "words"),
+)
+LOOPS = (
+    *(
+        Animal(name, "outside", zoo=LOOP_ZOO)
+        for name in ("replayed", "sampled_action", "skip_grams", "named_run", "prefetched", "downloaded")
+    ),
+    *(
+        Animal(name, "outside", zoo=LOOP_ZOO, fresh=True)
+        for name in ("label_numbers", "roads_of_set", "tied_words", "process_seed", "first_done")
+    ),
+    *(Animal(name, "sequence", zoo=LOOP_ZOO) for name in ("explorer", "faster_kernel")),
+    *(Animal(name, "race", zoo=LOOP_ZOO) for name in ("locked_workers", "decayed_by_timer", "enqueued")),
+    Animal("recommender", "operation", ("ResourceScatterSub",), LOOP_ZOO),
+    Animal("word_weights", "operation", ("DenseBincount",), LOOP_ZOO),
+    Animal("drawn_in_graph", "outside", ("PythonFunction",), LOOP_ZOO),
+    Animal("counted_calls", "graph", (), LOOP_ZOO),
+)
+CLEAN_LOOPS = (
+    *("reordered", "models_of_threads", "gathered", "run_name", "stop_words", "agent", "parallel_seeds", "counted"),
+)
+FRESH = (*PIPELINES, *SCRIPTS, *GRAPHS, *TRAININGS, *LOOPS)
 """Programs that were written before anybody looked at how verdicts come about."""
 FRESH_CLEAN = tuple(
     Animal(f"clean_{name}", "identical", zoo=zoo, fresh=name in CLEAN_FRESH)
-    for zoo, names in ((PIPELINE_ZOO, CLEAN_PIPELINES), (SCRIPT_ZOO, CLEAN_SCRIPTS), (GRAPH_ZOO, CLEAN_GRAPHS))
+    for zoo, names in (
+        (PIPELINE_ZOO, CLEAN_PIPELINES),
+        (SCRIPT_ZOO, CLEAN_SCRIPTS),
+        (GRAPH_ZOO, CLEAN_GRAPHS),
+        (TRAINING_ZOO, CLEAN_TRAININGS),
+        (LOOP_ZOO, CLEAN_LOOPS),
+    )
     for name in names
 )
 
