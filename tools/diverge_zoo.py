@@ -26,6 +26,8 @@ from tests.divergence.animals import (
     KERAS_2,
     KERAS_3,
     THREAD_ZOO,
+    TRAININGS_KERAS_2,
+    TRAININGS_KERAS_3,
     ZOO,
     Animal,
 )
@@ -91,7 +93,7 @@ def _of_keras(python: Path) -> tuple[Animal, ...]:
     """Return the programs whose right answer depends on the major version of Keras."""
     command = [str(python), "-c", "from importlib.metadata import version; print(version('keras'))"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return KERAS_2 if found.startswith("2") else KERAS_3
+    return (*KERAS_2, *TRAININGS_KERAS_2) if found.startswith("2") else (*KERAS_3, *TRAININGS_KERAS_3)
 
 
 if __name__ == "__main__":

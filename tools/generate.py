@@ -35,7 +35,7 @@ from envlock import data
 from envlock.cli import COMMANDS, app
 from envlock.data import determinism
 from envlock.data.canary import replay_table
-from envlock.data.determinism import operation_groups
+from envlock.data.determinism import makers, operation_groups
 from envlock.data.images import image_tables
 from envlock.lock import models
 
@@ -235,6 +235,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
+        f"{RUNTIME}/makers.json": compact([row.model_dump(include={"functions", "name", "hold"}) for row in makers()]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",

@@ -329,6 +329,29 @@ def source_of(kind: str, holds: frozenset[str]) -> Source | None:
     return None if row is None else source(row.source)
 
 
+class MakerRow(Row):
+    """Functions that can give another value in each run (makers.toml explains the columns)."""
+
+    functions: Annotated[list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)]
+    name: Text | None = None
+    hold: Literal["random", "numpy", "clock", "bytes", "seed", "constant", "submitted", "nothing"]
+    row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
+    fix: Sentence | None = None
+    source: Text
+
+    @model_validator(mode="after")
+    def _says_what_helps(self) -> MakerRow:
+        if (self.row is None) == (self.fix is None):
+            raise ValueError(f"{self.functions[0]}: either a row or a fix")
+        return self
+
+
+@cache
+def makers() -> tuple[MakerRow, ...]:
+    """Return the functions of Python and NumPy that `envlock diverge` watches."""
+    return tuple(MakerRow.model_validate(row) for row in read("makers")["maker"])
+
+
 class Group(Row):
     """Operations that have something in common (operations.toml explains the columns)."""
 

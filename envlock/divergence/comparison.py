@@ -14,6 +14,7 @@ from typing import Literal
 
 from envlock.data.determinism import operation_groups
 from envlock.divergence.trace import Place, Record, Value
+from envlock.guest.tracing.names import MARK
 
 Entry = Record | Value
 Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "sequence"]
@@ -83,6 +84,7 @@ class Comparison:
         shown: how many quantities were compared.
         spread: whether something else differs because of a difference: another operation, a variable, a quantity.
         texts: whether only texts differ, such as names of files.
+        reordered: whether all runs did the same, in another order, and showed the same.
     """
 
     runs: int
@@ -94,11 +96,12 @@ class Comparison:
     shown: int = 0
     spread: bool = False
     texts: bool = True
+    reordered: bool = False
 
     @property
     def idle(self) -> bool:
         """Whether something differs, and nothing that the runs show or compute from it does."""
-        return self.first is not None and not self.spread and (self.shown > 0 or self.texts)
+        return self.first is not None and (self.reordered or (not self.spread and (self.shown > 0 or self.texts)))
 
 
 def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
@@ -108,12 +111,17 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
     first: Difference | None = None
     others: dict[tuple[str, Place | None], Difference] = {}
     tainted: set[str | None] = set()
-    index, last, shown, spread, texts = -1, -1, 0, False, True
+    work = _Work(len(traces))
+    index, last, shown, spread, texts, over = -1, -1, 0, False, True, False
     for index, entries in enumerate(_abreast(traces)):
         found = _difference(index, entries)
         lead = next(each for each in entries if each is not None)
         last = max(last, lead.step)
         shown += isinstance(lead, Value)
+        if first is not None or found is not None:
+            work.take(entries)
+        if over:
+            continue
         if first is None and found is None:
             before.append(Line(index, "same", lead, 1))
             continue
@@ -130,12 +138,37 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
             _keep(others, found)
         if isinstance(lead, Record) and _on_variable(lead):
             tainted.add(lead.operation.name)
-        if found.kind == "sequence":
-            break
+        over = found.kind == "sequence"  # what comes then is only asked whether all have done it
     kept = [each for key, each in others.items() if first is None or key != _key(first)]
-    return Comparison(
-        len(traces), index + 1, first, tuple(kept[:OTHERS]), (*before, *after), last + 1, shown, spread, texts
-    )
+    lines, also = (*before, *after), tuple(kept[:OTHERS])
+    return Comparison(len(traces), index + 1, first, also, lines, last + 1, shown, spread, texts, work.is_same)
+
+
+class _Work:
+    """What each run did since the first difference, whatever the order; what it showed, in its order."""
+
+    def __init__(self, runs: int) -> None:
+        self._sums = [0] * runs
+        self._shown = [0] * runs
+
+    def take(self, entries: Sequence[Entry | None]) -> None:
+        for run, entry in enumerate(entries):
+            if isinstance(entry, Value):
+                self._shown[run] += 1
+                self._sums[run] += hash((self._shown[run], *done(entry)))
+            elif entry is not None:
+                self._sums[run] += hash(done(entry))
+
+    @property
+    def is_same(self) -> bool:
+        return len(set(self._sums)) == 1
+
+
+def done(entry: Entry) -> tuple[object, ...]:
+    """Return what an entry did, whenever that was."""
+    if isinstance(entry, Record):
+        return entry.operation.type, entry.operation.place, entry.inputs, entry.outputs
+    return entry.name, entry.fingerprint
 
 
 def _abreast(traces: Sequence[Iterable[Entry]]) -> Iterator[tuple[Entry | None, ...]]:
@@ -179,7 +212,7 @@ def _ends_here(found: Difference, *, cause: bool) -> bool:
     rest = [number for number in range(len(given[0])) if number not in same]
     if rest and not texts:
         return False
-    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (texts or bool(same))
+    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (texts or bool(same or rest))
 
 
 def _reads_texts(found: Difference) -> bool:
@@ -226,6 +259,9 @@ def _of_records(index: int, lead: Record, records: list[Record]) -> Difference |
     groups = _groups(outputs)
     fallen = len({*zip(inputs, outputs, strict=True)}) > len(set(inputs))  # equal inputs, several results
     whole: tuple[Entry | None, ...] = tuple(records)
+    named = tuple(n for n, spec in enumerate(lead.operation.inputs) if spec.endswith(MARK))
+    if fallen and named:  # of which only the steady part is compared
+        return Difference("outside", index, whole, groups, named)
     if fallen:
         return Difference(_kind(lead), index, whole, groups)
     differing = tuple(n for n in range(len(lead.inputs)) if len({_at(each, n) for each in records}) > 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from envlock.divergence.comparison import Difference, origins
 from envlock.divergence.known import Known, about, known_row
+from envlock.divergence.makers import Maker
 from envlock.divergence.observe import Observed, Request, Say, observe, readable, without_first
 from envlock.divergence.readings import (
     first_inside,
@@ -20,9 +21,11 @@ from envlock.divergence.readings import (
     level_of,
     lines_around,
     made_in_thread,
+    makers_of,
     pipelines_of,
     suspects_of,
     threads_of,
+    with_text,
 )
 from envlock.divergence.threads import Seen as Threads
 from envlock.divergence.trace import Place, Record
@@ -37,6 +40,8 @@ from envlock.runtime.report import Report, clean
 
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
+LINES = 3
+"""How many lines of Python or NumPy are tried as the maker of a value."""
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
 SEED_FIRST = (
@@ -100,17 +105,19 @@ class _Search:
             return self._explained(own, first, [level_of(own)])
         if self.request.in_graph:
             return self._in_graph(own, [level_of(own)])
-        steps = first.entry.step + 1 + BEYOND
-        limit = steps if self.request.steps is None else min(steps, self.request.steps)
-        eager = self._try(
-            "running it eagerly, operation by operation", replace(self.request, mode="eager", steps=limit)
-        )
+        eagerly = replace(self.request, mode="eager", steps=self._until(first))
+        eager = self._try("running it eagerly, operation by operation", eagerly)
         levels = [level_of(own), level_of(eager)]
         if eager.comparison.first is not None:
             return self._explained(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
             return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._in_graph(own, levels)
+
+    def _until(self, first: Difference) -> int:
+        """Return how many steps show a difference, and whether it is gone."""
+        steps = first.entry.step + 1 + BEYOND
+        return steps if self.request.steps is None else min(steps, self.request.steps)
 
     def _blind(self, own: Observed) -> Evidence:
         """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
@@ -152,9 +159,9 @@ class _Search:
             return self._in_threads(seen, Threads(race=made.race), levels[:-1])
         verdict: Verdict = first.kind
         because: list[str] = []
-        known = None
-        if first.kind in ("outside", "sequence", "quantity"):
-            because, known = self._python(seen)
+        known = maker = None
+        if first.kind in ("outside", "sequence", "quantity", "data"):
+            because, known, maker = self._python(seen, first)
             because += [] if made is None else [made.sentence]
         elif isinstance(first.entry, Record):
             known = self._known(seen, first.entry)
@@ -163,7 +170,9 @@ class _Search:
             verdict = "threads"
         found = self._evidence(verdict, seen, levels)
         pipelines = pipelines_of(seen) if first.kind == "data" else ()
-        return replace(found, known=known, because=tuple(because), pipelines=pipelines, blind=threads.blind)
+        return replace(
+            found, known=known, because=tuple(because), pipelines=pipelines, maker=maker, blind=threads.blind
+        )
 
     def _in_threads(self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()) -> Evidence:
         """Return the report on a difference whose cause stands in another thread."""
@@ -188,25 +197,35 @@ class _Search:
         determinism = seen.answers.get("determinism")
         return about(record.operation.type, frozenset(holds), seen.header.tensorflow, determinism=determinism)
 
-    def _python(self, seen: Observed) -> tuple[list[str], Known | None]:
-        """Try what Python's randomness may come from, one by one."""
-        tensorflow = seen.header.tensorflow
-        base = replace(seen.request, runs=min(TRIES, self.request.runs))
-        tries = []
-        if self.request.fresh:
+    def _python(self, seen: Observed, first: Difference) -> tuple[list[str], Known | None, Maker | None]:
+        """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
+        base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
+        drawn = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
+        found = makers_of(seen, first)
+        tries: list[tuple[str, Request, str | None, Maker | None]] = []
+        if self.request.fresh and first.kind != "data":
             hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
-            tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization"))
-        row = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
-        tries.append(("seeds for Python's and NumPy's generators", replace(base, generators=1), row))
-        because = []
-        for what, request, row in tries:
-            found = self._try(f"trying {what}", request).comparison.first
-            here = seen.comparison.first
-            gone = found is None or (here is not None and _is_later(found, here))
+            tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization", None))
+        for each in [each for each in found[:LINES] if each.row.hold != "nothing"]:
+            held = replace(base, held=each.held)
+            tries.append((f"the same from {each.title} in every run", held, each.row.row and drawn, each))
+        if first.kind != "data" and (not found or any(each.row.row for each in found)):
+            seeded = replace(base, generators=1)
+            tries.append(("seeds for Python's and NumPy's generators", seeded, drawn, None))
+        because, known = [], None
+        for what, request, row, maker in tries:
+            left = self._try(f"trying {what}", request).comparison.first
+            gone = left is None or _is_later(left, first)
             because.append(f"with {what}, {'the difference is gone' if gone else 'the difference remains'}")
+            known = known_row(row, seen.header.tensorflow) if row and gone else None
+            if gone and maker is not None:
+                return because, known, with_text(seen, maker)
             if gone:
-                return because, known_row(row, tensorflow)
-        return because, None
+                break
+        if found:
+            because.append(f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}")
+        likely = next((each for each in found[:LINES] if each.row.hold == "nothing" and known is None), None)
+        return because, known, likely and with_text(seen, replace(likely, is_shown=False))
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
         """Return the report on runs that differ in graphs only."""

@@ -17,6 +17,8 @@ from envlock.divergence.debug import debug
 from envlock.divergence.observe import Observed, Request
 from envlock.divergence.trace import read
 from envlock.guest.datasets import Datasets
+from envlock.guest.tracing import names
+from envlock.guest.tracing.makers import Makers
 from envlock.guest.tracing.private import CallbacksMissing, blindness, determinism
 from envlock.guest.tracing.runs import Observed as Ran
 from envlock.guest.tracing.runs import perform, traced
@@ -80,11 +82,14 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
             path = str(folder / f"{number}.trace")
             try:
                 tracing = traced(tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets)
-                with tracing as tracer, seeds.watched(lambda tracer=tracer: tracer.entries) as calls:  # type: ignore[misc]
-                    perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
+                with tracing as tracer:
+                    entries = partial(getattr, tracer, "entries")
+                    makers = Makers(places, entries, request.held)
+                    with seeds.watched(entries) as calls, makers.watched(), names.watched():
+                        perform(function, lambda tracer=tracer: tracer)  # type: ignore[misc]
             except CallbacksMissing as error:
                 raise FactError(f"this TensorFlow does not show its operations: {error}") from None
-            ran = Ran(tracer, calls)
+            ran = Ran(tracer, calls, makers)
             ends[number] = ran.threads
             suspects, blind = ran.suspects, ran.blind
     state.put_back()

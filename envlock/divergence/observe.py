@@ -44,6 +44,7 @@ class Request:
         seed: is set before every run.
         generators: a seed for Python's and NumPy's generators, to see whether they are what differs.
         in_graph: look into the graphs where the runs differ, and not eagerly.
+        held: a function, a file and a line: what it gives there is the same in every run.
         serial: graphs run one operation at a time, to see whether they race.
         environ: variables that are set besides.
         conditions: what the traces shall say of the circumstances.
@@ -57,6 +58,7 @@ class Request:
     steps: int | None = None
     seed: int | None = None
     generators: int | None = None
+    held: tuple[str, str, int] | None = None
     serial: bool = False
     in_graph: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -175,6 +177,7 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         "mode": request.mode,
         "steps": request.steps,
         "generators": request.generators,
+        "held": request.held,
         "serial": request.serial,
         "conditions": dict(request.conditions),
     }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envlock.determinism.pipeline import findings, graph_of
 from envlock.divergence.comparison import CALL, Comparison, Difference, Entry
 from envlock.divergence.known import about
+from envlock.divergence.makers import Maker, candidates
 from envlock.divergence.observe import Observed, readable
-from envlock.divergence.threads import Maker, Open, examine, maker
+from envlock.divergence.threads import Handed, Open, examine, handed
 from envlock.divergence.threads import Seen as Threads
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Suspect
@@ -23,6 +25,8 @@ def idle(comparison: Comparison) -> str:
     places = [(each.operation.type, each.operation.place) for each in found if isinstance(each, Record)]
     named = dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places if place is not None)
     what = ", ".join(named) or "an operation"
+    if comparison.reordered:
+        return f"the same operations ran in another order in each run, with the same results: {what}"
     return f"not the same in every run, and nothing that the runs show or compute follows from it: {what}"
 
 
@@ -140,10 +144,23 @@ def lines_around(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], 
     return tuple(clean(line.expandtabs(4))[:160] for line in lines[start - 1 : place.line + SOURCE_LINES]), start
 
 
-def made_in_thread(seen: Observed, first: Difference) -> Maker | None:
+def makers_of(seen: Observed, first: Difference) -> list[Maker]:
+    """Return what Python and NumPy made differently before the first difference, the latest first."""
+    ends = seen.answers["ends"]
+    numbers = sorted(ends)[-seen.comparison.runs :]
+    return candidates([ends[each] for each in numbers], first.index)
+
+
+def with_text(seen: Observed, maker: Maker) -> Maker:
+    """Return a maker with its line's text, where the file can be read."""
+    source, start = lines_around(seen, maker.place)
+    return replace(maker, text=source[maker.place.line - start].strip() if source else "")
+
+
+def made_in_thread(seen: Observed, first: Difference) -> Handed | None:
     """Return which operations of other threads made the value that the runs read from outside."""
     if seen.failures:
         return None
     ends = seen.answers["ends"]
     numbers = sorted(ends)[-seen.comparison.runs :]
-    return maker(first, [ends[each] for each in numbers], trace_of(seen))
+    return handed(first, [ends[each] for each in numbers], trace_of(seen))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.divergence.comparison import Comparison, Difference, Entry, compare
+from envlock.divergence.comparison import Comparison, Difference, Entry, compare, done
 from envlock.divergence.trace import Operation, Place, Record
 
 EXPLAINED = ("operation", "data", "outside", "sequence")
@@ -29,7 +29,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Maker:
+class Handed:
     """The operations of other threads that made a value which the run's own thread read.
 
     Attributes:
@@ -99,7 +99,7 @@ def _is_explained(first: Difference, *, alone: bool) -> bool:
     return known and first.kind in (("operation",) if alone else EXPLAINED)
 
 
-def maker(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open) -> Maker | None:
+def handed(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open) -> Handed | None:
     """Return what made an input that differs, where operations of other threads did; None where that is not known."""
     if first.kind != "outside" or not first.inputs:
         return None
@@ -114,11 +114,11 @@ def maker(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open) 
         return None
     record = others[0][1]
     if record.operation.inputs[:1] == ("resource[]",):
-        return Maker("", Race(record, first.groups, len({name for name, _ in others}) + 1))
+        return Handed("", Race(record, first.groups, len({name for name, _ in others}) + 1))
     places = [(each.operation.type, each.operation.place) for _, each in others if each.operation.place is not None]
     where = ", ".join(dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places))
     names = ", ".join(dict.fromkeys(name for name, _ in others))
-    return Maker(f"the value that differs was made in other threads ({names}), by {where}")
+    return Handed(f"the value that differs was made in other threads ({names}), by {where}")
 
 
 def _made(
@@ -142,14 +142,8 @@ def _is_same_work(starts: Sequence[Mapping[str, int]], trace_of: Open) -> bool:
     sums = set()
     for number, names in enumerate(starts):
         entries = (entry for name in names for entry in trace_of(number, name) or ())
-        sums.add(sum(hash(_done(each)) for each in entries))
+        sums.add(sum(hash(done(each)) for each in entries))
     return len(sums) == 1
-
-
-def _done(entry: Entry) -> object:
-    if isinstance(entry, Record):
-        return entry.operation.type, entry.operation.place, entry.inputs, entry.outputs
-    return entry.name, entry.fingerprint
 
 
 def _race(ends: Sequence[Mapping[str, Any]]) -> Race | None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from envlock.data.lint import dataset_rules
 from envlock.divergence.comparison import Difference, Line, Origin
 from envlock.divergence.known import Known
+from envlock.divergence.makers import Maker
 from envlock.divergence.trace import Place, Record
 from envlock.numerics.failure import RULE, TITLE, Failure
 from envlock.numerics.failure import findings as failure_findings
@@ -113,6 +114,7 @@ class Evidence:
         known: what the tables know of it.
         because: sentences about what trying it otherwise showed.
         suspects: in graphs, what can be the cause.
+        maker: the line of Python or NumPy that made the value: with the same from it, the difference is gone.
         pipelines: what the dataset linter says of the pipelines that were read.
         others: later operations that differ by themselves.
         timeline: what happened around the first difference.
@@ -138,6 +140,7 @@ class Evidence:
     known: Known | None = None
     because: tuple[str, ...] = ()
     suspects: tuple[Suspect, ...] = ()
+    maker: Maker | None = None
     pipelines: tuple[Finding, ...] = ()
     others: tuple[Difference, ...] = ()
     timeline: tuple[Line, ...] = ()
@@ -188,7 +191,8 @@ def _findings(seen: Evidence) -> Iterator[Finding]:
 
 def _differences(seen: Evidence) -> Iterator[Finding]:
     known = seen.known
-    fix = "\n".join(known.fixes) if known is not None and known.fixes else FIXES.get(seen.verdict, UNKNOWN_FIX)
+    otherwise = (seen.maker and seen.maker.row.fix) or FIXES.get(seen.verdict, UNKNOWN_FIX)
+    fix = "\n".join(known.fixes) if known is not None and known.fixes else otherwise
     why, source = (_unknown(seen), SOURCE) if known is None else (known.why, known.source)
     yield Finding(seen.verdict, ERROR, _where(seen), headline(seen), why, fix, source)
     yield from seen.pipelines
@@ -217,14 +221,26 @@ def _other(seen: Evidence, difference: Difference) -> Finding:
 
 def _attachments(seen: Evidence) -> dict[str, Any]:
     """Return what is shown beside the findings, as JSON values."""
-    fields = asdict(replace(seen, pipelines=(), others=(), failures=()))
-    for name in ("record", "timeline", "origins", "pipelines", "others", "threads", "blind", "notes", "failures"):
+    fields = asdict(replace(seen, pipelines=(), others=(), failures=(), maker=None))
+    for name in (
+        "record",
+        "timeline",
+        "origins",
+        "pipelines",
+        "others",
+        "threads",
+        "blind",
+        "notes",
+        "maker",
+        "failures",
+    ):
         del fields[name]
     return {
         **{name: _listed(value) for name, value in fields.items()},
         "failures": [each.to_json() for each in seen.failures],
         "culprit": seen.culprit,
         "place": None if seen.place is None else seen.place._asdict(),
+        "maker": _maker_json(seen.maker),
         "unexplained": None if seen.match or seen.known is not None else _unknown(seen),
         "suspects": [{**_listed(asdict(each)), "place": each.place and each.place._asdict()} for each in seen.suspects],
         "operation": None if seen.record is None else entry_json(seen.record),
@@ -237,6 +253,10 @@ def _attachments(seen: Evidence) -> dict[str, Any]:
             for each in seen.timeline
         ],
     }
+
+
+def _maker_json(maker: Maker | None) -> dict[str, Any] | None:
+    return None if maker is None else {"name": maker.name, "place": maker.place._asdict(), "text": maker.text}
 
 
 def _listed(value: Any) -> Any:
@@ -295,7 +315,10 @@ def headline(report: Evidence) -> str:
         "threads": f"the difference, first in {shown}, came from outside the traced thread: {report.blind}",
         "unseen": f"the runs differ, first in {shown}",
     }
-    return sentences[report.verdict]
+    if report.maker is None:
+        return sentences[report.verdict]
+    made = "made" if report.maker.is_shown else "may have made"
+    return f"{sentences[report.verdict]}; {clean(report.maker.title)} {made} it"
 
 
 def _variable(record: Record | None) -> str:
@@ -325,7 +348,10 @@ def _title(report: Evidence) -> str:
 
 
 def _unknown(report: Evidence) -> str:
+    maker = report.maker
     match report.verdict:
+        case "data" | "outside" | "quantity" | "sequence" if maker is not None and maker.is_shown:
+            return f"{clean(maker.name)} gives something else in each run"
         case "data":
             return "the data differ before any operation of the model runs; check the pipeline by itself"
         case "outside" | "quantity":

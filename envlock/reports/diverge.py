@@ -28,6 +28,7 @@ def lines(report: Report) -> Iterator[Line]:
         yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}{_rule(report, finding)}"
         if finding is cause:
             yield from _where(seen)
+            yield from _maker(seen["maker"])
             yield from _inputs(seen)
             yield from (("note", f"      tried: {clean(each)}") for each in seen["because"])
             yield from (("warning", f"      or: {_suspect(each)}") for each in seen["suspects"][1:SHOWN])
@@ -74,6 +75,17 @@ def _where(seen: Mapping[str, Any]) -> Iterator[Line]:
     for number, line in enumerate(seen["source"], seen["source_from"]):
         mark = ">" if number == place["line"] else " "
         yield "plain", f"        {mark} {number:>4} | {clean(line)}"
+
+
+def _maker(maker: Mapping[str, Any] | None) -> Iterator[Line]:
+    if maker is None:
+        return
+    place = maker["place"]
+    yield (
+        "plain",
+        f"      made by: {clean(maker['name'])}, {clean(place['file'])}:{place['line']} in {clean(place['function'])}",
+    )
+    yield "plain", f"        > {place['line']:>4} | {clean(maker['text'])}"
 
 
 def _inputs(seen: Mapping[str, Any]) -> Iterator[Line]:

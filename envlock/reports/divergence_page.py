@@ -95,6 +95,13 @@ def _place(seen: Mapping[str, Any]) -> str:
     else:
         parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
         parts.append(_source(seen["source"], seen["source_from"], place["line"]))
+    maker = seen["maker"]
+    if maker is not None:
+        at = maker["place"]
+        parts.append(
+            f"<p>The value was made in <code>{_text(at['file'])}:{at['line']}</code>, by {_text(maker['name'])}:</p>\n"
+        )
+        parts.append(_source([maker["text"]], at["line"], at["line"]))
     return "".join(parts)
 
 

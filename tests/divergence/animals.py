@@ -71,15 +71,9 @@ IN_THREADS = (
     Animal("late_seed", "outside", ("Sin",), THREAD_ZOO),
 )
 CLEAN_IN_THREADS = ("clean_threads", "clean_pool", "clean_turns", "clean_mirrored", "clean_undefined")
-KERAS_2 = (
-    Animal("keras_dropout", "operation", ("RandomUniform",)),
-    Animal("compiled_dropout", "operation", ("RandomUniform",), TRAINING_ZOO),
-    Animal("mirrored_fit", "operation", ("RandomUniform",), TRAINING_ZOO),
-)
+KERAS_2 = (Animal("keras_dropout", "operation", ("RandomUniform",)),)
 KERAS_3 = (
     Animal("keras_dropout", "outside"),
-    Animal("compiled_dropout", "outside", (), TRAINING_ZOO),
-    Animal("mirrored_fit", "outside", (), TRAINING_ZOO),
     Animal("embedding_adagrad", "operation", ("ResourceScatterAdd", "ResourceScatterSub")),
 )
 
@@ -139,16 +133,27 @@ TRAININGS = (
         Animal(name, "data", zoo=TRAINING_ZOO)
         for name in (
             *("listed_files", "tutorial_seeds", "rebalanced", "saved_shuffled", "served", "fed_by_threads"),
-            *("loose_records", "epoch_order", "sharded_input"),
+            *("loose_records", "sharded_input"),
         )
     ),
     *(
         Animal(name, "outside", zoo=TRAINING_ZOO)
-        for name in ("image_folder", "augmenting_layers", "perturbed_weights", "warm_start", "helper_split")
+        for name in ("image_folder", "perturbed_weights", "warm_start", "helper_split")
     ),
     Animal("noisy_step", "operation", ("RandomStandardNormal",), TRAINING_ZOO),
     Animal("gan_noise", "operation", ("RandomStandardNormal",), TRAINING_ZOO),
     Animal("compiled_shuffle", "operation", ("RandomShuffle",), TRAINING_ZOO),
+)
+TRAININGS_KERAS_2 = (
+    *(Animal(name, "operation", ("RandomUniform",), TRAINING_ZOO) for name in ("compiled_dropout", "mirrored_fit")),
+    Animal("epoch_order", "outside", zoo=TRAINING_ZOO),  # it looks at the first batch before
+)
+TRAININGS_KERAS_3 = (
+    Animal("epoch_order", "data", zoo=TRAINING_ZOO),
+    *(
+        Animal(name, "outside", zoo=TRAINING_ZOO)
+        for name in ("compiled_dropout", "mirrored_fit", "augmenting_layers")  # the last has no cause with Keras 2
+    ),
 )
 CLEAN_TRAININGS = (
     *("resumed", "watched", "mixed_precision", "mirrored_fit", "steady_records", "compiled_fit", "words"),
@@ -162,12 +167,11 @@ LOOPS = (
         Animal(name, "outside", zoo=LOOP_ZOO, fresh=True)
         for name in ("label_numbers", "roads_of_set", "tied_words", "process_seed", "first_done")
     ),
-    *(Animal(name, "sequence", zoo=LOOP_ZOO) for name in ("explorer", "faster_kernel")),
+    *(Animal(name, "sequence", zoo=LOOP_ZOO) for name in ("explorer",)),
     *(Animal(name, "race", zoo=LOOP_ZOO) for name in ("locked_workers", "decayed_by_timer", "enqueued")),
     Animal("recommender", "operation", ("ResourceScatterSub",), LOOP_ZOO),
     Animal("word_weights", "operation", ("DenseBincount",), LOOP_ZOO),
     Animal("drawn_in_graph", "outside", ("PythonFunction",), LOOP_ZOO),
-    Animal("counted_calls", "graph", (), LOOP_ZOO),
 )
 CLEAN_LOOPS = (
     *("reordered", "models_of_threads", "gathered", "run_name", "stop_words", "agent", "parallel_seeds", "counted"),

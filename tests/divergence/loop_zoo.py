@@ -130,27 +130,6 @@ def tied_words() -> dict[str, Any]:
     return {"rows": tf.gather(tf.random.stateless_normal((9, 4), (3, 4)), codes)}  # tied_words
 
 
-def faster_kernel() -> dict[str, Any]:
-    """It times two ways to do the same, and takes the faster one for the rest."""
-
-    def by_matmul(x: Any) -> Any:
-        return tf.linalg.matmul(x, x, transpose_b=True)  # faster_kernel
-
-    def by_transpose(x: Any) -> Any:
-        return tf.linalg.matmul(x, tf.transpose(x))  # faster_kernel
-
-    x = tf.constant(STATES[:8])
-    for _ in range(12):
-        spent = []
-        for way in (by_matmul, by_transpose):
-            begun = time.perf_counter()
-            way(x)
-            spent.append(time.perf_counter() - begun)
-        best = by_matmul if spent[0] < spent[1] else by_transpose
-        x = tf.tanh(best(x))  # faster_kernel
-    return {"x": x}
-
-
 def named_run() -> dict[str, Any]:
     """The seed is made of the name of the run, so that each can be made again."""
     run = uuid.uuid4()  # named_run: maker
@@ -310,22 +289,6 @@ def drawn_in_graph() -> Iterator[dict[str, Any]]:
 
     for first in (0, 16):
         yield {"loss": step(tf.constant(STATES[first : first + 16]))}
-
-
-def counted_calls() -> dict[str, Any]:
-    """Python functions in a parallel loop share a counter."""
-    count = itertools.count()
-
-    def numbered(row: Any) -> Any:
-        _waited(0.005)
-        return row * np.float32(next(count))
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def augmented(rows: Any) -> Any:
-        one = lambda row: tf.py_function(numbered, [row], tf.float32)  # noqa: E731  # counted_calls
-        return tf.map_fn(one, rows, parallel_iterations=8, fn_output_signature=tf.float32)  # counted_calls
-
-    return {"rows": augmented(tf.constant(STATES[:24]))}
 
 
 def clean_reordered() -> dict[str, Any]:

@@ -175,3 +175,21 @@ def test_other_texts_that_lead_to_nothing_are_idle() -> None:
     assert not compare([run(1, restored=3), run(2, restored=4)]).idle
     numbers = [[record(0, "Sin", (each,), (9,))] for each in range(2)]
     assert not compare(numbers).idle
+
+
+def test_the_same_in_another_order_is_idle_and_is_not_where_what_is_shown_comes_otherwise() -> None:
+    first, second = record(0, "Cos", (1,), (2,)), record(1, "Cos", (3,), (4,))
+    loss, other = Value(0, "loss", 4, "float32[]"), Value(0, "loss", 5, "float32[]")
+    assert compare([[first, second, loss], [second, first, loss]]).idle
+    assert not compare([[first, second, loss], [second, first, other]]).idle
+    assert not compare([[first, second, loss, other], [second, first, other, loss]]).idle
+
+
+def test_a_name_that_only_its_steady_part_is_known_of_can_come_from_outside() -> None:
+    runs = [
+        [Record(0, 0, Operation("Hash", None, None, ("string[] (a name)",), ("int64[]",)), (1,), (made,))]
+        for made in (5, 6)
+    ]
+    first = compare(runs).first
+    assert first is not None
+    assert (first.kind, first.inputs) == ("outside", (0,))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from envlock.divergence.comparison import Difference, Entry, compare
-from envlock.divergence.threads import OWN, Maker, Seen, examine, maker
+from envlock.divergence.threads import OWN, Handed, Seen, examine, handed
 from tests.divergence.test_comparison import record
 
 Traces = Mapping[tuple[int, str], Iterable[Entry]]
@@ -81,16 +81,16 @@ def _outside(values: tuple[int, ...]) -> Difference:
 def test_the_operations_of_other_threads_that_made_a_value_are_named() -> None:
     ends = [{"starts": {"1": 0, "2": 0}}] * 2
     traces = {(0, "1"): [record(0, "Sin", (1,), (10,))], (1, "2"): [record(0, "Sin", (2,), (11,))]}
-    found = maker(_outside((10, 11)), ends, lambda number, name: traces.get((number, name)))
-    assert found == Maker("the value that differs was made in other threads (1, 2), by Sin at train.py:7")
-    assert maker(_outside((10, 12)), ends, lambda number, name: traces.get((number, name))) is None
+    found = handed(_outside((10, 11)), ends, lambda number, name: traces.get((number, name)))
+    assert found == Handed("the value that differs was made in other threads (1, 2), by Sin at train.py:7")
+    assert handed(_outside((10, 12)), ends, lambda number, name: traces.get((number, name))) is None
 
 
 def test_a_variable_that_another_thread_changed_is_a_race_with_who_reads_it() -> None:
     changed = {(run, "1"): [record(0, "AssignAddVariableOp", (None, 1), (11,), name="w")] for run in range(2)}
     begun = {(run, OWN): [record(0, "AssignVariableOp", (None, 1), (10,), name="w")] for run in range(2)}
     traces = {**changed, **begun}
-    found = maker(_outside((10, 11)), [{"starts": {"1": 0}}] * 2, lambda number, name: traces.get((number, name)))
+    found = handed(_outside((10, 11)), [{"starts": {"1": 0}}] * 2, lambda number, name: traces.get((number, name)))
     assert found is not None
     assert found.race is not None
     assert (found.race.record.operation.type, found.race.groups, found.race.threads) == (

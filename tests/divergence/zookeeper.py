@@ -80,7 +80,7 @@ class Keeper:
 
 
 def _plain(request: Request) -> Mapping[str, Any]:
-    names = ("seed", "mode", "steps", "generators", "serial")
+    names = ("seed", "mode", "steps", "generators", "held", "serial")
     fields = asdict(request)
     return {**request.target.to_json(), **{name: fields[name] for name in names}, "conditions": {}}
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, of_array
+from envlock.guest.tracing import names
+from envlock.guest.tracing.tensors import LARGE, STRIDES, VERY_LARGE, of_array, of_tensor
 
 SIZES = [0, 1, 8, LARGE - 1, LARGE, VERY_LARGE - 1, VERY_LARGE, VERY_LARGE + 5, 3 * 8 * STRIDES[0] * STRIDES[1] // 100]
 
@@ -47,3 +51,19 @@ def test_layout_is_no_difference_and_the_sign_of_zero_is() -> None:
     assert of_array(np.asfortranarray(array)) == of_array(array)
     zeros = np.zeros(VERY_LARGE, "f4")
     assert of_array(-zeros) != of_array(zeros)
+
+
+def test_names_of_temporary_folders_and_ports_are_left_out_and_marked(tmp_path: Path) -> None:
+    with names.watched():
+        drawn = [Path(tempfile.mkdtemp(dir=tmp_path)).name for _ in range(2)]
+        texts = [
+            *(f"/tmp/{each}/0.tfrecord" for each in drawn),
+            "grpc://localhost:41000",
+            "grpc://localhost:41001",
+            "localhost",
+        ]
+        found = [of_tensor(np.array([text], object)) for text in texts]
+    assert [spec for _, spec in found] == [*["string[1] (a name)"] * 4, "string[1]"]
+    assert found[0] != found[1]  # the first and the second folder
+    assert found[2] == found[3]
+    assert of_tensor(np.array([texts[2]], object)) == found[2]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
     from envlock.guest.datasets import Datasets
+    from envlock.guest.tracing.makers import Makers
     from envlock.guest.tracing.source_lines import Places
 
 EAGER, GRAPH = "eager", "graph"
@@ -29,9 +30,9 @@ IN_GRAPH, IN_GRAPH_ALL = "in-graph", "in-graph-all"
 class Observed:
     """What a run left beside its trace."""
 
-    def __init__(self, tracer: Tracer, seeded: Sequence[int]) -> None:
+    def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
         """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
-        self.threads = {"elsewhere": tracer.elsewhere, "seeded": list(seeded)}
+        self.threads = {"elsewhere": tracer.elsewhere, "seeded": list(seeded), "makers": makers.to_json()}
         if tracer.threads is not None:
             self.threads.update(tracer.threads.to_json())
         self.suspects = tracer.suspects.to_json()

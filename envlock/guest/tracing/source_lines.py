@@ -30,11 +30,14 @@ class Places:
         self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}  # by identity: to hash code takes a microsecond
         self._names: Dict[str, Optional[str]] = {}
 
-    def here(self, depth: int = 1) -> Optional[Place]:
-        """Return the innermost frame of the user's, from `depth` frames above the caller on."""
+    def here(self, depth: int = 1, *, libraries: bool = True) -> Optional[Place]:
+        """Return the innermost frame of the user's, from `depth` frames above the caller on.
+
+        Without `libraries`: None where that frame itself is a library's.
+        """
         found = self._known
         frame: Optional[FrameType] = sys._getframe(depth)
-        left = DEEPEST
+        left = DEEPEST if libraries else 1
         while frame is not None and left:
             code = frame.f_code
             known = found.get(id(code)) or self._learn(code)

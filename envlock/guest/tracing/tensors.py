@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from zlib import crc32
 
+from envlock.guest.tracing import names
 from envlock.guest.tracing.trace_writer import spec
 
 TYPE_CHECKING = False
@@ -30,11 +31,9 @@ _specs: Dict[Any, str] = {}
 
 
 def of_array(array: Any) -> int:
-    """Return the fingerprint of a numpy array: of its bytes in C order; of text and objects, of their words."""
-    if array.dtype.hasobject:
-        data: Any = repr(array.tolist()).encode("utf-8", "surrogatepass")
-    elif array.nbytes < LARGE:
-        data = array.tobytes()
+    """Return the fingerprint of a numpy array of numbers: of its bytes in C order."""
+    if array.nbytes < LARGE:
+        data: Any = array.tobytes()
     else:
         flat = array.ravel().view("u1")  # a copy only where it is not in C order
         if len(flat) >= VERY_LARGE:
@@ -73,10 +72,7 @@ def of_tensor(tensor: Any) -> Print:
         return _converted(tensor)
     except Exception:  # TensorFlow's own errors: a device that is gone, a parallel tensor
         return None, tensor.dtype.name + "[*]"
-    if isinstance(array, (bytes, str)):  # a single text
-        found: Print = _digest(repr(array).encode("utf-8", "surrogatepass")), "string[]"
-    else:
-        found = of_array(array), _spec(array)
+    found = _of_text(array, "string[]") if isinstance(array, (bytes, str)) else _of_array(array)
     tensor._envlock_print = found
     return found
 
@@ -89,7 +85,18 @@ def _converted(value: Any) -> Print:
         array = asarray(value.numpy() if hasattr(value, "numpy") else value)
     except Exception:
         return None, type(value).__name__ + "[*]"
-    return of_array(array), _spec(array)
+    return _of_array(array)
+
+
+def _of_array(array: Any) -> Print:
+    return _of_text(array.tolist(), _spec(array)) if array.dtype.hasobject else (of_array(array), _spec(array))
+
+
+def _of_text(value: Any, spec_: str) -> Print:
+    """Return the fingerprint of a text, or a list of objects, by its words; names of a run's own are left out."""
+    words = repr(value).encode("utf-8", "surrogatepass")
+    steady = names.plain(words)
+    return _digest(steady), spec_ if steady is words else spec_ + names.MARK
 
 
 def _spec(array: Any) -> str:

@@ -20,7 +20,8 @@ import traceback
 from contextlib import ExitStack
 
 from envlock.guest.datasets import Datasets
-from envlock.guest.tracing import private
+from envlock.guest.tracing import names, private
+from envlock.guest.tracing.makers import Makers
 from envlock.guest.tracing.private import CallbacksMissing, blindness
 from envlock.guest.tracing.runs import Observed, as_new, perform, traced
 from envlock.guest.tracing.source_lines import Places
@@ -40,7 +41,8 @@ def main() -> None:
 
     folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
     or null; mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and
-    NumPy's generators before every run, or null; serial: one operation of a graph at a time.
+    NumPy's generators before every run, or null; held: a function, a file and a line that give the same in every run,
+    or null; serial: one operation of a graph at a time.
     """
     work(json.loads(sys.argv.pop(1)))
     sys.stdout.flush()
@@ -107,7 +109,14 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     path = trace_of(asked, number)
     with ExitStack() as stack:
         tracers: List[Any] = []
-        calls = stack.enter_context(seeds.watched(lambda: tracers[0].entries if tracers else 0))
+
+        def entries() -> int:
+            return tracers[0].entries if tracers else 0
+
+        calls = stack.enter_context(seeds.watched(entries))
+        makers = Makers(places, entries, asked["held"])
+        stack.enter_context(makers.watched())
+        stack.enter_context(names.watched())
 
         def begin(tf: Any) -> None:
             arguments = {"mode": asked["mode"], "limit": asked["steps"], "datasets": datasets}
@@ -126,7 +135,7 @@ def _run(asked: Asked, number: int, script: str, places: Places, datasets: Datas
     sys.path[:] = kept
     if not tracers:
         raise contract.Misuse(os.path.basename(script) + " does not import TensorFlow")
-    return Observed(tracers[0], calls)
+    return Observed(tracers[0], calls, makers)
 
 
 def trace_of(asked: Asked, number: int) -> str:

@@ -1,0 +1,51 @@
+"""Names that are others in every run and decide nothing: of temporary files and folders, and ports of this machine.
+
+A text that holds one is fingerprinted with something steady in its place, so that runs can be compared.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator
+
+MARK = " (a name)"
+"""What follows the spec of such a text: it says less than its fingerprint, as the name itself can decide something."""
+MOST = 1_000
+_PORT = re.compile(rb"\b(localhost|127\.0\.0\.1):\d{4,5}\b")
+_drawn: Dict[bytes, bytes] = {}
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Learn the names that `tempfile` draws inside."""
+    _drawn.clear()
+    names: Any = getattr(tempfile, "_RandomNameSequence", None)
+    if not hasattr(names, "__next__"):  # they are compared as they are, then
+        yield
+        return
+    original = names.__next__
+
+    def draw(self: Any) -> str:
+        name: str = original(self)
+        if len(_drawn) < MOST:
+            _drawn[name.encode()] = b"<%d>" % len(_drawn)
+        return name
+
+    names.__next__ = draw
+    try:
+        yield
+    finally:
+        names.__next__ = original
+
+
+def plain(data: bytes) -> bytes:
+    """Return a text without such names."""
+    for name, number in _drawn.items():
+        if name in data:
+            data = data.replace(name, number)
+    return _PORT.sub(rb"\1:<port>", data) if b"localhost:" in data or b"127.0.0.1:" in data else data

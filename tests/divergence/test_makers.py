@@ -1,0 +1,149 @@
+"""Which lines of Python and NumPy gave another value in each run, and what holds them to one."""
+
+from __future__ import annotations
+
+import multiprocessing.pool
+import os
+import queue
+import random
+import time
+import uuid
+from collections.abc import Callable
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from envlock.data.determinism import makers, source
+from envlock.divergence.makers import candidates
+from envlock.guest.tracing.makers import Makers, _owner
+from envlock.guest.tracing.source_lines import Places
+
+HERE = Path(__file__).name
+
+
+def watched(call: Callable[[], Any], held: tuple[str, str, int] | None = None) -> tuple[Any, list[dict[str, Any]]]:
+    """Return what a call gives while it is watched, and what was noted."""
+    seen = Makers(Places(str(Path(__file__).parent)), lambda: 3, held)
+    with seen.watched():
+        given = call()
+    return given, seen.to_json()
+
+
+def noted(name: str, *prints: str | None, line: int = 7, entries: int = 3, number: int = 1) -> dict[str, Any]:
+    """Return what a run has noted of a line."""
+    calls = [[entries, number, each] for each in prints]
+    return {"name": name, "place": ["train.py", line, "step"], "calls": calls}
+
+
+def test_every_row_is_of_a_source_and_every_function_is_there() -> None:
+    assert [source(row.row).id for row in makers() if row.row] == ["unseeded-random-ops"] * 2
+    names = [name for row in makers() for name in row.functions]
+    assert [name for name in names if getattr(*_owner(name), None) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("random.random", lambda: random.random()),
+        ("random.shuffle", lambda: random.shuffle([1, 2, 3])),
+        ("numpy.random.shuffle", lambda: np.random.shuffle(np.arange(9))),
+        ("os.urandom", lambda: np.random.default_rng().random()),
+        ("random.Random.seed", lambda: random.Random().random()),
+        ("os.urandom", lambda: uuid.uuid4().hex),
+        ("os.urandom", lambda: random.SystemRandom().random()),
+        ("os.getpid", lambda: os.getpid()),
+        ("time.time", lambda: time.time()),
+        ("time.monotonic_ns", lambda: time.monotonic_ns()),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_line_is_noted_and_held_it_gives_the_same(name: str, call: Callable[[], Any]) -> None:
+    def at_this_line() -> Any:
+        return call()
+
+    _, seen = watched(at_this_line)
+    assert [each["name"] for each in seen] == [name]
+    file, line, _ = seen[0]["place"]
+    assert file == HERE
+    first, again = (watched(at_this_line, (name, file, line)) for _ in range(2))
+    assert first == again
+
+
+def test_afterwards_all_is_as_it_was() -> None:
+    before = [getattr(*_owner(name)) for row in makers() for name in row.functions]
+    watched(random.random)
+    assert [getattr(*_owner(name)) for row in makers() for name in row.functions] == before
+    assert multiprocessing.pool.IMapUnorderedIterator.__next__.__module__ == "multiprocessing.pool"
+
+
+def test_a_generator_with_a_seed_is_not_noted() -> None:
+    assert watched(lambda: random.Random(7).random())[1] == []
+
+
+def test_what_a_library_asks_the_clock_is_not_noted() -> None:
+    assert [each["name"] for each in watched(lambda: queue.Queue().join())[1]] == []
+
+
+def test_futures_are_noted_by_their_number_and_held_in_the_order_of_submission() -> None:
+    def slowly() -> int:
+        time.sleep(0.05)
+        return 1
+
+    def taken() -> list[int]:
+        with futures.ThreadPoolExecutor(2) as pool:
+            slow = pool.submit(slowly)
+            fast = pool.submit(lambda: 2)
+            return [each.result() for each in futures.as_completed([slow, fast])]
+
+    given, seen = watched(taken)
+    (one,) = [each for each in seen if each["name"] == "concurrent.futures.as_completed"]
+    assert (given, [call[2] for call in one["calls"]]) == ([2, 1], ["1", "0"])
+    held, _ = watched(taken, (one["name"], one["place"][0], one["place"][1]))
+    assert held == [1, 2]
+
+
+def test_a_queue_shows_what_it_delivers_but_no_objects() -> None:
+    ready: queue.Queue[Any] = queue.Queue()
+    for each in (1, 1, ("a", 2.0), object()):
+        ready.put(each)
+    _, seen = watched(lambda: [ready.get() for _ in range(4)])
+    prints = [call[2] for call in seen[0]["calls"]]
+    assert (prints[0] == prints[1], prints[3]) == (True, None)
+    assert prints[2] not in (None, prints[0])
+
+
+def test_only_what_differs_before_the_difference_is_a_candidate() -> None:
+    ends = [
+        {
+            "makers": [
+                noted("random.random", "same", line=1),
+                noted("os.urandom", draw, line=2, entries=1),
+                noted("time.time", draw, line=3, entries=4),
+                noted("numpy.random.rand", draw, line=4, entries=9),
+            ]
+        }
+        for draw in ("a", "b", "a")
+    ]
+    assert [each.title for each in candidates(ends, 4)] == ["time.time at train.py:3", "os.urandom at train.py:2"]
+    assert [each.held for each in candidates(ends, 3)] == [("os.urandom", "train.py", 2)]
+
+
+def test_a_random_number_goes_before_a_clock_and_the_last_call_before_an_earlier_one() -> None:
+    ends = [
+        {
+            "makers": [
+                noted("random.random", draw, line=1, number=1),
+                noted("random.random", draw, line=2, number=2),
+                noted("time.time", draw, line=3, number=3),
+            ]
+        }
+        for draw in ("a", "b")
+    ]
+    assert [each.place.line for each in candidates(ends, 3)] == [2, 1, 3]
+
+
+def test_a_line_that_only_some_runs_come_to_is_a_candidate() -> None:
+    assert [each.name for each in candidates([{"makers": [noted("os.getpid", "1")]}, {}], 3)] == ["os.getpid"]
