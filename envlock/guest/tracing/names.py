@@ -28,6 +28,7 @@ def watched() -> Iterator[None]:
     if not hasattr(names, "__next__"):  # they are compared as they are, then
         yield
         return
+    tempfile.gettempdir()  # which draws a name when it is asked first
     original = names.__next__
 
     def draw(self: Any) -> str:
