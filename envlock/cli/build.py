@@ -153,17 +153,19 @@ def _write(lock: str | bytes, folder: Path, how: dict[str, Any], *, quiet: bool)
 
 
 def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.containers.verification import sentence
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
     from envlock.workflows import build as workflow
-    from envlock.workflows.archive import archive, writable
-    from envlock.workflows.locks import name_of
 
     file = how.pop("archive")
     if file is not None:
+        from envlock.workflows.archive import writable
+
         writable(file)
     made = workflow.build(lock, **how)
+    from envlock.containers.verification import sentence
+    from envlock.lock.document import dump
+    from envlock.lock.writer import write_atomically
+    from envlock.workflows.locks import name_of
+
     verdict = made.verdict
     if verdict is None:
         talk(
@@ -185,6 +187,8 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
         write_atomically(Path(lock), dump(made.lock))
         talk(f"wrote {lock}: base and image", quiet=quiet)
     if file is not None:
+        from envlock.workflows.archive import archive
+
         talk(f"wrote {file}: OCI archive, manifest {archive(made, file, how['engine'])}", quiet=quiet)
     if made.pushed is not None:
         talk(f"pushed {made.pushed}, with its bill of materials and provenance", quiet=quiet)

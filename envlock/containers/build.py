@@ -18,7 +18,7 @@ from envlock.containers.engines.engine import Built, Engine, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify
-from envlock.lock.models import Image, Lockfile
+from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
 
 EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
@@ -88,11 +88,6 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
     if new.id != old.id:
         engine.discard(built)
     return new, lines
-
-
-def recorded(lock: Lockfile, chosen: Chosen, section: Image) -> Lockfile:
-    """Return the lock with what was built."""
-    return lock.model_copy(update={"base_image": chosen.kept, "image": section})
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:

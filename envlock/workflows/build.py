@@ -1,4 +1,7 @@
-"""Build a container that is the locked environment: plan it, write it, build it, build it again."""
+"""Build a container that is the locked environment: plan it, write it, build it, build it again.
+
+What a refusal does not need is imported where it is used: Docker's SDK, HTTP and the templates take half a second.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envlock.containers.base import Chosen, unasked
-from envlock.containers.build import Wish, check, recorded
-from envlock.containers.build import build as make
 from envlock.containers.debian import held
-from envlock.containers.engines.engine import Engine, check_name
-from envlock.containers.engines.find import find
-from envlock.containers.payload import wheels_in, write_context
+from envlock.containers.engines.engine import check_name
 from envlock.containers.plan import BuildPlan, plan
-from envlock.containers.render import dockerfile as render
-from envlock.containers.verification import Verdict
 from envlock.images.reference import parse_platform
 from envlock.lock.models import Image, Lockfile
-from envlock.packages.archives import fetch_debian, fetch_python
 from envlock.runtime.errors import UsageError
 from envlock.workflows.container import added, wished
-from envlock.workflows.export import licenses
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.pin import resolved
 from envlock.workflows.progress import SILENT, Progress
-from envlock.workflows.push import push_image, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.containers.engines.engine import Engine
+    from envlock.containers.verification import Verdict
     from envlock.workflows.locks import Source
 
 WHEELHOUSE = Path("wheelhouse")
@@ -102,6 +98,8 @@ def dockerfile(
         OutsideError: a registry failed.
         UsageError: there is no such base, or no image can be the machine of the lock.
     """
+    from envlock.containers.render import dockerfile as render
+
     model = lock_of(lock)
     if resolve:
         chosen = resolved(model, base, platform, mirrors, accept)
@@ -132,6 +130,8 @@ def context(
         OutsideError: a registry or a wheel failed.
         UsageError: wheels are missing, or the folder cannot be used.
     """
+    from envlock.containers.payload import write_context
+
     model = lock_of(lock)
     chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
     write_context(made, wheelhouse, folder)
@@ -183,15 +183,33 @@ def build(
     """
     model, builder = _ready(lock, base, platform, engine, tag, push=push)
     chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
+    built = _make(model, chosen, made, builder, progress, (tag, network, gpus, no_cache, wheelhouse))
+    return _pushed(built, tag, builder, wheelhouse, progress) if push and tag is not None else built
+
+
+def _make(
+    lock: Lockfile,
+    chosen: Chosen,
+    made: BuildPlan,
+    builder: Engine,
+    progress: Progress,
+    wish: tuple[str | None, str, bool, bool, Path],
+) -> BuiltImage:
+    """Return the image of a plan, built and verified inside."""
+    from envlock.containers import build as making
+
     for text in (told := (*chosen.warnings, *made.notes)):
         progress.say(f"warning: {text}")
-    out = make(made, chosen, builder, Wish(tag, network, gpus, no_cache, wheelhouse), progress.line)
-    built = BuiltImage(tag or out.built.image_id, out.verdict, recorded(model, chosen, out.section), told)
-    return _pushed(built, tag, builder, wheelhouse, progress) if push and tag is not None else built
+    out = making.build(made, chosen, builder, making.Wish(*wish), progress.line)
+    kept = lock.model_copy(update={"base_image": chosen.kept, "image": out.section})
+    return BuiltImage(wish[0] or out.built.image_id, out.verdict, kept, told)
 
 
 def _pushed(built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
     """Return the image, pushed if it is the locked environment."""
+    from envlock.workflows.export import licenses
+    from envlock.workflows.push import push_image
+
     if built.verdict is not None and not built.verdict.image.match:
         return built
     kept, pushed = push_image(built.lock, tag, builder, licenses(built.lock, wheelhouse), progress)
@@ -218,6 +236,9 @@ def rebuild(
         UsageError: the lock has no image, or as `build`.
         LockfileError, OutsideError: as `build`.
     """
+    from envlock.containers.build import Wish, check
+    from envlock.containers.engines.find import find
+
     model = lock_of(lock)
     old = model.image
     if old is None:
@@ -243,6 +264,9 @@ def _planned(
     again: bool = False,
 ) -> tuple[Chosen, BuildPlan]:
     """Return the base by what its registry says now, and what the image will consist of."""
+    from envlock.containers.payload import wheels_in
+    from envlock.packages.archives import fetch_debian, fetch_python
+
     extra = added(lock, wheelhouse, user, again=again)
     chosen = resolved(lock, base, platform, mirrors, accept)
     if not again:
@@ -263,9 +287,13 @@ def _ready(
     if tag is not None:
         check_name(tag)
     if push:
+        from envlock.workflows.push import target
+
         target(tag)
     model = lock_of(lock)
     held(unasked(model, base, _platform(platform))[0], wished(model))
+    from envlock.containers.engines.find import find
+
     return model, find(engine)
 
 

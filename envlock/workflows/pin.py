@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from envlock.containers.base import Chosen, asked_for
 from envlock.containers.debian import resolve
-from envlock.containers.engines.find import find
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.workflows.container import wished
@@ -56,6 +55,8 @@ def pin(
     chosen = resolved(model, base, platform, mirrors, accept)
     kept = chosen.kept
     if wanted.packages:
+        from envlock.containers.engines.find import find  # and with it Docker's SDK
+
         packages = resolve(find(engine), chosen.base.reference, wanted, host=network == "host", say=progress.line)
         kept = kept.model_copy(update={"apt": packages})
     elif kept.apt is not None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from envlock.containers.engines.engine import Engine
-from envlock.forms import cyclonedx, slsa
 from envlock.images.reference import Reference, parse
-from envlock.images.referrers import Document, attach
-from envlock.images.registry import Registry
 from envlock.lock.models import Image, Lockfile
 from envlock.packages.licenses import License
 from envlock.runtime.errors import OutsideError, UsageError
-from envlock.web.client import Client
 from envlock.workflows.progress import Progress
 
 TYPE_CHECKING = False
@@ -44,6 +40,11 @@ def push_image(
     Raises:
         OutsideError: the engine or the registry failed.
     """
+    from envlock.forms import cyclonedx, slsa
+    from envlock.images.referrers import Document, attach
+    from envlock.images.registry import Registry
+    from envlock.web.client import Client
+
     place = target(tag)
     digest = engine.push(tag, progress.line)
     if digest is None or lock.image is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +17,11 @@ from envlock.images.reference import parse
 from envlock.images.wanted import Wanted, wanted
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import numbers
+from tests.containers.plans import lock, without
+from tests.containers.test_injection import put
 from tests.images.asking import TABLES, facts
 from tests.images.experts import GOLDEN, LOCKS, UBUNTUS, choices, locked
+from tests.locks import encode
 
 UBU = locked("2.19.1", "3.11.7", UBUNTUS, "ubuntu 22.04")
 SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
@@ -182,3 +188,22 @@ def test_code_that_a_gpu_cannot_run_is_a_doubt() -> None:
     assert best.doubts == ("TensorFlow holds no code for compute capability 12.0, only sm_80, sm_90.",)
     with_ptx = replace(ask, targets=("sm_80", "compute_90"), cuda_driver="12.9")
     assert candidates(with_ptx, TABLES)[0].doubts == ()
+
+
+REFUSED = """
+import sys
+from envlock.workflows.build import build
+try:
+    build(sys.argv[1], base="docker.io/library/python:3.11.7-slim-bookworm")
+except Exception as error:
+    print(type(error).__name__, *sorted({"docker", "requests", "jinja2", "pypi_simple"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.processes
+def test_a_refusal_loads_neither_dockers_sdk_nor_http_nor_templates(tmp_path: Path) -> None:
+    held = put(without(lock(base_image=..., image=...), "mine"), ("facts", "system", "libc_version"), "2.35")
+    (tmp_path / "envlock.lock").write_bytes(encode(held))
+    argv = [sys.executable, "-c", REFUSED, str(tmp_path / "envlock.lock")]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("CannotMatchError\n", "")
