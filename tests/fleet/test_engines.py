@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.fakes.tensorflow_tree import Installation
 from tests.fleet import bed
 from tests.fleet.conftest import MPIS, ODD, RANKS, Job, mpi_python_of
@@ -196,6 +197,7 @@ def test_a_preflight_and_no_job(fleet_run: Job) -> None:
     assert "x n3 (ranks 4-5): environ.TF_ENABLE_ONEDNN_OPTS: most ranks unset, here 0" in done.errors
 
 
+@exhaustive
 def test_a_lockfile_from_outside_the_launcher_is_explained_once(fleet_run: Job, tmp_path: Path) -> None:
     """mpirun of the wheel sets LD_LIBRARY_PATH on all ranks; srun changes nothing here."""
     captured = bed.run([sys.executable, "-m", "envlock", "capture"], tmp_path, {})
@@ -231,6 +233,7 @@ def test_reports_in_a_batch_script(slurm: bed.Slurm, tmp_path: Path) -> None:
     assert "x n3 (ranks 4-5): environ.TF_ENABLE_ONEDNN_OPTS" in (tmp_path / "out.txt").read_text()
 
 
+@exhaustive
 def test_a_node_that_is_dead_is_no_mismatch(tmp_path: Path) -> None:
     """A cluster of its own, as its daemon of n3 is killed."""
     (tmp_path / "pyproject.toml").touch()

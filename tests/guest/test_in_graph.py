@@ -87,6 +87,7 @@ def test_graphs_xla_and_numpy_give_the_same_fingerprints(tensorflow_python: Path
     assert found["alike"] == []
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_culprits_inside_of_graphs(tensorflow_python: Path, tmp_path: Path) -> None:
     found = {name: culprit(tensorflow_python, name, tmp_path) for name in ("scatter", "embedding", "python")}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.packages.projects import make_archive, make_project
 from tests.packages.server import index_server
 from tests.packages.wheels import make_wheel
@@ -84,6 +85,7 @@ def _lock(envlock: Command, python: str, environ: dict[str, str]) -> list[str]:
     return [line.split(":")[0].split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]
 
 
+@exhaustive
 def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str) -> None:
     """The environment has the pip that `python -m venv` brings, which our index does not have."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "origin")], check=True)
@@ -147,6 +149,7 @@ INSTALLED = {
 """What is written -> its format, and how it is installed."""
 
 
+@exhaustive
 @pytest.mark.parametrize("installer", [_pip, _uv], ids=["pip", "uv"])
 def test_what_was_built_here(
     installer: Installer, envlock: Command, tmp_path: Path, environ: dict[str, str], commit: str

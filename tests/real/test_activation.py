@@ -126,6 +126,7 @@ def test_training_twice_gives_the_same_bits_only_when_activated(python: Command,
     assert (seen["threads"], seen["matches"]) == ([3, 1], True)
 
 
+@exhaustive
 def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) -> None:
     prove = Command(
         [sys.executable, "-m", "envlock", "doctor", "envlock.lock", "--prove", "-q", "-f", "json"], python.folder
@@ -144,6 +145,7 @@ def test_the_proof_by_behaviour_flips(python: Command, there: dict[str, str]) ->
     assert states["without"]["intra-op threads"] != "3"
 
 
+@exhaustive
 def test_a_tensorflow_that_has_computed_is_too_late(python: Command, there: dict[str, str]) -> None:
     (python.folder / "late.py").write_text(LATE, encoding="utf-8")
     done = python("late.py", environ=there, timeout=300)
@@ -157,6 +159,7 @@ def test_a_tensorflow_that_has_computed_is_too_late(python: Command, there: dict
     ]
 
 
+@exhaustive
 def test_a_program_that_is_run_activates_without_a_word(tensorflow_python: Path, tmp_path: Path) -> None:
     """The command line of the environment itself: hash seed, threads, seed and switch come together."""
     cli = Command([str(tensorflow_python.parent / "envlock")], tmp_path)

@@ -15,6 +15,7 @@ from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import Comparison, compare
 from envlock.numerics.canary.run import Settings, compute
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 THREADS = Settings(threads=None)
 DETERMINISM = Settings(determinism=None)
@@ -60,6 +61,7 @@ def test_fresh_processes_are_identical(tensorflow_python: Path) -> None:
     ] * 2
 
 
+@exhaustive
 def test_one_processor_gives_the_bits_of_two(tensorflow_python: Path) -> None:
     """As the threads are pinned: else no two machines would compare."""
     before = os.sched_getaffinity(0)
@@ -71,6 +73,7 @@ def test_one_processor_gives_the_bits_of_two(tensorflow_python: Path) -> None:
     assert compare(taken(tensorflow_python, Settings(), ()), alone).match
 
 
+@exhaustive
 def test_threads_are_named_where_they_are_not_pinned(tensorflow_python: Path) -> None:
     found = against(tensorflow_python, {"TF_NUM_INTRAOP_THREADS": "4"}, THREADS, TF_NUM_INTRAOP_THREADS="2")
     assert named(found) == "threads"
@@ -78,6 +81,7 @@ def test_threads_are_named_where_they_are_not_pinned(tensorflow_python: Path) ->
     assert pinned.match  # it does not reach what is pinned
 
 
+@exhaustive
 def test_op_determinism_is_named_where_it_is_not_pinned(tensorflow_python: Path) -> None:
     assert named(against(tensorflow_python, {"TF_DETERMINISTIC_OPS": "1"}, DETERMINISM)) == "determinism"
 

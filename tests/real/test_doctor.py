@@ -36,12 +36,14 @@ def test_a_sound_environment_is_silent(cli: Command) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no problems found\n")
 
 
+@exhaustive
 def test_the_switch_without_its_parentheses_is_off(cli: Command) -> None:
     code, states, findings = shown(cli, "--with", IMPORT + SWITCH)
     assert (code, states["op determinism"]) == (1, "off")
     assert [each["fix"] for each in findings] == [f"call envlock.activate() on line 1, which does: {SWITCH}()"]
 
 
+@exhaustive
 def test_and_with_them_it_is_on(cli: Command) -> None:
     code, states, findings = shown(cli, "--with", f"{IMPORT}{SWITCH}()")
     assert (code, states["op determinism"], findings) == (0, "on", [])
@@ -52,6 +54,7 @@ def test_a_variable_set_too_late_is_seen_by_what_tensorflow_does(cli: Command) -
     assert shown(cli, "--with", late)[1]["op determinism"] == "off"
 
 
+@exhaustive
 def test_a_sitecustomize_that_switches_it_on(cli: Command, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os\nos.environ['TF_DETERMINISTIC_OPS'] = '1'\n", encoding="utf-8"
@@ -85,6 +88,7 @@ def test_a_lock_says_what_is_wanted(cli: Command, lock: dict[str, Any]) -> None:
     assert shown(cli, "envlock.lock", environ={"TF_DETERMINISTIC_OPS": "1"})[0] == 0
 
 
+@exhaustive
 def test_a_value_that_aborts_is_told_before_and_after(cli: Command) -> None:
     wrong = {**SOUND, "TF_DETERMINISTIC_OPS": "yes"}
     assert cli("doctor", environ=wrong).returncode == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 AMBIENT = "--ambient-caps=+dac_read_search"
 VARIANTS = {
@@ -66,6 +67,7 @@ def test_another_user_gives_the_same_bytes(cli: Command) -> None:
     assert capture(cli, {}, cwd=cli.folder) == capture(cli, {}, cwd=cli.folder, prefix=ways[0])
 
 
+@exhaustive
 def test_an_envlock_installed_elsewhere_gives_the_same_bytes(cli: Command, envlock: Command, python: Command) -> None:
     elsewhere = envlock("capture", "-o", "-", "--python", python.argv[0])
     assert capture(cli, {}, cwd=cli.folder) == elsewhere.stdout.encode()

@@ -24,6 +24,7 @@ from envlock.runtime.errors import UsageError
 from tests.containers.bed import engine as daemons
 from tests.containers.bed.fixtures import StartEngine, starting, use
 from tests.containers.bed.session import Bed
+from tests.exhaustive import exhaustive
 
 EPOCH = 315532800
 NO_DIGEST = "sha256:" + "0" * 64
@@ -197,6 +198,7 @@ def test_a_build_that_cannot_begin(name: str, case: str, docker: daemons.Engine,
     assert docker.docker("images", "-q", f"{name}:never").stdout == ""
 
 
+@exhaustive
 @real
 @both
 def test_a_wrong_key_is_told(
@@ -379,6 +381,7 @@ def test_an_interrupted_run_leaves_no_container(
     assert _processes("sleep 79") == []
 
 
+@exhaustive
 @real
 def test_gpus_reach_the_container(start_engine: StartEngine, bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     use(start_engine(gpus=True), monkeypatch)
@@ -418,6 +421,7 @@ def test_names_are_given_and_unnamed_images_discarded(docker: daemons.Engine, be
     assert docker.docker("images", "-q", "--filter=dangling=true", "--no-trunc").stdout.find(again.image_id) == -1
 
 
+@exhaustive
 @real
 @pytest.mark.slow
 def test_docker_20_10_builds_the_same_each_time(
