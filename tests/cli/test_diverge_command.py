@@ -11,6 +11,7 @@ from envlock.numerics.target import FORMS
 from envlock.reports import FORMATS
 from tests.conftest import Command
 from tests.divergence.animals import ZOO, lines
+from tests.exhaustive import exhaustive
 
 
 def test_without_a_script_there_is_help(envlock: Command) -> None:
@@ -153,6 +154,7 @@ def test_runs_that_fail_are_compared_until_then(
     assert report["attachments"]["levels"][0]["steps"] == 3
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_a_whole_script_is_run_as_it_is(envlock: Command, tensorflow_python: Path) -> None:
     script = """

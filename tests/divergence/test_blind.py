@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
 
@@ -47,6 +48,7 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return REASONS[request.param]
 
 
+@exhaustive
 def test_quantities_are_compared(broken: str, envlock: Command, tensorflow_python: Path) -> None:
     done = envlock("diverge", "-q", "train.py:noisy", "-n", "3", "--python", str(tensorflow_python), timeout=120)
     lines = done.stdout.splitlines()

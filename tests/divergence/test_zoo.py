@@ -10,6 +10,7 @@ import pytest
 from envlock.reports import render
 from tests.divergence.animals import ANIMALS, KERAS_2, KERAS_3, ZOO, Animal, lines
 from tests.divergence.zookeeper import Keeper, keeper
+from tests.exhaustive import exhaustive
 
 RUNS = 3
 TRIES = 3
@@ -36,6 +37,7 @@ def _named(keeping: Keeper, animal: Animal) -> bool:
     return False
 
 
+@exhaustive
 @pytest.mark.tensorflow
 def test_the_zoo_is_named_and_clean_programs_are_identical(tensorflow_python: Path, tmp_path: Path) -> None:
     animals = [*ANIMALS, *KERAS_3]

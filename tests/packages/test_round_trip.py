@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,9 @@ def locked(request: pytest.FixtureRequest, envlock: Command, tmp_path: Path, env
     return tmp_path
 
 
-@pytest.mark.parametrize("vendored", [False, True], ids=["from the index", "from a wheelhouse"])
+@pytest.mark.parametrize(
+    "vendored", [pytest.param(False, marks=exhaustive), True], ids=["from the index", "from a wheelhouse"]
+)
 def test_what_is_exported_installs_as_what_was_locked(
     vendored: bool, locked: Path, envlock: Command, environ: dict[str, str]
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 pytestmark = pytest.mark.tensorflow
@@ -49,6 +50,7 @@ def test_a_machine_with_the_locked_bits_is_proven_once_and_then_assert_locked_kn
     assert len(list((tmp_path / "cache" / "envlock" / "proofs").iterdir())) == 1
 
 
+@exhaustive
 def test_a_machine_with_fewer_processors_is_proven_and_run_sets_the_locked_threads(
     elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:
