@@ -207,7 +207,7 @@ def _ngc_release(base: Base) -> str | None:
 
 def _recipe(tensorflow: str | None) -> Recipe | None:
     """Return the recipe of the numbers that a version begins with: a lock may hold a text that is not a version."""
-    found = release(tensorflow or "")
+    found = release(tensorflow)
     return None if found is None else recipe_for(".".join(map(str, found[1:])))
 
 
@@ -291,20 +291,17 @@ def _wheels(
     missing: list[str] = []
     for name, entry in sorted(lock.identity.packages.items()):
         reason, wheel = _left_to_the_base(name, route), entry.wheel
-        if reason is None and wheel is None:
-            reason = f"its wheel is unknown: {entry.reason}"
-            missing.append(name)
-        elif reason is None and wheel is not None and wheelhouse is not None and wheel.name not in wheelhouse:
-            reason = NOT_AT_HAND
-            missing.append(name)
-        if reason is not None or wheel is None:
-            skipped.append((name, reason or ""))
+        if reason is None and wheel is not None and (wheelhouse is None or wheel.name in wheelhouse):
+            where = f"identity.packages.{name}"
+            file = safe(wheel.name, "file", f"{where}.wheel.name")
+            digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
+            version = safe(entry.version, "version", f"{where}.version")
+            wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
             continue
-        where = f"identity.packages.{name}"
-        file = safe(wheel.name, "file", f"{where}.wheel.name")
-        digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
-        version = safe(entry.version or "", "version", f"{where}.version")
-        wheels.append(Wheel(name, version, file, digest, wheel.size, entry.origin in OWN))
+        if reason is None:
+            missing.append(name)
+            reason = f"its wheel is unknown: {entry.reason}" if wheel is None else NOT_AT_HAND
+        skipped.append((name, reason))
     if route in COMPLETE:
         missing = [name for name in missing if _is_only_here(lock.identity.packages[name])]
     if missing:

@@ -225,8 +225,8 @@ class Report:
         if self.headline:
             yield "title", self.headline
         shown = [finding for finding in self.findings if not finding.rule.startswith(FILE_RULE)]
-        allowed = INFO if self.policy is not None else ""
-        aside = [finding for finding in shown if finding.severity == allowed and finding.rule != LAUNCHER]
+        allowed = [finding for finding in shown if finding.severity == INFO and finding.rule != LAUNCHER]
+        aside = [] if self.policy is None else allowed
         for group in _alike([finding for finding in shown if finding not in aside]):
             yield from self._group(group)
         if aside:
@@ -340,7 +340,7 @@ def count(number: int, noun: str) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a fact as people read it: null is "none", long lists are cut, control characters are escaped."""
+    """Return a fact as people read it: null is "none", what is long is cut, control characters are escaped."""
     if value is None:
         return "none"
     if value is ABSENT:
@@ -353,7 +353,8 @@ def show(value: Any) -> str:
         shown = ", ".join(show(item) for item in value[:12])
         return f"[{shown}{', ...' if len(value) > 12 else ''}]"
     if isinstance(value, dict):
-        return show(value["version"]) if "version" in value else f"{{{', '.join(map(clean, sorted(value)[:8]))}}}"
+        names = ", ".join(map(clean, sorted(value)[:8]))
+        return show(value["version"]) if "version" in value else f"{{{names}{', ...' if len(value) > 8 else ''}}}"
     return clean(str(value) if value != "" else '""')
 
 
@@ -361,4 +362,4 @@ def clean(text: str) -> str:
     """Return text that cannot move a terminal's cursor or colour: what is not printable is escaped."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from envlock.containers.additions import Additions, CopiedFile
+from envlock.containers.layers import Wheel
 from envlock.containers.plan import Base, base_plan, missing_patch, plan, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
-from tests.containers.plans import BASES, lock, model, planned, without
+from tests.containers.plans import BASES, WHEELS, content, lock, model, planned, without
 from tests.trees import put
 
 SEEDS = ["random.seed(42)", "numpy.random.seed(42)"]
@@ -89,12 +90,32 @@ def test_where_the_lock_is_silent_the_recipe_speaks() -> None:
     assert made.notes == ()
 
 
+def test_a_variable_that_the_base_has_as_locked_is_not_set_again() -> None:
+    assert "TF_ENABLE_ONEDNN_OPTS" not in environ(put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", "0"))
+    assert environ(put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", "1"))["TF_ENABLE_ONEDNN_OPTS"] == "1"
+
+
+def test_in_an_image_of_nvidias_the_release_of_the_image_says_what_makes_it_deterministic() -> None:
+    held = put(put(HELD, "facts.tensorflow.version", "1.15.5"), "facts.environ", {})
+    base = replace(BASES["ngc"], reference="nvcr.io/nvidia/tensorflow:23.03-tf1-py3@sha256:" + "0" * 64)
+    nvidias, plain = (plan(model(held), each, None) for each in (base, replace(base, route="captured")))
+    assert dict(nvidias.environ) == {"PYTHONHASHSEED": "0", "TF_DETERMINISTIC_OPS": "1"}
+    assert (nvidias.notes, nvidias.code) == ((), (*SEEDS, "tf.set_random_seed(42)"))
+    assert dict(plain.environ) == {"PYTHONHASHSEED": "0", "TF_CUDNN_DETERMINISTIC": "1"}
+    assert plain.notes == (
+        "framework-reproducibility is not locked; without its patch this TensorFlow is not deterministic",
+    )
+    assert plain.code == ("fwr13y.d9m.tensorflow.enable_determinism()", *SEEDS, "tf.set_random_seed(42)")
+
+
 def test_deterministic_amends_the_lock_that_the_image_is_held_to() -> None:
     made = planned("ngc", HELD, deterministic=True)
     assert dict(made.environ)["TF_DETERMINISTIC_OPS"] == "1"
     assert made.notes == ()
-    shipped = json.loads(made.lock or b"")
-    assert shipped["facts"]["environ"] == {**HELD["facts"]["environ"], "TF_DETERMINISTIC_OPS": "1"}
+    shipped, as_locked = (json.loads(each.lock or b"")["facts"]["environ"] for each in (made, planned("ngc", HELD)))
+    assert as_locked == HELD["facts"]["environ"]
+    assert shipped == {**as_locked, "TF_DETERMINISTIC_OPS": "1"}
+    assert (made.deterministic, planned("ngc", HELD).deterministic) == (True, False)
 
 
 def test_what_is_known_by_its_hash_only_is_not_set() -> None:
@@ -124,6 +145,7 @@ def test_a_value_that_no_capture_records_is_refused(value: Any) -> None:
     with pytest.raises(LockfileError) as raised:
         plan(held, BASES["ngc"], None)
     assert raised.value.message == ("`facts.environ.LD_PRELOAD` cannot go into an image: invalid value of LD_PRELOAD")
+    assert raised.value.hint == "restore the lockfile from version control, or create it again with `envlock capture`"
 
 
 # --- wheels
@@ -149,10 +171,34 @@ def test_over_nvidias_cuda_tensorflow_is_installed() -> None:
     assert list(skipped) == ["nvidia-nccl-cu12"]
 
 
-def test_on_a_plain_python_all_are_installed() -> None:
-    installed, skipped = names("wheels")
-    assert "nvidia-nccl-cu12" in installed
-    assert skipped == {}
+def test_on_a_plain_python_all_are_installed_by_the_name_and_the_digest_of_their_wheels() -> None:
+    made = planned("wheels", put(HELD, "identity.packages.numpy.origin", "local"))
+    data = {name: content(name) for name in WHEELS}
+    assert made.skipped == ()
+    assert made.wheels == tuple(
+        Wheel(name, *WHEELS[name], hashlib.sha256(data[name]).hexdigest(), len(data[name]), name == "numpy")
+        for name in sorted(WHEELS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "refused"),
+    [
+        ("wheel.name", "a b.whl", "`a b.whl` is not a valid file"),
+        ("wheel.sha256", "ab", "`ab` is not a valid digest"),
+        ("version", None, "`None` is not a valid version"),
+    ],
+)
+def test_what_is_wrong_with_a_wheel_is_said_by_its_path(place: str, value: Any, refused: str) -> None:
+    whole = model(HELD)
+    assert whole.identity is not None
+    entry = whole.identity.packages["numpy"]
+    holder, name = (entry.wheel, place.rpartition(".")[2]) if "." in place else (entry, place)
+    assert holder is not None
+    object.__setattr__(holder, name, value)  # not validated: the plan believes nothing
+    with pytest.raises(LockfileError) as raised:
+        plan(whole, BASES["wheels"], None)
+    assert raised.value.message == f"`identity.packages.numpy.{place}` cannot go into an image: {refused}"
 
 
 def test_a_wheel_that_is_not_at_hand_is_asked_for() -> None:
@@ -209,6 +255,8 @@ def test_a_lock_without_identity() -> None:
     assert raised.value.hint == "run `envlock hash`, and then `envlock vendor`"
     made = plan(held, BASES["ngc"], None)
     assert (made.wheels, made.venv, made.python) == ((), "none", "python3")
+    unknown = "the lockfile does not name its wheel; the base must have it"
+    assert made.skipped == tuple((name, unknown) for name in sorted(lock()["facts"]["packages"]))
 
 
 # --- the rest
@@ -221,6 +269,13 @@ def test_the_shipped_lock_is_free_of_what_a_build_adds_to_it() -> None:
     assert sorted(shipped) == ["$schema", "created_by", "facts", "identity", "lock_version", "policy", "unavailable"]
     digest = hashlib.sha256(made.lock or b"").hexdigest()
     assert dict(made.labels)["io.github.tf-envlock.lock"] == f"sha256:{digest}"
+
+
+def test_a_plan_says_what_it_is_of() -> None:
+    made = planned("wheels", HELD)
+    assert (made.tensorflow, made.python_version, made.policy) == ("2.17.0+nv25.2", "3.11.7", "strict")
+    bare = planned("wheels", put(put(HELD, "facts.tensorflow", None), "facts.python", None))
+    assert (bare.tensorflow, bare.python_version, bare.code) == (None, None, ())
 
 
 def test_an_old_python_is_not_verified() -> None:

@@ -60,7 +60,10 @@ def test_findings_are_ranked_by_severity_then_weight_and_else_stay_in_their_orde
         finding("d", UNKNOWN, 100),
     ]
     assert [f.where.fact for f in ranked(findings)] == ["c", "a", "b", "d", "e", "z"]
-    assert Report(findings, policy="strict").findings == findings
+    weightless = Finding("exact", ERROR, "w", "m", "w", "f", "s")
+    assert [f.where.fact for f in ranked([weightless, finding("a", weight=1)])] == ["a", "w"]
+    made = Report(findings, policy="strict")
+    assert (made.findings, [f.where.fact for f in made.of(ERROR)]) == (findings, ["a", "b", "c"])
 
 
 VERDICTS: list[tuple[list[str], bool, int, str]] = [
@@ -92,20 +95,25 @@ def test_the_verdict() -> None:
         assert report.to_text().splitlines()[0] == title
 
 
-REPORT = Report(
-    [
-        finding("cpu.flags", ERROR, expected=["avx"], actual=[], weight=86),
-        finding("numpy.version", ERROR, expected="1.26.4", actual=ABSENT, weight=72),
-        finding("keras", UNKNOWN, expected=None, actual=Unavailable("it cannot be read", "unreadable")),
-        finding("cpu.quota", INFO, rule="ignore", expected=ABSENT, actual=1.5),
-    ],
-    policy="strict",
-)
+def report(**options: Any) -> Report:
+    """Return a report with a finding of each kind, made when asked for: mutants do not reach what exists already."""
+    return Report(
+        [
+            finding("cpu.flags", ERROR, expected=["avx"], actual=[], weight=86),
+            finding("numpy.version", ERROR, expected="1.26.4", actual=ABSENT, weight=72),
+            finding("keras", UNKNOWN, expected=None, actual=Unavailable("it cannot be read", "unreadable")),
+            finding("cpu.quota", INFO, rule="ignore", expected=ABSENT, actual=1.5),
+        ],
+        policy="strict",
+        **options,
+    )
 
 
 def test_the_headline_says_what_judged() -> None:
     judges: list[tuple[str | None, int]] = [("strict", 1), ("functional", 1200), (None, 0)]
-    assert [Report([], policy=policy, overrides=overrides).headline for policy, overrides in judges] == [
+    reports = [Report([], policy=policy, overrides=overrides) for policy, overrides in judges]
+    assert reports[1].to_json()["policy"] == {"name": "functional", "overrides": 1200}
+    assert [each.headline for each in reports] == [
         "matches under policy strict, with 1 override",
         "matches under policy functional, with 1,200 overrides",
         "matches",
@@ -120,24 +128,43 @@ def test_another_command_says_what_breaks() -> None:
     assert (unknown.match, unknown.exit_code) == (True, 0)
 
 
+def test_a_finding_without_a_place_is_shown_at_the_file_that_the_report_is_about() -> None:
+    files = [render(each, "github").partition(",")[0] for each in (report(), report(subject="train.lock"))]
+    assert files == ["::error file=envlock.lock", "::error file=train.lock"]
+
+
 def test_findings_are_counted_by_their_severity() -> None:
     severities = [INFO, ERROR, WARNING, ERROR, UNKNOWN, WARNING]
     assert tally([finding(severity=each) for each in severities]) == "2 errors, 1 unknown fact, 2 warnings, 1 note"
     assert tally([]) == ""
 
 
-PLACES = [
-    (Where("cpu.flags"), "cpu.flags"),
-    (Where(operation="XlaLaunch"), "XlaLaunch"),
-    (Where(file="train.py"), "train.py"),
-    (Where(file="train.py", line=3), "train.py:3"),
-    (Where("cpu.flags", file="train.py", line=3, column=5, end_line=4, function="f", text="x = 1"), "train.py:3:5"),
-    (Where(), ""),
-]
-
-
 def test_a_place_in_words() -> None:
-    assert [str(where) for where, _ in PLACES] == [shown for _, shown in PLACES]
+    every: dict[str, Any] = {
+        "file": "train.py",
+        "line": 3,
+        "column": 5,
+        "end_line": 4,
+        "function": "f",
+        "text": "x = 1",
+    }
+    places = {
+        "cpu.flags": Where("cpu.flags"),
+        "XlaLaunch": Where(operation="XlaLaunch"),
+        "train.py": Where(file="train.py"),
+        "train.py:3": Where(file="train.py", line=3),
+        "train.py:3:5": Where("cpu.flags", **every),
+        "": Where(),
+    }
+    assert {text: str(where) for text, where in places.items()} == {text: text for text in places}
+    assert [where.to_json() for where in places.values()] == [
+        {"fact": "cpu.flags"},
+        {"operation": "XlaLaunch"},
+        {"file": "train.py"},
+        {"file": "train.py", "line": 3},
+        {"fact": "cpu.flags", **every},
+        {},
+    ]
 
 
 def bits(path: str, severity: str = ERROR, what: str = "it differs", actual: Any = ABSENT) -> Finding:
@@ -173,7 +200,7 @@ def test_results_of_the_canary_are_counted_by_themselves() -> None:
 
 
 def test_the_json_shape() -> None:
-    assert REPORT.to_json() == {
+    assert report().to_json() == {
         "report_version": 2,
         "command": "verify",
         "match": False,
@@ -195,7 +222,7 @@ def test_the_json_shape() -> None:
         "notes": [],
         "attachments": {},
     }
-    assert json.loads(render(REPORT, "json")) == REPORT.to_json()
+    assert json.loads(render(report(), "json")) == report().to_json()
 
 
 def as_json(path: str, rule: str, severity: str, sides: str, **compared: Any) -> dict[str, Any]:
@@ -247,9 +274,9 @@ def test_the_json_of_all_that_a_finding_can_have() -> None:
 
 def test_the_json_is_in_the_published_shape() -> None:
     schema = json.loads(Path(data.__file__).with_name("report.schema.json").read_bytes())
-    jsonschema.validate(REPORT.to_json(), schema)
+    jsonschema.validate(report().to_json(), schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**REPORT.to_json(), "report_version": 1}, schema)
+        jsonschema.validate({**report().to_json(), "report_version": 1}, schema)
 
 
 def test_the_text() -> None:
@@ -266,8 +293,15 @@ does not match under policy strict: 2 facts differ; 1 more fact could not be col
   i cpu.quota: locked absent, live 1.5
       why: It may.
 marks: x error, ? unknown, i information"""
-    assert REPORT.to_text() == str(REPORT) == expected
-    assert render(REPORT) == expected
+    assert report().to_text() == str(report()) == expected
+    assert render(report()) == expected
+
+
+def test_every_line_has_a_style() -> None:
+    assert [style for style, _ in report(notes=["a note"]).lines()] == [
+        *("title", ERROR, ERROR, "note", "note", UNKNOWN, "note", "note"),
+        *("title", INFO, "note", "plain"),
+    ]
 
 
 def test_a_notebook_shows_the_text_and_obeys_nothing_in_it() -> None:
@@ -310,12 +344,12 @@ def test_many_of_a_kind_that_are_let_through_are_folded_and_none_that_breaks_the
 
 
 def test_colour_adds_colour_and_changes_no_word() -> None:
-    painted = render(REPORT, color=True)
+    painted = render(report(), color=True)
     assert "\x1b[31m" in painted
     plain = painted
     for code in ("0", "1", "2", "31", "33", "36"):
         plain = plain.replace(f"\x1b[{code}m", "")
-    assert plain == REPORT.to_text()
+    assert plain == report().to_text()
 
 
 SHOWN: list[tuple[Any, str]] = [
@@ -327,10 +361,14 @@ SHOWN: list[tuple[Any, str]] = [
     (1.5, "1.5"),
     ([], "[]"),
     ([None, True, "a"], "[none, true, a]"),
+    (list(range(12)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]"),
     (list(range(13)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]"),
     ({"version": "1.0", "origin": None}, "1.0"),
     ({"b": 1, "a": 2}, "{a, b}"),
+    (dict.fromkeys("hgfedcba"), "{a, b, c, d, e, f, g, h}"),
+    (dict.fromkeys("ihgfedcba"), "{a, b, c, d, e, f, g, h, ...}"),
     ({}, "{}"),
+    ("\u00e9 \\ \u202e \n", "\u00e9 \\ \\u202e \\n"),
     (ABSENT, "absent"),
     (Unavailable("no\x1bway", "x"), "unknown (no\\x1bway)"),
 ]
@@ -387,6 +425,8 @@ def test_an_exception_lists_the_first_files(files: int, last: str | None) -> Non
 def test_headlines_of_one_and_of_several_kinds() -> None:
     bits, unread = finding(rule=BITS), finding("f", UNKNOWN, rule="file-unread")
     assert Report([bits], policy="strict").headline == "does not match under policy strict: 1 canary result differs"
+    file = finding("f", rule="file-modified")
+    assert Report([file], policy="strict").headline == "does not match under policy strict: 1 file is not as recorded"
     assert Report([unread, finding("g", UNKNOWN)], policy="strict").headline == (
         "cannot decide under policy strict: 1 fact could not be collected and 1 file could not be read"
     )
