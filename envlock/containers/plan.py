@@ -200,9 +200,9 @@ def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
 
 
 def _ngc_release(base: Base) -> str | None:
-    """Return the release of NVIDIA's images, as 25.02, that a tag such as 25.02-tf2-py3 names; "" hides no build."""
+    """Return the tag of one of NVIDIA's images, such as 25.02-tf2-py3, which begins with its release."""
     name, _, tag = base.reference.partition("@")[0].rpartition(":")
-    return tag.partition("-")[0] if base.route == "ngc" and name.endswith("nvidia/tensorflow") else None
+    return tag if base.route == "ngc" and name.endswith("nvidia/tensorflow") else None
 
 
 def _recipe(tensorflow: str | None) -> Recipe | None:
@@ -247,17 +247,18 @@ def _environ(
     for name, value in sorted(locked.items()):
         if value is None or name not in rows:
             continue
-        if not isinstance(value, str) or ("sha256:" not in value and record(value, rows[name]) != value):
+        is_hidden = isinstance(value, str) and ("sha256:" in value or value in ("uuid", "mig-uuid"))
+        if not isinstance(value, str) or (not is_hidden and record(value, rows[name]) != value):
             raise LockfileError(
                 f"`facts.environ.{name}` cannot go into an image: invalid value of {name}",
                 hint="restore the lockfile from version control, or create it again with `envlock capture`",
             )
         if has is not None and record(has.get(name), rows[name]) == value:
             continue  # the base has it so
-        if "sha256:" in value or value in ("uuid", "mig-uuid"):
+        if is_hidden:
             unread = "whether the base has that value is unknown, as a dry run does not read its config"
             missing = "so the image does not set it; set it when the container starts"
-            notes.append(f"{name} is locked as a hash, {missing if has is not None else unread}")
+            notes.append(f"{name} is locked without its value, {missing if has is not None else unread}")
         else:
             found[name] = safe(value, "value", f"facts.environ.{name}")
     for name, value in sorted(wanted.items()):

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from envlock import __version__
 from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.layers import Wheel
-from envlock.containers.plan import Base, base_plan, missing_patch, plan, program, variables
+from envlock.containers.plan import base_plan, missing_patch, plan, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
-from tests.containers.plans import BASES, WHEELS, content, lock, model, planned, without
+from tests.containers.plans import BASES, DIGEST, WHEELS, content, lock, model, planned, without
 from tests.trees import put
 
 SEEDS = ["random.seed(42)", "numpy.random.seed(42)"]
@@ -82,6 +83,10 @@ def test_the_lock_wins_over_the_recipe_and_that_is_said() -> None:
     assert "TF_DETERMINISTIC_OPS" not in dict(made.environ)
     assert made.notes == ("TF_DETERMINISTIC_OPS: locked unset, but 1 would make this TensorFlow deterministic",)
     assert dict(made.environ)["PYTHONHASHSEED"] == "0"
+    held = put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", "0")
+    assert planned("ngc", held).notes == (
+        "TF_DETERMINISTIC_OPS: locked 0, but 1 would make this TensorFlow deterministic",
+    )
 
 
 def test_where_the_lock_is_silent_the_recipe_speaks() -> None:
@@ -91,13 +96,22 @@ def test_where_the_lock_is_silent_the_recipe_speaks() -> None:
 
 
 def test_a_variable_that_the_base_has_as_locked_is_not_set_again() -> None:
-    assert "TF_ENABLE_ONEDNN_OPTS" not in environ(put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", "0"))
+    as_the_base = environ(put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", "0"))
+    assert "TF_ENABLE_ONEDNN_OPTS" not in as_the_base
+    assert as_the_base["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false"
     assert environ(put(HELD, "facts.environ.TF_ENABLE_ONEDNN_OPTS", "1"))["TF_ENABLE_ONEDNN_OPTS"] == "1"
 
 
-def test_in_an_image_of_nvidias_the_release_of_the_image_says_what_makes_it_deterministic() -> None:
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "nvcr.io/nvidia/tensorflow:23.03-tf1-py3@sha256:" + "0" * 64,
+        "localhost:5000/nvidia/tensorflow:23.03-tf1-py3",
+    ],
+)
+def test_in_an_image_of_nvidias_the_release_of_the_image_says_what_makes_it_deterministic(reference: str) -> None:
     held = put(put(HELD, "facts.tensorflow.version", "1.15.5"), "facts.environ", {})
-    base = replace(BASES["ngc"], reference="nvcr.io/nvidia/tensorflow:23.03-tf1-py3@sha256:" + "0" * 64)
+    base = replace(BASES["ngc"], reference=reference)
     nvidias, plain = (plan(model(held), each, None) for each in (base, replace(base, route="captured")))
     assert dict(nvidias.environ) == {"PYTHONHASHSEED": "0", "TF_DETERMINISTIC_OPS": "1"}
     assert (nvidias.notes, nvidias.code) == ((), (*SEEDS, "tf.set_random_seed(42)"))
@@ -118,14 +132,25 @@ def test_deterministic_amends_the_lock_that_the_image_is_held_to() -> None:
     assert (made.deterministic, planned("ngc", HELD).deterministic) == (True, False)
 
 
-def test_what_is_known_by_its_hash_only_is_not_set() -> None:
-    made = planned("ngc", put(HELD, "facts.environ.LD_LIBRARY_PATH", "sha256:" + "0" * 64))
-    assert "LD_LIBRARY_PATH" not in dict(made.environ)
-    assert (
-        "LD_LIBRARY_PATH is locked as a hash, so the image does not set it; set it when the container starts"
-        in made.notes
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LD_LIBRARY_PATH", "sha256:" + "0" * 64),
+        ("CUDA_VISIBLE_DEVICES", "uuid"),
+        ("CUDA_VISIBLE_DEVICES", "mig-uuid"),
+    ],
+)
+def test_what_is_locked_without_its_value_is_not_set(name: str, value: str) -> None:
+    held = put(put(HELD, "facts.environ.TF_DETERMINISTIC_OPS", ...), f"facts.environ.{name}", value)
+    made = planned("ngc", held)
+    assert name not in dict(made.environ)
+    assert name not in dict(made.unset)  # the base's own value stays
+    assert made.notes == (
+        f"{name} is locked without its value, so the image does not set it; set it when the container starts",
     )
-    assert made.unset == ()  # nor is the base's own value taken away
+    unread = "whether the base has that value is unknown, as a dry run does not read its config"
+    made = plan(model(held), replace(BASES["ngc"], environ=None), None)
+    assert made.notes == (f"{name} is locked without its value, {unread}",)
 
 
 def test_what_the_base_sets_and_the_lock_has_not_is_taken_away_by_its_value() -> None:
@@ -169,6 +194,10 @@ def test_over_nvidias_cuda_tensorflow_is_installed() -> None:
     installed, skipped = names("cuda")
     assert "tensorflow" in installed
     assert list(skipped) == ["nvidia-nccl-cu12"]
+
+
+def test_over_an_image_that_was_captured_its_own_tensorflow_stays() -> None:
+    assert names("captured")[1]["tensorflow"] == "the base has it"
 
 
 def test_on_a_plain_python_all_are_installed_by_the_name_and_the_digest_of_their_wheels() -> None:
@@ -267,8 +296,6 @@ def test_the_shipped_lock_is_free_of_what_a_build_adds_to_it() -> None:
     assert planned("ngc", without(lock(image=..., base_image=...), "mine")).lock == made.lock
     shipped = json.loads(made.lock or b"")
     assert sorted(shipped) == ["$schema", "created_by", "facts", "identity", "lock_version", "policy", "unavailable"]
-    digest = hashlib.sha256(made.lock or b"").hexdigest()
-    assert dict(made.labels)["io.github.tf-envlock.lock"] == f"sha256:{digest}"
 
 
 def test_a_plan_says_what_it_is_of() -> None:
@@ -292,21 +319,38 @@ def test_the_bases_own_entrypoint_stays_in_front() -> None:
 
 
 def test_a_base_for_teams_has_no_lock() -> None:
-    made = base_plan(Base("nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64, "ngc"))
+    made = base_plan(BASES["ngc"])
     assert (made.lock, made.venv, dict(made.environ)) == (
         None,
         "none",
         {"PYTHONHASHSEED": "0", "TF_DETERMINISTIC_OPS": "1"},
     )
+    assert dict(made.labels) == {
+        "io.github.tf-envlock.route": "ngc",
+        "io.github.tf-envlock.version": __version__,
+        "org.opencontainers.image.base.digest": DIGEST,
+        "org.opencontainers.image.base.name": "nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+        "org.opencontainers.image.licenses": "LicenseRef-NVIDIA-Deep-Learning-Container",
+    }
 
 
 def test_labels_say_what_it_is_and_nothing_of_when() -> None:
-    named = without({**lock(), "project": {"name": "my-train"}}, "mine")
-    labels = {route: dict(planned(route, named).labels) for route in ("ngc", "wheels")}
-    assert {each["org.opencontainers.image.title"] for each in labels.values()} == {"my-train"}
-    licenses = [each.get("org.opencontainers.image.licenses") for each in labels.values()]
-    assert licenses == ["LicenseRef-NVIDIA-Deep-Learning-Container", None]
-    assert not {name for name in labels["ngc"] if name.endswith((".created", ".revision"))}
+    made = planned("wheels", without({**lock(), "project": {"name": "my-train"}}, "mine"))
+    assert dict(made.labels) == {
+        "io.github.tf-envlock.lock": f"sha256:{hashlib.sha256(made.lock or b'').hexdigest()}",
+        "io.github.tf-envlock.policy": "strict",
+        "io.github.tf-envlock.route": "wheels",
+        "io.github.tf-envlock.version": __version__,
+        "org.opencontainers.image.base.digest": DIGEST,
+        "org.opencontainers.image.base.name": "docker.io/library/python:3.11.7-slim-bookworm",
+        "org.opencontainers.image.title": "my-train",
+    }
+
+
+def test_what_the_project_adds_is_of_the_plan() -> None:
+    added = Additions(user="7:8", command=("python", "train.py"))
+    made = planned("wheels", HELD, added=added)
+    assert (made.added, made.user, made.command) == (added, "7:8", ("python", "train.py"))
 
 
 def test_labels_name_the_base_and_its_digest_where_that_is_known() -> None:
