@@ -82,11 +82,7 @@ chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and s
 	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) -rP --durations=10
 
 mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
-	@rm -rf mutants
-	PATH="$(CURDIR)/$(DEV)/bin:$$PATH" $(DEV)/bin/mutmut run > /dev/null
-	@$(DEV)/bin/mutmut results | grep -c survived || true
-	@for each in $$($(DEV)/bin/mutmut results | sed -n 's/^ *\(.*\): survived$$/\1/p'); do \
-		echo "# $$each"; $(DEV)/bin/mutmut show $$each | grep -E '^[-+] '; done
+	@$(DEV)/bin/python tools/mutants.py $(MODULES)
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .

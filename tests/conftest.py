@@ -127,7 +127,8 @@ def _server() -> forking.Server:
 
 
 def _plain() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "CI")}
+    kept = ("PATH", "HOME", "LANG", "CI", "COVERAGE_PROCESS_CONFIG")  # the last: of `make coverage`
+    return {name: os.environ[name] for name in kept if name in os.environ}
 
 
 class Command:

@@ -101,10 +101,9 @@ def _package(path: str) -> Optional[str]:
 
 def nearest(pattern: str) -> Optional[str]:
     """Return the pattern like this one that fits what a lock can hold; `pattern` itself where it fits something."""
-    exact, patterns = _indexed()
-    paths = [*exact, *(row["path"] for names in patterns.values() for found in names.values() for row in found)]
-    named = dict.fromkeys(path for path in paths if not path.endswith("**"))
-    sections = set(patterns) - {path.partition(".")[0] for path in ["**", *named]}  # of free names: numerics, machines
+    rows, patterns = _indexed()
+    named = [path for path in rows if not path.endswith("**")]
+    sections = set(patterns) - {path.partition(".")[0] for path in named}  # of free names: numerics and machines
     if pattern.partition(".")[0] in sections or any(can_meet(pattern, path) for path in named):
         return pattern
     from difflib import get_close_matches
@@ -131,8 +130,8 @@ def _filled(path: str, pattern: str) -> str:
 
 def _row(path: str) -> Dict[str, Any]:
     """Return the table's row: the one that names the path itself, else the first of its section whose pattern fits."""
-    exact, patterns = _indexed()
-    row = exact.get(path)
+    rows, patterns = _indexed()
+    row = rows.get(path)
     if row is None:
         section, _, rest = path.partition(".")
         names = patterns.get(section, {ANY: []})
@@ -142,7 +141,7 @@ def _row(path: str) -> Dict[str, Any]:
 
 
 def _indexed() -> Tuple[Dict[str, Row], Dict[str, Dict[str, List[Row]]]]:
-    """Return the rows that name one path, and the others by section and second step; a lock has thousands of paths."""
+    """Return the rows by path, and the patterns by section and second step, too; a lock has thousands of paths."""
     if not _index:
         rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
         sections: Dict[str, List[Row]] = {}
@@ -150,7 +149,7 @@ def _indexed() -> Tuple[Dict[str, Row], Dict[str, Dict[str, List[Row]]]]:
             if "*" in row["path"]:
                 sections.setdefault(row["path"].partition(".")[0], []).append(row)
         patterns = {section: _by_second_step(found) for section, found in sections.items()}
-        _index.append(({row["path"]: row for row in rows if "*" not in row["path"]}, patterns))
+        _index.append(({row["path"]: row for row in rows}, patterns))
     return _index[0]
 
 

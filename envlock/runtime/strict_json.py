@@ -133,17 +133,16 @@ def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
         return decoder.scan_once  # type: ignore[no-any-return, attr-defined]
 
 
-def _refuse_surrogates(document: Any) -> None:
-    stack = [document]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, str):
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise ValueError("a string holds half a surrogate pair") from None
-        elif isinstance(value, dict):
-            stack.extend(value)
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
+def _refuse_surrogates(value: Any) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("a string holds half a surrogate pair") from None
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_surrogates(key)
+            _refuse_surrogates(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_surrogates(inner)

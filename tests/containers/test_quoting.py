@@ -84,8 +84,9 @@ def test_arguments_are_a_json_list() -> None:
     words = ["/bin/sh", "-c", "x=1"]
     assert json.loads(exec_form(words, "x")) == words
     assert exec_form([], "x") == "[]"
-    with pytest.raises(LockfileError):
-        exec_form(["a", ""], "x")
+    with pytest.raises(LockfileError) as raised:
+        exec_form(["a", "b c"], "image.command")
+    assert raised.value.message == "`image.command` cannot go into an image: `b c` is not a valid word"
 
 
 @pytest.mark.parametrize(("length", "shown"), [(80, "!" * 80), (81, "!" * 77 + "...")])

@@ -126,7 +126,8 @@ def test_what_is_no_version_has_no_recipe() -> None:
 
 def test_a_major_version_alone_has_the_recipe_of_its_first_release() -> None:
     recipes = [recipe_for(version) for version in ("2", "2.0")]
-    assert [each and each.set for each in recipes] == [of_table("2.0").set] * 2
+    wanted = of_table("2.0")
+    assert [each and (each.seeds, each.set) for each in recipes] == [(wanted.seeds, wanted.set)] * 2
 
 
 @pytest.mark.parametrize(

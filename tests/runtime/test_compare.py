@@ -77,6 +77,18 @@ def test_what_is_unavailable_deep_in_a_section_is_said_once() -> None:
     assert found.message == "cuda.cudnn.version: locked 9.1.0, live unknown (no way)"
 
 
+NEVER_TOLD = [
+    *("blocked-by-system", "nvml-13", "wsl2-unsupported"),
+    *("no-version", "replaced", "several-owners", "unknown-soname"),
+]
+
+
+@pytest.mark.parametrize("code", NEVER_TOLD)
+def test_what_neither_side_can_ever_tell_is_no_finding(code: str) -> None:
+    one, other = ({"cpu.flags": {"reason": reason, "code": code}} for reason in ("no way", "not here"))
+    assert compare(({"cpu": {}}, one), ({"cpu": {}}, other), STRICT) == []
+
+
 def test_a_question_that_nobody_can_answer_hides_no_other() -> None:
     steady = {"cpu.flags": {**REASON, "code": STEADY[0]}}
     locked, live = ({**steady, "cpu.model": {"reason": reason, "code": "denied"}} for reason in ("no way", "no file"))

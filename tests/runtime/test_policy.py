@@ -38,7 +38,9 @@ def test_matches() -> None:
 @given(PATHS)
 def test_every_path_has_a_row_in_every_policy(path: str) -> None:
     for name in names():
-        row = Policy(name).row(path)
+        policy = Policy(name)
+        row = policy.row(path)
+        assert policy.name == name
         assert set(row) == {"rule", "why", "fix", "source", "weight"}
 
 
