@@ -68,7 +68,9 @@ class Daemon:
         except EngineError as error:
             if host.startswith("ssh://") and "ssh" not in error.message:
                 raise explain(f"{host} did not answer") from None  # `ssh` itself has said why on stderr
-            raise
+            if not host or host.rpartition("//")[2] in error.message:
+                raise
+            raise EngineError(f"{error.message}: {host}", hint=error.hint) from None
 
     def images(self) -> set[str]:
         """Return the IDs of all images, those too that other images are made of."""

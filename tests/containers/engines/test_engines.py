@@ -453,7 +453,7 @@ def test_no_daemon_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(EngineError) as raised:
         find()
-    assert raised.value.message == "the container engine does not respond"
+    assert raised.value.message == f"the container engine does not respond: unix://{tmp_path}/none.sock"
     assert raised.value.hint == "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
 
 
@@ -465,7 +465,7 @@ def test_no_permission_is_told(docker: daemons.Engine) -> None:
             find("docker")
     finally:
         os.seteuid(0)
-    assert raised.value.message == "no permission to use the container engine"
+    assert raised.value.message == f"no permission to use the container engine: {docker.environ['DOCKER_HOST']}"
     assert raised.value.hint == "join the group of its socket (often `docker`), or run as another user"
 
 
