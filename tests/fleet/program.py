@@ -18,4 +18,4 @@ except envlock.EnvironmentMismatch as error:
     seconds = time.monotonic() - start
     Path(f"refused-{rank}").write_text(f"{error.exit_code} {seconds:.3f} {error}", encoding="utf-8")
     sys.exit(error.exit_code)
-Path(f"began-{rank}").touch()
+Path(f"began-{rank}").write_text(str(time.time()), encoding="utf-8")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.test_clocks import FAKETIME
+from tests.conftest import absent
 from tests.exhaustive import exhaustive
 from tests.fakes.tensorflow_tree import Installation
 from tests.fleet import bed
@@ -182,6 +184,18 @@ def test_two_jobs_at_once_in_one_folder(slurm: bed.Slurm, tmp_path: Path) -> Non
         each.join()
     assert {name: each.code for name, each in ends.items()} == {"good": 0, "odd": 1}
     assert len(began(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("clock", ["-10y", "+10y", "+0 x0.1"])
+def test_a_node_with_another_clock_is_alike(job: Job, python: str, tmp_path: Path, clock: str) -> None:
+    """On one node, time itself is another, or slower: that of files and of waiting, too."""
+    if not FAKETIME.exists():
+        absent("no libfaketime: `apt-get install libfaketime`")
+    faked = f"export FAKETIME='{clock}'; exec {python} {PROGRAM} files"
+    done = job(python, PROGRAM, "files", LD_PRELOAD=str(FAKETIME), FAKETIME="+0", ODD_COMMAND=faked)
+    assert (done.code, len(began(tmp_path))) == (0, RANKS), done.errors
+    apart = abs(float((tmp_path / "began-4").read_text()) - float((tmp_path / "began-0").read_text()))
+    assert (apart > 9 * 365 * 86400) == clock.endswith("y")
 
 
 def test_a_preflight_and_then_the_job(fleet_run: Job, tmp_path: Path) -> None:

@@ -72,6 +72,38 @@ def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, 
 
 
 @pytest.mark.tensorflow
+def test_bits_that_differ_where_no_fact_does(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path) -> None:
+    """One node computes `exp` otherwise, as a defective core or a patched library of the same version would."""
+    (tmp_path / "pyproject.toml").touch()
+    patched = tmp_path / "patched"
+    patched.mkdir()
+    (patched / "sitecustomize.py").write_text(DEFECT, encoding="utf-8")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {ODD} {tensorflow_python} "$@"\n')
+    python.chmod(0o755)
+    words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "mpi", "-n", "4", "--numerics"]
+    odd = {"ODD": f"PYTHONPATH={patched}:{bed.ROOT}", "ODD_RANKS": "2 3", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = mpirun([*words, "--python", python, "--", "echo", "began"], tmp_path, odd)
+    assert (done.code, done.output) == (1, ""), done.errors
+    assert done.errors.startswith("4 ranks alike, and other bits\n"), done.errors
+    marked = [line for line in done.errors.splitlines() if line.startswith("  x ")]
+    assert [line.partition(": ")[2].partition(":")[0] for line in marked] == ["numerics.numpy.np_exp"], done.errors
+    assert marked[0].startswith("  x n2: "), done.errors
+
+
+DEFECT = """
+import numpy
+exp = numpy.exp
+def defective(values):
+    found = exp(values)
+    if getattr(values, "dtype", None) == numpy.float32 and found.size > 1:
+        found.flat[0] = numpy.nextafter(found.flat[0], numpy.float32(9))
+    return found
+numpy.exp = defective
+"""
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(("odd", "code"), [({}, 0), ({"NVIDIA_TF32_OVERRIDE": "0"}, 1)], ids=["alike", "odd"])
 def test_workers_of_tensorflow(tensorflow_python: Path, tmp_path: Path, odd: dict[str, str], code: int) -> None:
     (tmp_path / "pyproject.toml").touch()
