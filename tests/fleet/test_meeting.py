@@ -18,6 +18,7 @@ from envlock.runtime.fleet import assertion, meeting
 from envlock.runtime.fleet.folder import Folder, jobs, kept
 from envlock.runtime.fleet.meeting import Silence, meet
 from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.tf import Store
 from tests.fleet.ranks import Made, rank
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -106,6 +107,22 @@ def test_the_clocks_of_nodes_do_not_matter(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "rename", skewed)
     heard = together(tmp_path, [rank(each, 3, **(ODD if each == 2 else {})) for each in range(3)])
     assert headlines(heard) == {"does not match: 1 of 3 ranks differ"}
+
+
+def test_a_service_that_is_slow_is_given_more_time() -> None:
+    """That of TensorFlow, on a busy machine; a value that is there is never missed for long."""
+    asked: list[int] = []
+
+    class Slow:
+        def get_config_key_value(self, name: str, wait: int) -> str:
+            asked.append(wait)
+            if wait < 400:
+                raise TimeoutError
+            return "3"
+
+    store = Store(Slow(), 1)
+    assert [store.peek("x") for _ in range(5)] == [None, None, None, 3, None]
+    assert asked == [50, 100, 200, 400, 50]
 
 
 def test_two_jobs_in_one_folder_do_not_meet(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 CONTEXT = "tensorflow.python.eager.context"
 NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
 HINT = "call it after the strategy is created, or use engine `files`"
-WAIT = 50  # milliseconds for a value that is not there; 0 would wait for ever
+WAIT, LONGEST_WAIT = 50, 1000
+"""Milliseconds for a value that is not there, doubled each time: the service of a busy machine takes longer to answer.
+0 would wait for ever."""
 
 _calls: List[int] = []
 
@@ -30,6 +32,7 @@ class Store:
     def __init__(self, context: Any, number: int) -> None:
         self._context = context
         self._start = f"envlock/{number}/"
+        self._wait = WAIT
 
     def post(self, name: str, value: Any) -> None:
         """Set a value; facts that another rank has set already stay."""
@@ -40,11 +43,13 @@ class Store:
                 raise UsageError(f"TensorFlow's coordination service refused: {error}", hint=HINT) from None
 
     def peek(self, name: str) -> Any:
-        """Return a value; None where there is none within `WAIT` ms, or where the service does not answer."""
+        """Return a value; None where there is none in time, or where the service does not answer."""
+        wait, self._wait = self._wait, WAIT
         try:
-            text = self._context.get_config_key_value(self._start + name, WAIT)
+            text = self._context.get_config_key_value(self._start + name, wait)
             return strict_json.parse(text.encode("utf-8"))
         except Exception:  # of a service that is gone as of a value that is not there: the caller has the time limit
+            self._wait = min(2 * wait, LONGEST_WAIT)
             return None
 
     def names(self) -> Optional[Collection[str]]:
