@@ -23,6 +23,7 @@ CALL = "Call"
 _GROUPS = operation_groups()
 DATA = _GROUPS["next_element"] | _GROUPS["opened"]
 """Operations that take the next element of a pipeline; a distributed one comes out of a graph, as an optional."""
+COLLECTIVES = _GROUPS["collectives"]
 PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
 READS = _GROUPS["reads"]
 BEFORE, AFTER, OTHERS = 8, 24, 10

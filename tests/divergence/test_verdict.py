@@ -91,6 +91,11 @@ def test_a_race_and_what_was_not_seen_have_their_own_words() -> None:
         "thread 1 did something else in each run"
     )
     assert blind.why == "what other threads computed was not compared whole, so the cause can be there or in Python"
+    others = "the program is one of 2 that TF_CONFIG names, and the others are not traced"
+    workers = report("processes", known=None, blind=others, others=(), record=None).findings[0]
+    assert workers.message == (
+        f"the difference, first in variable table after step, can come from outside the traced process: {others}"
+    )
     outside = report("outside", known=None, threads=2, others=()).findings[0]
     assert outside.why.endswith(", or the order in which threads finished")
     assert outside.fix.startswith("Make that value the same in every run: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import ExitStack, contextmanager
@@ -33,10 +34,20 @@ class Observed:
     def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
         """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
         self.threads = {"elsewhere": tracer.elsewhere, "seeded": list(seeded), "makers": makers.to_json()}
+        self.threads["workers"] = workers()
         if tracer.threads is not None:
             self.threads.update(tracer.threads.to_json())
         self.suspects = tracer.suspects.to_json()
         self.blind = tracer.blind
+
+
+def workers() -> int:
+    """Return how many processes TF_CONFIG names, as tf.distribute reads it; 1 where it names none."""
+    try:
+        cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
+        return max(sum(len(each) for each in cluster.values()), 1)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 1
 
 
 @contextmanager
