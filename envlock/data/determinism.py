@@ -6,7 +6,7 @@ A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Literal
 
 from packaging.specifiers import SpecifierSet
@@ -29,8 +29,13 @@ Severity = Literal["error", "warning"]
 
 def holds(specifiers: Sequence[str], version: str) -> bool:
     """Return whether any of the specifiers takes a version; `*` takes every one, no specifier takes none."""
-    release = PackageVersion(version).base_version  # a release candidate, or NVIDIA's build, counts as its release
-    return any(each == "*" or SpecifierSet(each).contains(release) for each in specifiers)
+    return any(each == "*" or _takes(each, version) for each in specifiers)
+
+
+@lru_cache(maxsize=1024)
+def _takes(specifier: str, version: str) -> bool:
+    """Return whether a version is taken; a release candidate, or NVIDIA's build, counts as its release."""
+    return SpecifierSet(specifier).contains(PackageVersion(version).base_version)
 
 
 class Solution(Row):

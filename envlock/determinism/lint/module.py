@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
 
 from envlock.determinism.lint.notebooks import Cells
-from envlock.determinism.lint.scopes import Binding, Function, Index
+from envlock.determinism.lint.scopes import Binding, Function, Index, Scope
 
 Node = TypeVar("Node", bound=ast.AST)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -90,6 +90,7 @@ class Module:
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
         self._meanings: dict[int, str | None] = {}
+        self._starts: dict[tuple[Scope | None, str], str | None] = {}  # what a name means in a scope
 
     @cached_property
     def lines(self) -> list[str]:
@@ -226,10 +227,12 @@ class Module:
         return self._index.top.stars
 
     def _name_of(self, node: ast.Name, depth: int) -> str | None:
-        bindings = self.bindings(node)
-        if bindings is None:
-            return None if hasattr(builtins, node.id) else self._from_star(node.id)
-        return self._meant(bindings, depth)
+        key = self._index.scopes.get(node), node.id
+        if key not in self._starts:
+            bindings = self.bindings(node)
+            unbound = None if bindings is not None or hasattr(builtins, node.id) else self._from_star(node.id)
+            self._starts[key] = unbound if bindings is None else self._meant(bindings, depth)
+        return self._starts[key]
 
     def _from_star(self, name: str) -> str | None:
         """Return what `from x import *` may have given: from a file of the project, else from the last one."""

@@ -6,9 +6,11 @@ Nothing here recurses, so that no nesting of the code that is looked at can exha
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -74,7 +76,12 @@ class Scope:
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = frozenset({*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
-_WORDS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "level", "type_comment", "conversion", "simple"})
+_WORDS = frozenset(
+    {
+        *("ctx", "op", "ops", "id", "attr", "arg", "kind", "level", "type_comment", "conversion", "simple"),
+        *("asname", "module", "rest", "type_ignores"),
+    }
+)
 """Fields with operators, words and numbers, never with a node that matters."""
 
 
@@ -87,7 +94,7 @@ class Index:
         self.by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._tree = tree
         self._parents: dict[ast.AST, ast.AST] = {}
-        self._noted: dict[ast.AST, list[ast.AST]] = {}
+        self._noted: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}  # children: others, statements
         self._walk()
 
     def _walk(self) -> None:
@@ -111,8 +118,7 @@ class Index:
                 if kind in _SCOPES:
                     scope = self._entered(node, scope, stack)
                     continue
-                for name in _FIELDS[kind]:
-                    value = getattr(node, name, None)
+                for value in map(node.__dict__.get, _FIELDS[kind]):
                     if type(value) is list:
                         stack += value[::-1]
                     else:
@@ -150,22 +156,37 @@ class Index:
             stack: list[ast.AST] = [self._tree]
             while stack and node not in self._parents:
                 around = stack.pop()
-                children = self._noted.get(around)
-                if children is None:
-                    children = self._noted[around] = _children(around)
+                if around not in self._noted:
+                    children = _children(around)
                     self._parents.update(dict.fromkeys(children, around))
-                stack += [child for child in children if not by_place or _can_hold(child, node)]
+                    parts: tuple[list[ast.AST], list[ast.AST]] = ([], [])
+                    for child in children:
+                        parts[isinstance(child, ast.stmt)].append(child)
+                    self._noted[around] = parts
+                others, statements = self._noted[around]
+                stack += _that_can_hold(others, statements, node) if by_place else others + statements
 
 
-def _can_hold(around: ast.AST, node: ast.AST) -> bool:
-    """Return whether a node can lie in another by their places; what has no place can hold everything."""
+def _that_can_hold(others: list[ast.AST], statements: list[ast.AST], node: ast.AST) -> list[ast.AST]:
+    """Return the children in which a node can lie by their places; statements lie one after the other."""
     line = getattr(node, "lineno", None)
-    end = getattr(around, "end_lineno", None)
-    if line is None or end is None:
-        return True
-    decorators = getattr(around, "decorator_list", [])
-    first: int = getattr((decorators or [around])[0], "lineno", 0)
-    return bool(first <= line <= end)
+    if line is None:
+        return others + statements
+    at = bisect_left(statements, line, key=_end)
+    near = statements[at : bisect_right(statements, line, lo=at, key=_start)]
+    return [child for child in others if _start(child) <= line <= _end(child)] + near
+
+
+def _start(node: ast.AST) -> int:
+    """Return the first line of a node, decorators included; 0 for what has no place and can hold everything."""
+    decorators = getattr(node, "decorator_list", None)
+    first: int = getattr(decorators[0] if decorators else node, "lineno", 0)
+    return first
+
+
+def _end(node: ast.AST) -> float:
+    last: float = getattr(node, "end_lineno", None) or inf
+    return last
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
