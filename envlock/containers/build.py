@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from envlock.containers.engines.engine import Built, Engine, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
 from envlock.containers.verification import Verdict, answer, differing, verify
+from envlock.lock.drafts import draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
 
@@ -91,8 +91,7 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
-    with _temporary() as folder:
-        context = Path(folder)
+    with draft_folder(None) as context:
         write_context(plan, wish.wheelhouse, context)
         return engine.build(
             context,
@@ -102,14 +101,6 @@ def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say
             on_line=say,
             no_cache=wish.no_cache,
         )
-
-
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="envlock-")
-    except OSError as error:
-        hint = "set TMPDIR to a folder with room for all wheels"
-        raise OutsideError(f"cannot make a temporary folder: {error.strerror}", hint=hint) from None
 
 
 def _section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:

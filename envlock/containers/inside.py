@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from envlock.containers.engines.failures import EngineError
 from envlock.guest import launch
 from envlock.images.reference import parse
 from envlock.images.sources import ngc
+from envlock.lock.drafts import draft_folder
 from envlock.lock.live import told
 from envlock.lock.models import BaseImage
 from envlock.runtime.collectors import Snapshot
@@ -60,8 +60,8 @@ def look_inside(
         FactError: it has no Python that can tell.
     """
     known = at_hand(engine, image, say)
-    with tempfile.TemporaryDirectory(prefix="envlock-") as draft:
-        brought = _written(Path(draft) / PLACE)
+    with draft_folder(None) as draft:
+        brought = _written(draft / PLACE)
         return _asked(engine, image, known, python, brought, gpus=gpus)
 
 

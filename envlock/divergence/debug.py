@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +35,7 @@ from envlock.divergence.verdict import (
     Verdict,
     report,
 )
+from envlock.lock.drafts import draft_folder
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report, clean
 
@@ -67,9 +67,9 @@ def debug(request: Request, say: Say, observer: Observer | None = None, *, proce
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
-    with tempfile.TemporaryDirectory(prefix="envlock-diverge-") as name:
+    with draft_folder(None) as folder:
         making = observer or partial(observe, say=say)
-        return report(_Search(request, Path(name), say, making, processes).evidence())
+        return report(_Search(request, folder, say, making, processes).evidence())
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from envlock.divergence.comparison import CALL
 from envlock.divergence.observe import Observed, Request, Say, need_finished, observe
 from envlock.divergence.trace import CONDITIONS_LIMIT, Header, Scalar, Trace, Value, read
 from envlock.guest.tracing.trace_writer import TEXT_LIMIT
+from envlock.lock.drafts import draft_folder
 from envlock.lock.writer import replacing
 from envlock.numerics.target import Target
 from envlock.runtime.facts import leaves
@@ -58,8 +58,7 @@ def record(
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
     plain = Request(target, python, 1, True, seed=seed, steps=steps, conditions=conditions(facts), serial=in_graph)
-    with tempfile.TemporaryDirectory(prefix="envlock-record-") as name:
-        folder = Path(name)
+    with draft_folder(None) as folder:
         mode: Literal["in-graph-all", "eager"] = "in-graph-all" if in_graph else "eager"
         say("running it, with its graphs traced" if in_graph else "running it eagerly, operation by operation")
         seen = need_finished(observe(replace(plain, mode=mode), folder / "traced"))

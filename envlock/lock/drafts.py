@@ -42,16 +42,18 @@ def draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
 def draft_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder in another one, or in the system's temporary folder; it is removed, unless it was renamed.
 
+    What others left there that were killed is removed first: gigabytes, where one of them built an image.
+
     Raises:
         WriteError: there can be none.
     """
-    if parent is not None:
-        sweep(parent)
+    place = parent or Path(tempfile.gettempdir())
+    sweep(place)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=place))
     except OSError as error:
-        where = parent or tempfile.gettempdir()
-        raise WriteError(f"cannot create a folder in {where}: {error.strerror}", hint="check its permissions") from None
+        hint = "check its permissions" if parent else "set TMPDIR to another folder"
+        raise WriteError(f"cannot create a folder in {place}: {error.strerror}", hint=hint) from None
     handle = os.open(folder, os.O_RDONLY)
     try:
         _hold(handle)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from envlock.guest import launch
+from envlock.lock.drafts import draft_folder
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 
@@ -33,8 +33,8 @@ def copied(source: Source) -> Iterator[Path]:
     Raises:
         OutsideError: the folder is gone or cannot be read, or Git failed; the message names no URL.
     """
-    with tempfile.TemporaryDirectory(prefix="envlock-") as name:
-        target = Path(name) / "source"
+    with draft_folder(None) as copy:
+        target = copy / "source"
         try:
             folder = _cloned(source, target) if source.kind == "commit" else _copied(Path(source.place), target)
         except OSError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from envlock.guest import launch
+from envlock.lock.drafts import draft_folder
 from envlock.packages import cache
 from envlock.packages.source_tree import copied, epoch
 from envlock.packages.sources import Source
@@ -59,8 +59,8 @@ class Workshop:
             return into_cache(lying, self.cache)
         if source is None or source.kind == "wheel" or not self.build:
             return None
-        with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-            built = build_wheel(source, self.python, Path(folder))
+        with draft_folder(None) as folder:
+            built = build_wheel(source, self.python, folder)
             self.say(f"built {built.name}")
             return into_cache(built, self.cache)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from envlock.lock.drafts import draft_folder
 from envlock.lock.live import live_of
 from envlock.lock.models import Lockfile
 from envlock.packages.parallel import TIMEOUT
@@ -176,5 +176,5 @@ def _cache(keep: bool) -> Iterator[Path]:
 
         yield folder(os.environ, Path.home())
         return
-    with tempfile.TemporaryDirectory(prefix="envlock-") as name:
-        yield Path(name)
+    with draft_folder(None) as cache:
+        yield cache

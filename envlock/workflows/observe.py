@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from envlock.guest.launch import read
 from envlock.guest.observer import SEEN
+from envlock.lock.drafts import draft_folder
 from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.workflows.entry_points import add_observed
@@ -55,10 +55,10 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
         UsageError: the command cannot be run, or nothing could be observed.
         LockfileError: the lock cannot be written.
     """
-    with TemporaryDirectory(prefix="envlock-") as folder:
-        Path(folder, "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
-        code = _run(prepared, folder)
-        seen = Path(folder, SEEN)
+    with draft_folder(None) as folder:
+        (folder / "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
+        code = _run(prepared, str(folder))
+        seen = folder / SEEN
         if not seen.is_file():
             hint = "run Python without `-I`, `-E` and `-S`, and leave PYTHONPATH as it is"
             raise UsageError(f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 from envlock.containers.engines.daemon import Daemon
 from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import EngineError, Trail, explain, follow_buildx, words
 from envlock.containers.engines.process import follow
+from envlock.lock.drafts import draft_folder
 from envlock.runtime.release import numbers
 
 OLDEST = (0, 10)
@@ -51,8 +51,8 @@ def build(daemon: Daemon, order: Order, say: Say, trail: Trail) -> str:
         follow_buildx(line, trail)
         say(line)
 
-    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-        iid = Path(folder) / "iid"
+    with draft_folder(None) as folder:
+        iid = folder / "iid"
         lines = follow(_command(order, iid), _environ(order.epoch), on_line)
         if lines is not None:
             raise explain(_last_words(lines), words(lines))

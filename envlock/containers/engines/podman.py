@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import platform
-import tempfile
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from envlock.containers.engines.engine import Order, Say
 from envlock.containers.engines.failures import Trail, explain, words
 from envlock.containers.engines.process import ask, call, follow, images, pull, push, tag
 from envlock.images.reference import MACHINES
+from envlock.lock.drafts import draft_folder
 
 PROGRAM = "podman"
 
@@ -115,8 +115,8 @@ def build(host: Podman, order: Order, say: Say, trail: Trail) -> str:
 
 def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
     """Build with podman or buildah, which take the same options, and return the image's ID."""
-    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-        iid = Path(folder) / "iid"
+    with draft_folder(None) as folder:
+        iid = folder / "iid"
         options = [f"--timestamp={order.epoch}", f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}", f"--iidfile={iid}"]
         options += ["--http-proxy=false"] if command[0] == PROGRAM else []
         options += ["--format=oci", "--layers=true", f"--network={order.network}"]

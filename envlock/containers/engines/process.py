@@ -6,13 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from envlock.containers.engines.failures import EngineError, explain, plain
+from envlock.lock.drafts import draft_folder
 
 STOP_SECONDS = 15
 
@@ -112,7 +111,7 @@ def pull(program: str, reference: str) -> Iterator[dict[str, Any]]:
 def push(program: str, name: str) -> Iterator[dict[str, Any]]:
     """Push an image by its name and yield messages as a daemon's, the last with its digest; see `Daemon.push`."""
     yield {"status": f"pushing {name}"}
-    with tempfile.TemporaryDirectory(prefix="envlock-") as folder:
-        file = Path(folder) / "digest"
+    with draft_folder(None) as folder:
+        file = folder / "digest"
         call(program, "push", "--quiet", f"--digestfile={file}", "--", name, about=f"push of {name}: ")
         yield {"aux": {"Digest": file.read_text(encoding="ascii").strip()}}

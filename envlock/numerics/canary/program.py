@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from envlock.guest import launch
+from envlock.lock.drafts import draft_folder
 from envlock.lock.numerics import Coverage, Program, is_noted
 from envlock.numerics.canary.run import TIMEOUT, Settings
 from envlock.numerics.target import Target
@@ -92,12 +92,12 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
         UsageError: it cannot be run so.
         FactError: it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="envlock-operations-") as name:
-        asked = {"folder": name, **target.to_json(), "steps": STEPS, "seconds": SECONDS}
+    with draft_folder(None) as folder:
+        asked = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
         words = launch.module("operations.record_program", asked)
         ended = launch.ask(words, python, timeout=2 * SECONDS + TIMEOUT)
         try:
-            answer: dict[str, Any] = json.loads((Path(name) / "operations.json").read_bytes())
+            answer: dict[str, Any] = json.loads((folder / "operations.json").read_bytes())
         except (OSError, ValueError):
             answer = {"failed": f"it {ended.ending}: {ended.last_words}"}
     if "unusable" in answer:
@@ -129,8 +129,8 @@ def replay(
     """
     found = Results()
     environ = None if poison is None else {**os.environ, "MALLOC_PERTURB_": poison}
-    with tempfile.TemporaryDirectory(prefix="envlock-operations-") as folder:
-        file = Path(folder) / "operations.json"
+    with draft_folder(None) as folder:
+        file = folder / "operations.json"
         file.write_text(json.dumps(operations), encoding="utf-8")
         asked = {"file": str(file), "device": "gpu" if gpus else "cpu", "seconds": seconds}
         asked |= {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
