@@ -132,7 +132,8 @@ def _settle(args: list[str], environ: dict[str, str]) -> None:
     ctypes.memmove(start, text.ljust(size, b"\0"), size)
 
 
-def _warm() -> None:
+def warm() -> None:
+    """Import all of envlock but what runs elsewhere, and read its tables."""
     import envlock
     from envlock.lock.models import Lockfile
 
@@ -166,7 +167,7 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    _warm()
+    warm()
     gc.collect()
     gc.freeze()  # or the collector of every child would touch, and so copy, all of it
     with socket.socket(fileno=int(sys.argv[1])) as listening:

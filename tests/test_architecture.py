@@ -107,6 +107,12 @@ PURE = [
 """What decides: values in, values out. `make coverage` wants a test for each of its branches."""
 
 WORLD = {"os", "sys", "io", "subprocess", "socket", "time", "random", "pathlib", "shutil", "tempfile"}
+MAKES = {
+    *("write_text", "write_bytes", "mkdir", "makedirs", "rename", "touch", "symlink_to", "hardlink_to", "link"),
+    *("symlink", "mkstemp", "mkdtemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"),
+    *("copytree", "copyfile", "copy2"),
+}
+"""Functions of modules and methods that make a file."""
 STARTERS = {
     LAUNCHER,
     "envlock/__main__.py",  # the envlock that is installed as a tool, in its own place
@@ -124,6 +130,37 @@ STARTERS = {
     "envlock/workflows/run.py",  # the command of `envlock run`, in its own place
 }
 """Who starts a process."""
+WRITERS = {
+    "envlock/cli/__init__.py",  # /dev/null, where stderr is closed
+    "envlock/containers/archive.py",  # into a draft
+    "envlock/containers/engines/daemon.py",  # into a draft
+    "envlock/containers/engines/engine.py",  # the log of a build, kept where it fails
+    "envlock/containers/inside.py",  # into a draft
+    "envlock/containers/payload.py",  # into a draft that is renamed
+    "envlock/containers/standalone.py",  # into a draft
+    "envlock/divergence/in_process.py",  # into a draft
+    "envlock/divergence/observe.py",  # into a draft
+    "envlock/lock/drafts.py",
+    "envlock/lock/writer.py",
+    "envlock/numerics/canary/program.py",  # into a draft
+    "envlock/numerics/matrices.py",  # a file without a name
+    "envlock/numerics/repeat.py",  # into a draft that is renamed
+    "envlock/packages/bytecode.py",  # a file without a name
+    "envlock/packages/cache.py",  # renames what is whole
+    "envlock/packages/contents.py",  # a draft in the cache, renamed
+    "envlock/packages/indexes/download.py",  # parts that the next run goes on with
+    "envlock/packages/indexes/online.py",  # renames what is whole
+    "envlock/packages/source_tree.py",  # into a draft
+    "envlock/packages/standalone.py",  # a folder for a download
+    "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
+    "envlock/runtime/files/as_built.py",  # in an image that is being built
+    "envlock/runtime/fleet/folder.py",  # drafts in a folder of one job, renamed
+    "envlock/workflows/archive.py",  # a draft that is renamed
+    "envlock/workflows/observe.py",  # into a draft
+    "envlock/workflows/repeat.py",  # a draft that is renamed
+    "envlock/workflows/verify.py",  # a folder for proofs
+}
+"""Who makes or writes files by other means than `replacing` and drafts, and why nothing half-written is left."""
 
 
 @cache
@@ -295,6 +332,23 @@ def test_only_the_launcher_and_a_few_start_processes() -> None:
         )
 
     assert {name for name in FILES if any(starts(node) for node in nodes(name))} == STARTERS
+
+
+def test_files_are_written_by_the_writer_and_a_few() -> None:
+    """All others write with `replacing` or in a draft; what they write is a victim of tests/chaos/victims.py."""
+    authoring = [name for name in FILES if not name.startswith("envlock/guest/")]
+    assert {name for name in authoring if any(_makes_a_file(node) for node in nodes(name))} == WRITERS
+
+
+def _makes_a_file(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    last = name.rpartition(".")[2]
+    modes = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    opens = last == "open" and any(mode[:1] in ("w", "a", "x") and len(mode) < 4 for mode in modes)
+    renames = last == "replace" and "." in name and len(node.args) == 1 and not node.keywords  # that of a text has two
+    return opens or renames or ("." in name and last in MAKES)
 
 
 def test_what_decides_does_not_touch_the_world() -> None:

@@ -91,7 +91,8 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
 
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
-    with draft_folder(None) as context:
+    with draft_folder(None) as folder:
+        context = folder / "context"  # it is renamed into its place, and what is renamed is not held
         write_context(plan, wish.wheelhouse, context)
         return engine.build(
             context,

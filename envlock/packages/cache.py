@@ -80,5 +80,4 @@ def rename(cache: Path, target: Path, sha256: str) -> Path:
     place = wheel(cache, sha256, target.name)
     prepare(place)
     target.replace(place)
-    target.parent.rmdir()
     return place

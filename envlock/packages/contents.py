@@ -7,12 +7,14 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import Distribution
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from envlock.lock.drafts import PREFIX, SUFFIX, sweep
 from envlock.packages.cache import folder, prepare
 from envlock.packages.imports import FILE_LIMIT, of_library
 from envlock.packages.installation import record_of
@@ -98,9 +100,16 @@ def _cached(record: str) -> Path | None:
 
 def _keep(cached: Path, words: list[str]) -> None:
     prepare(cached)
-    temporary = cached.with_name(f"{cached.name}.{os.getpid()}")
+    _swept(cached.parent)
+    temporary = cached.with_name(f"{PREFIX}{os.getpid()}{SUFFIX}")
     temporary.write_text("\n".join(words), encoding="ascii")
     temporary.replace(cached)
+
+
+@cache
+def _swept(folder: Path) -> None:
+    """Remove what killed processes left, once: there are hundreds of files, and as many calls."""
+    sweep(folder)
 
 
 def _read(file: str) -> bytes:

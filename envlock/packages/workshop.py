@@ -17,6 +17,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from envlock.guest import launch
 from envlock.lock.drafts import draft_folder
+from envlock.lock.writer import replacing
 from envlock.packages import cache
 from envlock.packages.source_tree import copied, epoch
 from envlock.packages.sources import Source
@@ -128,15 +129,15 @@ def into_cache(wheel: Path, folder: Path) -> Path:
     Raises:
         OutsideError: it cannot be read or copied.
         UsageError: the cache cannot be made.
+        WriteError: it cannot be written.
     """
     try:
         sha256 = cache.kept(wheel).sha256
         place = cache.wheel(folder, sha256, wheel.name)
         cache.prepare(place)
         if cache.sound(place, sha256, None) is None:
-            draft = place.with_name(f".{os.getpid()}.tmp")
-            shutil.copyfile(wheel, draft)
-            draft.replace(place)
+            with wheel.open("rb") as source, replacing(place, "wheel") as stream:
+                shutil.copyfileobj(source, stream)
     except OSError as error:
         raise OutsideError(f"its wheel cannot be read: {error.strerror}") from None
     return place

@@ -15,8 +15,10 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from envlock.runtime.errors import EnvlockError
-from tests.chaos.killer import Outcome, State, Victim, compared, is_draft, main, restore, state
+from envlock import cli
+from envlock.runtime.errors import EnvlockError, WriteError
+from tests.chaos.killer import Outcome, State, compared, is_draft, main, restore, state
+from tests.chaos.victims import Victim
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.listdir", "os.scandir")
 FAULTS = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES, errno.EDQUOT)
@@ -29,6 +31,7 @@ def attack(victim: Victim, folder: Path, faults: int, seed: int) -> Outcome:
     outcome, draw = Outcome(), Random(seed)
     victim.prepare(folder)
     with victim.around(folder):
+        restore(victim, folder)
         old = {name: state(folder / name) for name in victim.writes}
         code, said = _run(victim, folder, 0, 0, None)
         if code:
@@ -89,6 +92,9 @@ def _child(victim: Victim, folder: Path, at: int, fault: int, size: int | None, 
             code = int(end.code or 0)
         except EnvlockError as error:  # a function raises what its command would print
             code = error.exit_code
+        except OSError as error:  # for the program that it is called in
+            code = WriteError.exit_code if error.errno in cli.DISK else code
+            traceback.print_exc(limit=0)
         except BaseException:
             traceback.print_exc()
         sys.stderr.flush()

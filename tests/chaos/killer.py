@@ -1,12 +1,14 @@
 """Kill every command that writes, at random moments, and look at what it leaves.
 
 As a program (`python -m tests.chaos.killer COMMAND KILLS SEED [PLANT]`) it has imported envlock once and forks for each
-victim. Half of the moments are drawn from the time that the command takes, the others from its events (files opened,
-renamed, removed ...) since its first draft, as Python's audit hooks see them: a few milliseconds in which it writes.
+victim, so that one costs no more than its own work. All are killed while they write, that is from the first
+event that opens a file for writing, makes, renames or removes one, as Python's audit hooks see it: half of them at an
+event, where nothing but the seed decides, the others at a moment in time, which may lie within a system call.
 """
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -17,26 +19,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager as Context
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from random import Random
+from types import FrameType
 
-from envlock.__main__ import main as envlock
-from envlock.containers.payload import write_context
-from envlock.containers.plan import BuildPlan
 from envlock.lock import drafts, writer
-from envlock.numerics import results
-from tests.containers.plans import planned, wheelhouse
-from tests.locks import document, encode
-from tests.packages.file_server import files
-from tests.packages.identified import lock_document, proof, wheel
+from tests import forking
+from tests.chaos.victims import VICTIMS, Victim
 
 ROOT = Path(__file__).resolve().parents[2]
 
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.", "socket.", "subprocess.")
+CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
+TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 DRAFT = (".envlock.", ".tmp")
 OLD = 120
 """Seconds after which what a killed process left may be removed; see envlock/lock/drafts.py."""
@@ -44,43 +41,78 @@ State = bytes | None
 """What a file or folder holds; None where there is none."""
 
 
-@dataclass(frozen=True)
-class Victim:
-    """A command that writes.
-
-    Attributes:
-        prepare: fills a folder with what it needs, and with an older state of what it writes.
-        run: is called in that folder.
-        writes: what it replaces, each whole or not at all.
-        may_be_gone: a moment without any state is allowed, which a folder's renaming needs.
-        keeps: what else it may leave, by the beginning of the name: parts that the next run goes on with.
-        is_whole: tells whether what it has written is whole, where no two runs write the same.
-    """
-
-    prepare: Callable[[Path], object]
-    run: Callable[[], object]
-    writes: tuple[str, ...]
-    around: Callable[[Path], Context[object]] = lambda folder: nullcontext()
-    may_be_gone: bool = False
-    keeps: tuple[str, ...] = ()
-    is_whole: Callable[[Path], bool] | None = None
-
-
 @dataclass
 class Outcome:
-    """How many victims were killed, how many had ended before, and what was found wrong."""
+    """How many victims were killed, how many had ended before, and what was found wrong.
+
+    Attributes:
+        counted: how many of those that were killed fell at an event; time has no part in it.
+        old: how often the old state was found.
+        new: how often the new one.
+        drafts: the most drafts that lay there at once.
+        sites: the functions of envlock from which drafts were made.
+    """
 
     killed: int = 0
     ended: int = 0
+    counted: int = 0
     old: int = 0
     new: int = 0
     drafts: int = 0
+    sites: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, text: bytes) -> Outcome:
         """Return the outcome that the program printed last."""
         return cls(**json.loads(text.splitlines()[-1]))
+
+
+@dataclass
+class Watch:
+    """What a process has done so far: its events, those with which it changes files, and who asked for a draft.
+
+    `last` is the number of the event at which it kills itself, 0 for none; `teller` gets a byte at the first change.
+    """
+
+    place: str
+    last: int
+    teller: int
+    events: int = 0
+    first: int = 0
+    latest: int = 0
+    begun: float = 0.0
+    sites: set[str] = field(default_factory=set)
+
+    def __call__(self, event: str, about: tuple[object, ...]) -> None:
+        """Take an event, as an audit hook."""
+        if not event.startswith(EVENTS):
+            return
+        self.events += 1
+        if self._changes(event, about):
+            self.latest = self.events
+            if not self.first:
+                self.first, self.begun = self.events, time.monotonic()
+                os.write(self.teller, b".")
+        if event.startswith("tempfile.mk"):
+            self.sites |= set(callers(sys._getframe(1)))
+        if self.events == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _changes(self, event: str, about: tuple[object, ...]) -> bool:
+        to_write = event == "open" and isinstance(about[2], int) and about[2] & TO_WRITE
+        if not (to_write or event in CHANGES) or not isinstance(about[0], str | bytes | os.PathLike):
+            return False
+        return os.path.abspath(os.fsdecode(about[0])).startswith(self.place)  # noqa: PTH100 (it follows no link)
+
+
+def callers(frame: FrameType | None) -> Iterator[str]:
+    """Yield the functions of envlock in which a frame was called, as "ROOM/FILE.py:FUNCTION"."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path.startswith(f"{ROOT}/envlock/"):
+            yield f"{path.removeprefix(f'{ROOT}/envlock/')}:{frame.f_code.co_name}"
+        frame = frame.f_back
 
 
 def state(path: Path) -> State:
@@ -96,39 +128,44 @@ def attack(victim: Victim, folder: Path, kills: int, seed: int) -> Outcome:
     outcome, draw = Outcome(), Random(seed)
     victim.prepare(folder)
     with victim.around(folder):
+        restore(victim, folder)
         old = {name: state(folder / name) for name in victim.writes}
-        before = {each.name for each in folder.iterdir()}
-        seconds, first, events = _whole(victim, folder)
+        before = _there(folder)
+        seconds, first, last, outcome.sites = _whole(victim, folder)
         new = {name: state(folder / name) for name in victim.writes}
         if new == old:
             outcome.wrong.append("it writes nothing")
         for number in range(kills):
             restore(victim, folder)
             late = draw.uniform(0, seconds) if number % 2 else None
-            ended = _victim(victim, folder, late, 0 if late is not None else draw.randint(first, events))
+            ended = _victim(victim, folder, late, 0 if late is not None else draw.randint(first, last))
             outcome.killed, outcome.ended = outcome.killed + (not ended), outcome.ended + ended
+            outcome.counted += late is None and not ended
             _look(victim, folder, old, new, outcome, number)
         _sweep(victim, folder, before, outcome)
     return outcome
 
 
-def _whole(victim: Victim, folder: Path) -> tuple[float, int, int]:
-    """Let the command run to its end; return the seconds that it takes, and which of its events has the first draft."""
+def _whole(victim: Victim, folder: Path) -> tuple[float, int, int, list[str]]:
+    """Let the command run to its end; return for how long it writes, the first and last event of that, and where."""
     reader, teller = os.pipe()
-    begin = time.monotonic()
-    pid = _fork(victim, folder, 0, teller)
+    pid = _fork(victim, folder, 0, teller, is_told=True)
     os.close(teller)
     with os.fdopen(reader) as said:
-        seen = [int(each) for each in said.read().split()]
+        words = said.read().lstrip(".").split()
     status = os.waitpid(pid, 0)[1]
-    if status or len(seen) != 2:
-        raise AssertionError(f"the command itself fails: {status}")
-    return time.monotonic() - begin, max(seen[1], 1), seen[0]
+    if status or len(words) < 3:
+        raise AssertionError(f"the command itself fails, or writes nothing: {status}")
+    return float(words[0]), int(words[1]), int(words[2]), sorted(words[3:])
 
 
 def _victim(victim: Victim, folder: Path, late: float | None, event: int) -> bool:
-    """Start a command and kill it; return whether it had ended by then."""
-    pid = _fork(victim, folder, event, None)
+    """Start a command and kill it, so many seconds after it has begun to write; return whether it had ended by then."""
+    reader, teller = os.pipe()
+    pid = _fork(victim, folder, event, teller)
+    os.close(teller)
+    os.read(reader, 1)
+    os.close(reader)
     if late is not None:
         time.sleep(late)
         with suppress(ProcessLookupError):
@@ -136,7 +173,7 @@ def _victim(victim: Victim, folder: Path, late: float | None, event: int) -> boo
     return not os.WIFSIGNALED(os.waitpid(pid, 0)[1])
 
 
-def _fork(victim: Victim, folder: Path, last: int, teller: int | None) -> int:
+def _fork(victim: Victim, folder: Path, last: int, teller: int, *, is_told: bool = False) -> int:
     """Start the command in a process of its own; before event number `last` it kills itself."""
     pid = os.fork()
     if pid:
@@ -145,35 +182,23 @@ def _fork(victim: Victim, folder: Path, last: int, teller: int | None) -> int:
     try:
         os.chdir(folder)
         null = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1) if teller else (0, 1, 2):
+        for stream in (0, 1) if is_told else (0, 1, 2):
             os.dup2(null, stream)
-        seen = _counting(last)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        watch = Watch(str(folder.parent), last, teller)
+        sys.addaudithook(watch)
         try:
             victim.run()
         except SystemExit as end:
             code = int(end.code or 0)
         else:
             code = 0
-        if teller is not None:
-            os.write(teller, " ".join(map(str, seen)).encode())
+        if is_told:
+            seconds = time.monotonic() - watch.begun
+            words = [seconds, watch.first, watch.latest, *watch.sites]
+            os.write(teller, " ".join(map(str, words)).encode() if watch.first else b"")
     finally:
         os._exit(code)
-
-
-def _counting(last: int) -> list[int]:
-    """Count the events of this process; return how many there were, and which was the first of a draft."""
-    seen = [0, 0]
-
-    def hook(event: str, about: tuple[object, ...]) -> None:
-        if event.startswith(EVENTS):
-            seen[0] += 1
-            if not seen[1] and DRAFT[0] in str(about[:1]):
-                seen[1] = seen[0]
-            if seen[0] == last:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-    return seen
 
 
 def restore(victim: Victim, folder: Path) -> None:
@@ -189,6 +214,11 @@ def is_draft(path: Path) -> bool:
     return path.name.startswith(DRAFT[0]) and path.name.endswith(DRAFT[1])
 
 
+def _there(folder: Path) -> set[str]:
+    """Return what lies in the project and in the temporary folder around it."""
+    return {str(each.relative_to(folder.parent)) for place in (folder, folder.parent) for each in place.iterdir()}
+
+
 def _look(
     victim: Victim, folder: Path, old: dict[str, State], new: dict[str, State], outcome: Outcome, number: int
 ) -> None:
@@ -196,7 +226,7 @@ def _look(
         half = compared(victim, folder, name, old[name], new[name], outcome)
         if half is not None:
             outcome.wrong.append(f"kill {number}: {half}")
-    outcome.drafts = max(outcome.drafts, sum(map(is_draft, folder.iterdir())))
+    outcome.drafts = max(outcome.drafts, sum(is_draft(Path(name)) for name in _there(folder)))
 
 
 def compared(victim: Victim, folder: Path, name: str, old: State, new: State, outcome: Outcome) -> str | None:
@@ -216,124 +246,14 @@ def _sweep(victim: Victim, folder: Path, before: set[str], outcome: Outcome) -> 
     """Run the command to its end: what the killed ones have left is gone then, and it has written."""
     restore(victim, folder)
     past = time.time() - OLD
-    for each in folder.iterdir():
+    for each in (*folder.iterdir(), *folder.parent.iterdir()):
         if is_draft(each):
             os.utime(each, (past, past))
     _whole(victim, folder)
-    left = {each.name for each in folder.iterdir()} - before - set(victim.writes)
-    outcome.wrong += [f"left for ever: {name}" for name in sorted(left) if not name.startswith(victim.keeps or "\0")]
-
-
-def _command(*words: str) -> Callable[[], object]:
-    def run() -> None:
-        sys.argv = ["envlock", *words]
-        envlock()
-
-    return run
-
-
-def _files(**contents: bytes) -> Callable[[Path], object]:
-    def prepare(folder: Path) -> None:
-        for name, content in contents.items():
-            (folder / name.replace("__", ".")).write_bytes(content)
-
-    return prepare
-
-
-@contextmanager
-def _captured(folder: Path) -> Iterator[object]:
-    """Let the lock be that of this environment, as a capture wrote it."""
-    os.waitpid(_fork(Victim(_files(), _command("capture", "-q"), ()), folder, 0, None), 0)
-    KNOWN.append((folder / "envlock.lock").read_bytes())
-    yield None
-
-
-def _known(folder: Path) -> None:
-    if KNOWN:
-        (folder / "envlock.lock").write_bytes(KNOWN[-1])
-
-
-def _are_whole_results(folder: Path) -> bool:
-    return len(results.read(folder).finished) == 2
-
-
-KNOWN: list[bytes] = []
-LOCK = encode(document())
-OTHER = encode(document(created_by="envlock 0.0.9"))
-PYPROJECT = b'[project]\nname = "mine"\n\n[tool.envlock]\npolicy = "strict" # why\n'
-NAMES = ("aa-1.0-py3-none-any.whl", "bb-1.0-py3-none-any.whl")
-CONTENT = {f"/files/{name}": name.encode() * 20_000 for name in NAMES}
-PROVEN = {name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"])) for name in NAMES}
-SCRIPT = b"import numpy as np\n\ndef step():\n    return {'x': np.arange(3.0)}\n"
-
-
-def _wheels(folder: Path) -> None:
-    """Write a lock of wheels that are served; the port is known by then."""
-    port = os.environ.get("CHAOS_PORT", "1")
-    known = {
-        name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"], url=f"http://127.0.0.1:{port}/files/{name}"))
-        for name in NAMES
-    }
-    (folder / "envlock.lock").write_bytes(encode(lock_document(known)))
-
-
-@contextmanager
-def _served(folder: Path) -> Iterator[object]:
-    with files(CONTENT) as server:
-        os.environ["CHAOS_PORT"] = str(server.port)
-        _wheels(folder)
-        yield server
-
-
-@cache
-def plan() -> BuildPlan:
-    """Return what is to be built; it is made before anything fails."""
-    return planned("wheels")
-
-
-def _context(folder: Path) -> None:
-    plan()
-    (folder / "context").mkdir()
-    (folder / "context" / "Dockerfile").write_bytes(b"FROM an/older:one\n")
-    wheelhouse(folder / "wheelhouse")
-
-
-VICTIMS: dict[str, Victim] = {
-    "capture": Victim(_files(envlock__lock=LOCK), _command("capture", "-q"), ("envlock.lock",)),
-    "hash": Victim(_known, _command("hash", "--offline", "-q"), ("envlock.lock",), _captured),
-    "ignore": Victim(
-        _files(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
-        _command("ignore", "cpu.quota", "--reason", "it may differ"),
-        ("envlock.lock", "pyproject.toml"),
-    ),
-    "init": Victim(_files(pyproject__toml=b'[project]\nname = "mine"\n'), _command("init"), ("pyproject.toml",)),
-    "merge": Victim(
-        _files(base=LOCK, ours=OTHER, theirs=encode(document(policy={"name": "functional", "overrides": {}}))),
-        _command("merge", "base", "ours", "theirs"),
-        ("ours",),
-    ),
-    "export": Victim(
-        _files(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
-        _command("export", "--to", "pylock", "-o", "pylock.toml", "-q"),
-        ("pylock.toml",),
-    ),
-    "vendor": Victim(
-        _wheels, _command("vendor", "-q"), tuple(f"wheelhouse/{name}" for name in NAMES), _served, keeps=("wheelhouse",)
-    ),
-    "build": Victim(
-        _context,
-        lambda: write_context(plan(), Path("wheelhouse"), Path("context")),
-        ("context",),
-        may_be_gone=True,
-    ),
-    "repeat": Victim(
-        _files(train__py=SCRIPT),
-        _command("repeat", "train.py:step", "--runs", "2", "--save", "saved", "-q"),
-        ("saved",),
-        is_whole=_are_whole_results,
-    ),
-}
-"""By command."""
+    written = {str((folder / name).resolve().relative_to(folder.parent)) for name in victim.writes}
+    left = _there(folder) - before - written - {"cache", "matplotlib"}
+    keeps = tuple(f"{folder.name}/{name}" for name in victim.keeps)
+    outcome.wrong += [f"left for ever: {name}" for name in sorted(left) if not name.startswith(keeps or "\0")]
 
 
 @contextmanager
@@ -368,15 +288,21 @@ def attacked(module: str, name: str, times: int, seed: int, *plant: str) -> Outc
 
 def main(words: Sequence[str], attack: Callable[[Victim, Path, int, int], Outcome]) -> None:
     """Attack one command (COMMAND TIMES SEED PLANT...), and print the outcome as JSON."""
+    forking.warm()
+    gc.collect()
+    gc.freeze()
     for plant in words[3:]:
         setattr(*PLANTS[plant])
     with tempfile.TemporaryDirectory(prefix="envlock-chaos-") as name:
         folder = Path(name) / "project"
         folder.mkdir()
         os.environ.update(HOME=name, XDG_CACHE_HOME=f"{name}/cache", TMPDIR=name, PIP_CONFIG_FILE=os.devnull)
+        os.environ["MPLCONFIGDIR"] = f"{name}/matplotlib"
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # that of the user's program is no draft of ours
         tempfile.tempdir = None
+        tempfile.gettempdir()  # which tries it out, with a file that a killed process would leave
         outcome = attack(VICTIMS[words[0]], folder, int(words[1]), int(words[2]))
+        os.chdir(ROOT)
     print(json.dumps(vars(outcome)))
 
 

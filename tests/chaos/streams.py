@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from envlock.__main__ import main as envlock
+from tests import forking
 from tests.locks import document, encode
 from tests.packages.identified import lock_document, proof, wheel
 
@@ -139,6 +140,7 @@ def prepare(folder: Path) -> None:
 
 def main(words: Sequence[str]) -> None:
     """Try these commands, or all, in every trouble."""
+    forking.warm()
     found: dict[str, dict[str, tuple[int, str]]] = {}
     for command in words or COMMANDS:
         found[command] = {}

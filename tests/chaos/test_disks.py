@@ -11,7 +11,8 @@ from envlock import cli
 from envlock.cli.output import failed
 from tests.chaos import extent
 from tests.chaos.failing import FAULTS
-from tests.chaos.killer import VICTIMS, Outcome, attacked
+from tests.chaos.killer import Outcome, attacked
+from tests.chaos.victims import VICTIMS
 
 TIMES = extent(150)
 SEED = 3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from envlock.lock.drafts import draft_folder
 from envlock.lock.models import WheelFile
 from envlock.packages import cache
 from envlock.packages.cache import Kept
@@ -75,13 +75,22 @@ class Online:
         return self._kept(file)[0]
 
     def _kept(self, file: IndexFile) -> tuple[Path, Kept | Downloaded]:
-        wanted = file.sha256 or f"unknown-{secrets.token_hex(8)}"
-        target = cache.wheel(self.cache, wanted, file.name)
+        if file.sha256 is None:
+            return self._unknown(file)
+        target = cache.wheel(self.cache, file.sha256, file.name)
         known: Kept | Downloaded | None = cache.sound(target, file.sha256, file.size)
         if known is None:
             cache.prepare(target)
             known = download(self.client, file.url, target, sha256=file.sha256, size=file.size)
-        return (cache.rename(self.cache, target, known.sha256) if file.sha256 is None else target), known
+        return target, known
+
+    def _unknown(self, file: IndexFile) -> tuple[Path, Downloaded]:
+        """Download a file whose hash nobody told, and put it where that belongs."""
+        place = self.cache / "wheels"
+        cache.prepare(place / "any")
+        with draft_folder(place) as folder:
+            known = download(self.client, file.url, folder / file.name, sha256=None, size=file.size)
+            return cache.rename(self.cache, folder / file.name, known.sha256), known
 
 
 def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:

@@ -1,0 +1,490 @@
+"""Every command that writes a file: the table of what is killed, and under which a disk fails."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager as Context
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pydantic
+
+import envlock as facade
+from envlock.__main__ import main as envlock
+from envlock.containers import build as make
+from envlock.containers.plan import BuildPlan
+from envlock.divergence import record
+from envlock.guest import launch
+from envlock.guest.observer import SEEN
+from envlock.lock.document import validate
+from envlock.numerics import results
+from envlock.packages.indexes import online
+from envlock.packages.indexes.online import Online
+from envlock.packages.indexes.page import IndexFile
+from envlock.packages.workshop import into_cache
+from envlock.web.client import Client
+from envlock.workflows import archive, build, canary, diverge, observe, pin
+from tests.chaos import readers
+from tests.containers import test_archive
+from tests.containers.plans import lock as planned_lock
+from tests.containers.plans import planned, wheelhouse
+from tests.divergence.reports import report as divergence
+from tests.locks import document, encode
+from tests.numerics.canaries import section
+from tests.packages.file_server import files
+from tests.packages.identified import lock_document, proof, wheel
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A command that writes.
+
+    Attributes:
+        prepare: fills a folder with what it needs, and with an older state of what it writes.
+        run: is called in that folder.
+        writes: what it replaces, each whole or not at all.
+        sites: the functions in which it writes, as "ROOM/FILE.py:FUNCTION"; a test compares them with the program's.
+        around: is entered once, before all of them.
+        may_be_gone: a moment without any state is allowed, which a folder's renaming needs.
+        keeps: what else it may leave, by the beginning of the name: parts that the next run goes on with.
+        is_whole: tells whether what it has written is whole, where no two runs write the same.
+    """
+
+    prepare: Callable[[Path], object]
+    run: Callable[[], object]
+    writes: tuple[str, ...]
+    sites: tuple[str, ...] = ()
+    around: Callable[[Path], Context[object]] = lambda folder: nullcontext()
+    may_be_gone: bool = False
+    keeps: tuple[str, ...] = ()
+    is_whole: Callable[[Path], bool] | None = None
+
+
+def command(*words: str) -> Callable[[], object]:
+    """Return what runs a command line; one that says "no" has done its work, too."""
+
+    def run() -> None:
+        sys.argv = ["envlock", *words]
+        try:
+            envlock()
+        except SystemExit as end:
+            if end.code not in (0, 1):
+                raise
+
+    return run
+
+
+def holding(**contents: bytes) -> Callable[[Path], object]:
+    """Return what fills a folder: by name, where `__` is a dot and `___` a slash."""
+
+    def prepare(folder: Path) -> None:
+        for name, content in contents.items():
+            path = folder / name.replace("___", "/").replace("__", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    return prepare
+
+
+def replaced(*what: tuple[object, str, object]) -> Callable[[Path], Context[object]]:
+    """Return what puts stand-ins in the place of what a test cannot have: TensorFlow, an engine, a registry."""
+
+    @contextmanager
+    def around(folder: Path) -> Iterator[object]:
+        before = [(owner, name, getattr(owner, name)) for owner, name, _ in what]
+        for owner, name, value in what:
+            setattr(owner, name, value)
+        try:
+            yield None
+        finally:
+            for owner, name, value in before:
+                setattr(owner, name, value)
+
+    return around
+
+
+# --- locks of this environment, and reports of ranks
+
+KNOWN: dict[str, bytes] = {}
+"""What `_after` found in the folder, by path."""
+
+
+def _after(
+    change: Callable[[dict[str, Any]], object], *runs: Callable[[], object]
+) -> Callable[[Path], Context[object]]:
+    """Return what runs commands once, lets every lock be changed, and keeps what they wrote for `_known`."""
+
+    @contextmanager
+    def around(folder: Path) -> Iterator[object]:
+        for run in runs:
+            pid = os.fork()
+            if not pid:
+                try:
+                    os.chdir(folder)
+                    os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+                    run()
+                finally:
+                    os._exit(0)
+            os.waitpid(pid, 0)
+        KNOWN.clear()
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            data = path.read_bytes()
+            if path.suffix == ".lock":
+                held = json.loads(data)
+                change(held)
+                data = encode(held)
+            KNOWN[str(path.relative_to(folder))] = data
+        _known(folder)
+        yield None
+
+    return around
+
+
+def _known(folder: Path) -> None:
+    for name, data in KNOWN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def _same(lock: dict[str, Any]) -> None:
+    """Leave a lock as it is."""
+
+
+def _elsewhere(lock: dict[str, Any]) -> None:
+    lock["facts"]["cpu"].update(model_name="Elsewhere", model="1", affinity_count=64)
+
+
+def _computed(lock: dict[str, Any]) -> None:
+    _elsewhere(lock)
+    lock["numerics"] = section()
+    lock["policy"] = {"name": "bits", "overrides": {}}
+
+
+def _entered(lock: dict[str, Any]) -> None:
+    lock["project"] = {"entry": ["train.py"], "held": {}}
+
+
+@contextmanager
+def _all(folder: Path, each: Sequence[Callable[[Path], Context[object]]]) -> Iterator[object]:
+    with ExitStack() as stack:
+        for around in each:
+            stack.enter_context(around(folder))
+        yield None
+
+
+def _both(*each: Callable[[Path], Context[object]]) -> Callable[[Path], Context[object]]:
+    return lambda folder: _all(folder, each)
+
+
+LOCK = encode(document())
+PYPROJECT = b'[project]\nname = "mine"\n\n[tool.envlock]\npolicy = "strict" # why\n'
+OTHER = encode(document(created_by="envlock 0.0.9"))
+CAPTURE = command("capture", "-q")
+RANK = {"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1", "ENVLOCK_FLEET_NODE": "n0", "ENVLOCK_FLEET_JOB": "j1"}
+
+
+def _ranked(run: Callable[[], object]) -> Callable[[], object]:
+    def ranked() -> None:
+        os.environ.update(RANK)
+        run()
+
+    return ranked
+
+
+REPORT = _ranked(command("fleet", "report", "-q", "--to", "reports"))
+
+
+# --- wheels
+
+NAMES = ("aa-1.0-py3-none-any.whl", "bb-1.0-py3-none-any.whl")
+CONTENT = {f"/files/{name}": name.encode() * 20_000 for name in NAMES}
+PROVEN = {name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"])) for name in NAMES}
+
+
+def _wheels(folder: Path) -> None:
+    """Write a lock of wheels that are served; the port is known by then. The cache is empty."""
+    port = os.environ.get("CHAOS_PORT", "1")
+    known = {
+        name[:2]: proof("1.0", wheel(name, CONTENT[f"/files/{name}"], url=f"http://127.0.0.1:{port}/files/{name}"))
+        for name in NAMES
+    }
+    (folder / "envlock.lock").write_bytes(encode(lock_document(known)))
+    shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+
+def _offered(name: str) -> IndexFile:
+    return IndexFile(name, f"http://127.0.0.1:{os.environ['CHAOS_PORT']}/files/{name}")
+
+
+def _given(folder: Path) -> None:
+    (folder / NAMES[1]).write_bytes(CONTENT[f"/files/{NAMES[1]}"])
+    shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[object]:
+    with files(CONTENT) as server:
+        os.environ["CHAOS_PORT"] = str(server.port)
+        _wheels(folder)
+        yield server
+
+
+# --- images
+
+
+@cache
+def plan() -> BuildPlan:
+    """Return what is to be built; it is made before anything fails."""
+    return planned("wheels")
+
+
+def _of_image(lock: dict[str, Any]) -> dict[str, Any]:
+    """Return a lock whose recorded image is the one that `_save` gives."""
+    return {**lock, "image": {**lock["image"], "id": test_archive.IMAGE}}
+
+
+def _context(folder: Path) -> None:
+    plan()
+    (folder / "envlock.lock").write_bytes(LOCK)
+    (folder / "context").mkdir()
+    (folder / "context" / "Dockerfile").write_bytes(b"FROM an/older:one\n")
+    wheelhouse(folder / "wheelhouse")
+
+
+BUILT = encode(_of_image(planned_lock()))
+
+
+def _pinned(source: str, **_: object) -> pin.Pin:
+    return pin.Pin(validate(json.loads(OTHER), source), "a/base:1", ())
+
+
+def _planned(*_: object, **__: object) -> tuple[Any, BuildPlan]:
+    return SimpleNamespace(warnings=()), plan()
+
+
+def _built(folder: Path) -> None:
+    _context(folder)
+    (folder / "envlock.lock").write_bytes(BUILT)
+    (folder / "image.tar").write_bytes(b"old")
+
+
+def _image(source: str, **_: object) -> build.BuiltImage:
+    """Build in an engine that only lists the context, and give the image a name."""
+    engine: Any = SimpleNamespace(build=lambda context, **_: sorted(each.name for each in context.iterdir()))
+    chosen: Any = SimpleNamespace(kept=SimpleNamespace(platform="linux/amd64"))
+    wish: Any = SimpleNamespace(wheelhouse=Path("wheelhouse"), network="none", no_cache=False)
+    built: Any = make._build(plan(), chosen, engine, wish, print)
+    assert "Dockerfile" in built
+    return build.BuiltImage("x:1", None, validate(json.loads(BUILT) | {"created_by": "envlock 0.0.9"}, source), ())
+
+
+def _save(image: str, file: Path) -> None:
+    test_archive.by_old_docker(file.parent).rename(file)
+
+
+# --- runs
+
+SCRIPT = b"import numpy as np\n\ndef step():\n    return {'x': np.arange(3.0)}\n"
+RUNS = readers.json_lines(*readers.RUNS[:-1])
+"""All but the run that failed."""
+
+
+@contextmanager
+def _drawing(folder: Path) -> Iterator[object]:
+    """Let matplotlib be loaded, and what it keeps be there."""
+    from matplotlib import pyplot
+
+    yield pyplot
+
+
+def _are_whole_results(folder: Path) -> bool:
+    return len(results.read(folder).finished) == 2
+
+
+def _traced(request: Any, folder: Path) -> Any:
+    folder.mkdir()
+    (folder / "0.trace").write_bytes(readers.TRACE)
+    return SimpleNamespace(traces=[folder / "0.trace"], failures=[], comparison=SimpleNamespace(steps=1))
+
+
+def _said(*_: object, **__: object) -> launch.Ended:
+    lines = b"".join(launch.MARK.encode() + line + b"\n" for line in readers.canary_lines()[0].splitlines())
+    return launch.Ended(0, lines, b"", 1.0)
+
+
+def _seen(prepared: object, folder: str) -> int:
+    Path(folder, SEEN).write_text(f"imported\t{pydantic.__file__}\n", encoding="utf-8")
+    return 0
+
+
+def _matching(*_: object, **__: object) -> Any:
+    return SimpleNamespace(match=True)
+
+
+PROOFS = "cache/envlock/proofs"
+
+
+def _proven(folder: Path) -> None:
+    _known(folder)
+    shutil.rmtree(folder.parent / "cache", ignore_errors=True)
+
+
+VICTIMS: dict[str, Victim] = {
+    "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_write",)),
+    "capture --add-machine": Victim(
+        _known,
+        command("capture", "-q", "--add-machine"),
+        ("envlock.lock",),
+        ("cli/capture.py:_add_machine",),
+        _after(_elsewhere, CAPTURE),
+    ),
+    "hash": Victim(
+        _known, command("hash", "--offline", "-q"), ("envlock.lock",), ("cli/hash.py:hash",), _after(_same, CAPTURE)
+    ),
+    "canary --update": Victim(
+        _known,
+        command("canary", "--update", "-q"),
+        ("envlock.lock",),
+        ("cli/canary.py:_update",),
+        _both(_after(_same, CAPTURE), replaced((launch, "ask", _said))),
+    ),
+    "verify": Victim(
+        _proven,
+        command("verify", "-q"),
+        (f"../{PROOFS}",),
+        ("workflows/verify.py:_proven",),
+        _both(_after(_computed, CAPTURE), replaced((canary, "against", _matching))),
+        is_whole=lambda path: True,  # a proof is an empty file
+    ),
+    "run --observe": Victim(
+        _known,
+        command("run", "-q", "--unverified", "--observe", "true"),
+        ("envlock.lock",),
+        ("workflows/entry_points.py:add_observed",),
+        _both(_after(_entered, CAPTURE), replaced((observe, "_run", _seen))),
+    ),
+    "ignore": Victim(
+        holding(envlock__lock=LOCK, pyproject__toml=PYPROJECT),
+        command("ignore", "-q", "cpu.quota", "--reason", "it may differ"),
+        ("envlock.lock", "pyproject.toml"),
+        ("cli/ignore.py:ignore", "workflows/settings.py:_write"),
+    ),
+    "init": Victim(
+        holding(pyproject__toml=b'[project]\nname = "mine"\n'),
+        command("init", "-q"),
+        ("pyproject.toml",),
+        ("workflows/settings.py:_write",),
+    ),
+    "merge": Victim(
+        holding(base=LOCK, ours=OTHER, theirs=encode(document(policy={"name": "functional", "overrides": {}}))),
+        command("merge", "base", "ours", "theirs"),
+        ("ours",),
+        ("cli/merge.py:merge",),
+    ),
+    "export": Victim(
+        holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
+        command("export", "--to", "pylock", "-o", "pylock.toml", "-q"),
+        ("pylock.toml",),
+        ("cli/export.py:export",),
+    ),
+    "vendor": Victim(
+        _wheels,
+        command("vendor", "-q"),
+        tuple(f"wheelhouse/{name}" for name in NAMES),
+        around=_served,
+        keeps=("wheelhouse",),
+    ),
+    "hash, with a wheel of unknown hash": Victim(
+        _wheels,
+        lambda: Online(Client(), (), Path("../cache")).fetch(_offered(NAMES[0])),
+        (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[0]}']).hexdigest()}/{NAMES[0]}",),
+        ("packages/indexes/online.py:_unknown",),
+        _both(_served, replaced((online, "record_of", lambda target: b""))),
+    ),
+    "hash --add-wheel": Victim(
+        _given,
+        lambda: into_cache(Path(NAMES[1]), Path("../cache")),
+        (f"../cache/wheels/{hashlib.sha256(CONTENT[f'/files/{NAMES[1]}']).hexdigest()}/{NAMES[1]}",),
+        ("packages/workshop.py:into_cache",),
+    ),
+    "fleet report": Victim(
+        holding(pyproject__toml=b""),
+        REPORT,
+        ("reports/j1/rank-0.json",),
+        keeps=("reports",),
+    ),
+    "fleet check --vetted": Victim(
+        _known,
+        _ranked(command("fleet", "check", "reports", "-q", "--vetted", "nodes.txt")),
+        ("nodes.txt",),
+        ("cli/fleet.py:check",),
+        _after(_same, REPORT),
+        is_whole=lambda path: path.read_bytes() in (b"n0\n", b""),  # a report that cannot be read vets no node
+    ),
+    "build --output": Victim(
+        _context,
+        command("build", "-q", "--output", "context"),
+        ("context",),
+        ("containers/payload.py:write_context",),
+        replaced((build, "_planned", _planned)),
+        may_be_gone=True,
+    ),
+    "build --pin": Victim(
+        holding(envlock__lock=LOCK),
+        command("build", "-q", "--pin"),
+        ("envlock.lock",),
+        ("cli/build.py:_pin",),
+        replaced((pin, "pin", _pinned)),
+    ),
+    "build --archive": Victim(
+        _built,
+        command("build", "-q", "--archive", "image.tar"),
+        ("envlock.lock", "image.tar"),
+        ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/archive.py:archive"),
+        replaced((build, "build", _image), (archive, "find", lambda name: SimpleNamespace(save=_save))),
+    ),
+    "repeat --save": Victim(
+        holding(train__py=SCRIPT),
+        command("repeat", "train.py:step", "--runs", "2", "--save", "saved", "-q"),
+        ("saved",),
+        ("workflows/repeat.py:repeat",),
+        is_whole=_are_whole_results,
+    ),
+    "repeat --html --png": Victim(
+        holding(a___runs__jsonl=RUNS, page__html=b"old", matrix__png=b"old"),
+        command("repeat", "--compare", "a", "a", "--html", "page.html", "--png", "matrix.png", "-q"),
+        ("page.html", "matrix.png"),
+        ("cli/repeat.py:_write",),
+        _drawing,
+    ),
+    "diverge --html": Victim(
+        holding(page__html=b"old"),
+        command("diverge", "train.py", "--html", "page.html", "-q"),
+        ("page.html",),
+        ("cli/diverge.py:run",),
+        replaced((diverge, "diverge_script", lambda *_, **__: divergence())),
+    ),
+    "diverge record": Victim(
+        holding(train__py=SCRIPT, a__trace=b"old"),
+        command("diverge", "record", "train.py:step", "-o", "a.trace", "-q"),
+        ("a.trace",),
+        ("divergence/record.py:record",),
+        replaced((record, "observe", _traced)),
+    ),
+    "envlock.save": Victim(
+        holding(envlock__lock=LOCK),
+        lambda: facade.save(validate(json.loads(OTHER), "x"), "envlock.lock"),
+        ("envlock.lock",),
+        ("lock/document.py:save",),
+    ),
+}
+"""By command."""
