@@ -1,11 +1,15 @@
-"""How commands grow: CPU time with 10 to 5,000 packages and with 1 to 64 GPUs, and a chart of it.
+"""How commands grow: calls and CPU time with 10 to 5,000 packages and with 1 to 64 GPUs, and a chart of it.
 
     python benchmarks/growth.py [--rounds N] [--svg FILE]      # Linux, from a checkout, with the tools of `make`
 
 Packages are metadata folders in the environment of another interpreter, each requiring the next; the linter gets
 as many modules. GPUs are a profile of the tests, of which there are as many as asked for, answered by the fake NVML
 in this process: asking and making facts of the answer is measured, not the child process.
-Each figure is the least of the rounds: other work only adds. Exit 1: something grows faster than linearly.
+
+Calls are those of Python and C functions in a command and its children, as `sys.setprofile` sees them: the same in
+every run, whatever else the machine does, so that a straight line can be told from a bent one. What grows within one
+call of C (a search in a list, a long text that is copied) they do not show; for that there is CPU time, the least of
+the rounds. Exit 1: something grows faster than linearly.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,10 +37,33 @@ from tests.fakes.fake_nvml import Profile, profile
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (10, 100, 1_000, 5_000)
 GPUS = (1, 8, 64)
-STEEPEST = 1.35
-"""The exponent that still counts as linear: caches that are too small bend a straight line; a square is 2."""
+STEEPEST = {"calls": 1.02, "CPU time": 1.5}
+"""The exponents that still count as linear. Other work, and caches that are too small, bend CPU time; a square is 2."""
+NOISE = {"calls": 0.0, "CPU time": 0.1}
+"""The growth that is not told from noise, as a share of the cost at the smallest size."""
 
 Costs = dict[str, dict[int, float]]
+Measured = Iterator[tuple[str, int, int, float]]
+"""A command, a size, the calls and the least CPU seconds."""
+COUNTER = """
+import atexit, os, sys, threading
+
+count = [0]
+
+def note(frame, event, argument):
+    if event == "call" or event == "c_call":
+        count[0] += 1
+
+def tell():
+    sys.setprofile(None)
+    with open(os.path.join(os.environ["GROWTH_CALLS"], str(os.getpid())), "w") as file:
+        file.write(str(count[0]))
+
+atexit.register(tell)
+threading.setprofile(note)
+sys.setprofile(note)
+"""
+"""What every interpreter runs first, as `sitecustomize`."""
 ASSERT = f"import sys; sys.path.append({str(ROOT)!r}); import envlock; envlock.assert_locked()"
 
 
@@ -69,12 +97,16 @@ def commands(python: Path) -> dict[str, list[str]]:
         "diff": [*tool, "diff", lock, lock],
         "doctor": [*tool, "doctor", *other],
         "policy": [*tool, "policy", lock],
+        "explain": [*tool, "explain", "packages.*", lock],
+        "merge": [*tool, "merge", lock, lock, lock],
+        "export": [*tool, "export", lock, "--to", "cyclonedx"],
+        "hash": [*tool, "hash", lock, "--offline", *other],
         "lint": [*tool, "lint", "code"],
     }
 
 
-def of_packages(rounds: int) -> Iterator[tuple[str, int, float]]:
-    """Yield the command, the number of packages and the least CPU seconds of it and its children."""
+def of_packages(rounds: int) -> Measured:
+    """Yield what each command and its children cost, by the number of packages."""
     for count in PACKAGES:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -91,7 +123,22 @@ def of_packages(rounds: int) -> Iterator[tuple[str, int, float]]:
                         key: value for key, value in environ.items() if key != "PYTHONPATH" or line[0] != str(python)
                     }
                     costs[command].append(_cpu(line, folder, here))
-            yield from ((command, count, min(found)) for command, found in costs.items())
+            for command, line in lines.items():
+                plain = {key: value for key, value in environ.items() if key != "PYTHONPATH" or line[0] != str(python)}
+                yield command, count, _calls(line, folder, plain), min(costs[command])
+
+
+def _calls(line: list[str], folder: Path, environ: dict[str, str]) -> int:
+    """Return how many functions a command calls, with its children."""
+    hook, told = folder / "hook", folder / "told"
+    for each in (hook, told):
+        each.mkdir(exist_ok=True)
+    (hook / "sitecustomize.py").write_text(COUNTER, encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(hook), environ.get("PYTHONPATH")]))
+    _cpu(line, folder, {**environ, "PYTHONPATH": path, "GROWTH_CALLS": str(told)})
+    found = [int(each.read_text(encoding="ascii")) for each in told.iterdir()]
+    shutil.rmtree(told)
+    return sum(found)
 
 
 def _cpu(line: list[str], folder: Path, environ: dict[str, str]) -> float:
@@ -103,8 +150,8 @@ def _cpu(line: list[str], folder: Path, environ: dict[str, str]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def of_gpus(rounds: int) -> Iterator[tuple[str, int, float]]:
-    """Yield "GPU facts", the number of GPUs and the least CPU seconds in this process."""
+def of_gpus(rounds: int) -> Measured:
+    """Yield what "GPU facts" costs in this process, by the number of GPUs."""
     for count in GPUS:
         many = deepcopy(profile("h100-80gb-hbm3__535__eight"))
         first = many["devices"][0]
@@ -114,7 +161,23 @@ def of_gpus(rounds: int) -> Iterator[tuple[str, int, float]]:
             found = devices.tree({**replay.capture(many), "library_version": None, "binding": {}}, wsl2=False)
             assert len(found["devices"]) == count, found
 
-        yield "GPU facts", count, min(_own(collect) for _ in range(rounds * 3))
+        seconds = min(_own(collect) for _ in range(rounds * 3))
+        yield "GPU facts", count, _counted(collect), seconds
+
+
+def _counted(call: Callable[[], None]) -> int:
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def _own(call: Callable[[], None]) -> float:
@@ -123,13 +186,13 @@ def _own(call: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-def exponent(costs: dict[int, float]) -> float:
+def exponent(costs: dict[int, float], share: float = NOISE["CPU time"]) -> float:
     """Return the power of the size that the cost above that of the smallest size grows with; 1 is linear.
 
-    A growth of less than a tenth is not told from noise, so as much is granted to the second largest size.
+    What may be noise is granted to the second largest size.
     """
     smallest, *_, large, largest = sorted(costs)
-    noise = costs[smallest] / 10
+    noise = costs[smallest] * share
     more = costs[largest] - costs[smallest], max(costs[large] - costs[smallest], noise)
     if more[0] <= noise:
         return 0.0
@@ -155,13 +218,13 @@ def draw(packages: Costs, gpus: Costs, file: Path) -> None:
     figure.savefig(file, format="svg", metadata={"Date": None})
 
 
-def table(costs: Costs) -> Iterator[str]:
-    """Yield a table of Markdown: a row a command, CPU milliseconds for each size, and the exponent."""
+def table(what: str, costs: Costs, share: float) -> Iterator[str]:
+    """Yield a table of Markdown: a row a command, the costs for each size, and the exponent."""
     sizes = sorted(next(iter(costs.values())))
-    yield f"| CPU ms | {' | '.join(f'{size:,}' for size in sizes)} | exponent |"
+    yield f"| {what} | {' | '.join(f'{size:,}' for size in sizes)} | exponent |"
     yield "|---|" + "--:|" * (len(sizes) + 1)
     for name, found in costs.items():
-        yield f"| {name} | {' | '.join(f'{1000 * found[size]:.0f}' for size in sizes)} | {exponent(found):.2f} |"
+        yield f"| {name} | {' | '.join(f'{found[size]:,.0f}' for size in sizes)} | {exponent(found, share):.2f} |"
 
 
 def main() -> int:
@@ -171,19 +234,27 @@ def main() -> int:
     parser.add_argument("--svg", type=Path, help="draw a chart into this file")
     parser.add_argument("--json", type=Path, help="also write the figures into this file")
     arguments = parser.parse_args()
-    found: list[Costs] = []
+    found: list[tuple[Costs, Costs]] = []
+    steep: list[str] = []
     for measured in (of_packages, of_gpus):
-        costs: Costs = {}
-        for name, size, cost in measured(arguments.rounds):
-            costs.setdefault(name, {})[size] = cost
-        found.append(costs)
-        print("\n".join(table(costs)), end="\n\n")
-    packages, gpus = found
+        calls: Costs = {}
+        seconds: Costs = {}
+        for name, size, count, cost in measured(arguments.rounds):
+            calls.setdefault(name, {})[size], seconds.setdefault(name, {})[size] = count, cost
+        found.append((calls, seconds))
+        thousands = {name: {size: count / 1e3 for size, count in each.items()} for name, each in calls.items()}
+        millis = {name: {size: 1e3 * cost for size, cost in each.items()} for name, each in seconds.items()}
+        for what, costs in (("thousands of calls", thousands), ("CPU ms", millis)):
+            share = NOISE["calls" if costs is thousands else "CPU time"]
+            print("\n".join(table(what, costs, share)), end="\n\n")
+        for what, costs in (("calls", calls), ("CPU time", seconds)):
+            steep += [
+                f"{name} ({what})" for name, each in costs.items() if exponent(each, NOISE[what]) > STEEPEST[what]
+            ]
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     if arguments.svg:
-        draw(packages, gpus, arguments.svg)
-    steep = [name for name, cost in {**packages, **gpus}.items() if exponent(cost) > STEEPEST]
+        draw(found[0][1], found[1][1], arguments.svg)
     print(f"faster than linearly: {', '.join(steep) or 'nothing'}; load {os.getloadavg()[0]:.0f}")
     return bool(steep)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import Distribution, PathDistribution, distributions
 from pathlib import Path
 from typing import Any
 
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 
 from envlock.guest.environment import markers
@@ -67,11 +69,16 @@ def required(
             requirement = Requirement(line)
         except InvalidRequirement:  # metadata of before PEP 508
             continue
-        marker = requirement.marker
-        for extra in extras:
-            if marker is None or marker.evaluate({**values, "extra": extra}):
-                yield requirement, extra
-                break
+        extra = next((extra for extra in extras if _applies(requirement, {**values, "extra": extra})), None)
+        if extra is not None:
+            yield requirement, extra
+
+
+def _applies(requirement: Requirement, values: Mapping[str, str]) -> bool:
+    try:
+        return requirement.marker is None or requirement.marker.evaluate(values)
+    except (UndefinedComparison, UndefinedEnvironmentName):  # `platform_release ~= "x"`, say
+        return False
 
 
 def record_of(found: Distribution) -> str | None:
@@ -86,8 +93,22 @@ def record_of(found: Distribution) -> str | None:
         raise FactError(f"its RECORD cannot be read: {error}") from None
 
 
+class _Installed(PathDistribution):
+    """A distribution of whose METADATA bytes that are not UTF-8 are replaced, as others wrote it long ago."""
+
+    def read_text(self, filename: str | os.PathLike[str]) -> str | None:
+        try:
+            return super().read_text(filename)
+        except UnicodeDecodeError:
+            if filename not in ("METADATA", "PKG-INFO"):
+                raise
+            path: Any = self._path.joinpath(filename)
+            return str(path.read_text("utf-8", "replace"))
+
+
 def _named(place: Installation) -> Iterator[tuple[str, Distribution]]:
-    for found in distributions(path=[str(folder) for folder in place.folders]):
+    for each in distributions(path=[str(folder) for folder in place.folders]):
+        found = _Installed(each._path) if isinstance(each, PathDistribution) else each
         name = found.metadata["Name"]
         if name:
             yield name, found

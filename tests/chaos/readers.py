@@ -17,6 +17,7 @@ from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.determinism.lint import files as lint_files
 from envlock.divergence.trace import Trace, TraceError
 from envlock.guest import launch
+from envlock.guest.environment import markers
 from envlock.images import logins, manifest
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import parse as reference_of
@@ -25,9 +26,11 @@ from envlock.lock import document as documents
 from envlock.numerics import results
 from envlock.numerics.canary import run as canary
 from envlock.numerics.outcome import Outcome, report
+from envlock.packages import licenses
 from envlock.packages.indexes import credentials, page
 from envlock.packages.indexes.index_settings import ConfigFile, Index, settings
 from envlock.packages.indexes.ranges import BadWheel, record_of
+from envlock.packages.installation import Installation, by_name, required
 from envlock.reports import FORMATS, render
 from envlock.runtime import lockfile
 from envlock.runtime.collectors import Snapshot, snapshot
@@ -37,6 +40,7 @@ from envlock.runtime.files import record
 from envlock.runtime.gpu import devices, probe
 from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf
+from envlock.runtime.tooling import tooling
 from envlock.runtime.verify import judge
 from envlock.web.errors import WebError
 from envlock.workflows import settings as project_settings
@@ -176,8 +180,33 @@ def _place(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def read_metadata(data: bytes, folder: Path) -> None:
+    """Read the METADATA of a package: who only envlock needs, what is required under which markers, the licence."""
+    host = _machine(folder)
+    path = folder / SITE / "mine-1.0.dist-info" / "METADATA"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    tooling(host())
+    for found in by_name(Installation(folder, (folder / SITE,), markers())).values():
+        list(required(found, markers()))
+    licence = licenses.parse(data)
+    if not all(text.isprintable() for text in (licence.expression or "", *licence.names)):
+        raise AcceptedError("a licence that a terminal obeys")
+
+
 DIRECT_URL = '{"url": "https://user:s3cret@example.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "%s"}}'
-METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\nRequires-Dist: numpy>=1; extra == 'x'\n\nText.\n"
+METADATA = """\
+Metadata-Version: 2.4
+Name: mine
+Version: 1.0
+License-Expression: MIT
+Classifier: License :: OSI Approved :: MIT License
+Provides-Extra: x
+Requires-Dist: numpy>=1; extra == 'x'
+Requires-Dist: keras[y] (>=2.0) ; python_version < '3.8' or platform_release >= '2'
+
+Text.
+"""
 WHEEL = "Wheel-Version: 1.0\nGenerator: x\nTag: cp311-cp311-manylinux_2_17_x86_64\nTag: py3-none-any\n"
 KERAS = '{"backend": "tensorflow", "floatx": "float32", "epsilon": 1e-07, "image_data_format": "channels_last"}'
 CPUINFO = (
@@ -609,7 +638,7 @@ LISTED = 'thing.py,sha256=abc_-,12\nthing-1.dist-info/RECORD,,\n"a,b",sha256=x,3
 
 READERS: dict[str, Reader] = {
     "lockfile": Reader(locks, (as_json, as_json, as_json, *LINES), read_lock, (LockfileError,), 12_000),
-    "METADATA": _machine_file(f"{SITE}/mine-1.0.dist-info/METADATA", METADATA),
+    "METADATA": Reader(_of(METADATA), LINES, read_metadata, (), 1_500),
     "WHEEL": _machine_file(f"{SITE}/mine-1.0.dist-info/WHEEL", WHEEL),
     "direct_url.json": _machine_file(f"{SITE}/mine-1.0.dist-info/direct_url.json", ORIGIN, damages=JSON),
     "keras.json": _machine_file("keras-home/keras.json", KERAS, damages=JSON),

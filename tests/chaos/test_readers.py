@@ -7,8 +7,11 @@ import re
 import struct
 import subprocess
 import sys
+import zlib
+from contextlib import nullcontext
+from importlib.metadata import PathDistribution
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -17,8 +20,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from envlock.divergence.trace import TraceError
 from envlock.images.manifest import RegistryError
+from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile
+from envlock.runtime.errors import UsageError
 from envlock.runtime.files.record import Row
 from tests.chaos.attack import MEGABYTES, Outcome, attack, loaded
 from tests.chaos.readers import READERS
@@ -62,7 +68,29 @@ def test_there_are_a_hundred_thousand_and_the_page_says_how_many() -> None:
     assert f"{inputs:,} inputs" in page
 
 
+def _telling(text: str, folder: Path, **_: object) -> Index:
+    raise UsageError(f"no index: {text}")
+
+
+def _unchecked(stream: BinaryIO, name: str) -> list[bytes]:
+    """Unpack a trace without its checksum."""
+    try:
+        return zlib.decompressobj(-15).decompress(stream.read()[10:]).splitlines()
+    except zlib.error:
+        raise TraceError("damaged") from None
+
+
 PLANTS: dict[str, tuple[str, Any]] = {
+    "METADATA": ("envlock.packages.installation._Installed.read_text", PathDistribution.read_text),
+    "cpuinfo": ("envlock.runtime.facts._problem", lambda value: None),
+    "os-release": ("envlock.runtime.facts._problem", lambda value: None),
+    "numpy config": ("envlock.runtime.facts._problem", lambda value: None),
+    "build_info": ("envlock.runtime.collectors.tensorflow.is_version", lambda text: True),
+    "trace on disk": ("envlock.divergence.trace._lines", _unchecked),
+    "pip.conf": ("envlock.packages.indexes.index_settings._index", lambda text, *_, **__: Index(Path(text).as_uri())),
+    "variables": ("envlock.packages.indexes.index_settings._index", _telling),
+    "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
+    "source": ("envlock.determinism.lint.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
     "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
     "direct_url.json": ("envlock.runtime.collectors.packages.public_url", lambda url: url),
@@ -89,6 +117,10 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "notebook": ("envlock.determinism.lint.notebooks._source", lambda cell: cell["source"]),
 }
 """By reader: a defence, and what takes its place."""
+
+
+def test_a_defence_of_every_reader_is_taken_away() -> None:
+    assert set(PLANTS) == set(READERS)
 
 
 @pytest.mark.parametrize("name", PLANTS)
