@@ -63,11 +63,11 @@ def failed(error: OSError) -> WriteError:
 
 
 def say(text: str) -> None:
-    """Print text on stderr; one that is closed, full or gone changes no exit code."""
+    """Print text on stderr, where no name in it moves a terminal; one that is closed or full changes no exit code."""
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(text)
+        sys.stderr.write("\n".join(map(clean, text.split("\n"))))
         sys.stderr.flush()
     except OSError:
         _discard(sys.stderr)
@@ -76,16 +76,16 @@ def say(text: str) -> None:
 def talk(message: str, *, quiet: bool = False) -> None:
     """Print a message for people, unless they asked for silence."""
     if not quiet:
-        say(f"{_line(message)}\n")
+        say(f"{message}\n")
 
 
 def fail(error: EnvlockError) -> None:
     """Print an error: what is wrong, and what to do; details such as a traceback come first."""
     if error.details:
-        say("".join(f"{_line(line)}\n" for line in error.details.splitlines()))
-    say(f"error: {_line(error.message)}\n")
+        say("".join(f"{line}\n" for line in error.details.splitlines()))
+    say(f"error: {error.message}\n")
     if error.hint is not None:
-        say(f"hint: {_line(error.hint)}\n")
+        say(f"hint: {error.hint}\n")
 
 
 def _discard(stream: TextIO) -> None:
@@ -101,10 +101,6 @@ def color() -> bool:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM") != "dumb"
     )
-
-
-def _line(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 PERIOD = 10.0  # seconds between two lines of progress where nobody watches a bar
@@ -127,10 +123,10 @@ class Terminal:
     def line(self, text: str) -> None:
         """Print a line of another program; where nobody is watching, one every `PERIOD` seconds."""
         if self.watched:
-            talk(clean(text))
+            talk(text)
         elif text.strip() and (now := monotonic()) - self._last >= PERIOD:
             self._last = now
-            self.say(clean(text))
+            self.say(text)
 
     def _spoken(self, title: str, total: int) -> Advance:
         """Return what says how far something is, a line every `PERIOD` seconds: a log is read by people too."""

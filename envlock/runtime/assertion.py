@@ -128,6 +128,8 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, where there is one."""
+    """Write lines to stderr, where there is one; no name in them moves a terminal."""
     if sys.stderr is not None:
-        sys.stderr.write(f"envlock: {text}\n")
+        from envlock.runtime.report import clean
+
+        sys.stderr.write("\n".join(map(clean, f"envlock: {text}\n".split("\n"))))

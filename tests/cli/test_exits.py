@@ -216,6 +216,13 @@ def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
+def test_no_name_of_a_file_moves_a_terminal(envlock: Command) -> None:
+    done = envlock("verify", "no\x1b[31m\x9b\u202e.lock")
+    hint = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+    shown = "error: lockfile not found: no\\x1b[31m\\x9b\\u202e.lock"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"{shown}\nhint: {hint}\n")
+
+
 def test_an_interrupt_is_exit_130(envlock: Command) -> None:
     argv = [*envlock.argv, "verify", "-"]
     process = subprocess.Popen(

@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,19 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(tmp_
         expected = [*(each.name for each in kept), "x.lock", going.name, written.name, link.name]
         assert names(tmp_path) == sorted(expected)
     assert names(tmp_path) == sorted([*(each.name for each in kept), "x.lock", link.name])
+
+
+def test_what_a_killed_process_left_in_the_temporary_folder_is_removed_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / ".envlock.abcdefgh.tmp"
+    left.mkdir()
+    (left / "payload.tar").write_bytes(b"gigabytes")
+    aged(left)
+    with draft_folder(None) as folder:
+        assert names(tmp_path) == [folder.name]
+    assert names(tmp_path) == []
 
 
 def test_a_draft_of_another_user_stays(tmp_path: Path) -> None:

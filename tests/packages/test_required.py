@@ -26,9 +26,25 @@ Requires-Dist: windows; sys_platform == "win32"
 Requires-Dist: speed[more]==2.*; extra == "fast"
 Requires-Dist: other @ https://example.org/other.whl
 Requires-Dist: not a requirement of any specification
+Requires-Dist: uncomparable; platform_release ~= "x"
 
 Requires-Dist: a-line-of-the-description
 """
+
+
+def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
+    """As `envlock hash` and `envlock doctor` meet it in what was packaged long ago."""
+    text = METADATA.replace("Version: 1.0\n", "Version: 1.0\nAuthor: Mul\xf1oz\n")
+    distribution(tmp_path, "thing", "1.0", {"METADATA": ""})
+    (tmp_path / "thing-1.0.dist-info" / "METADATA").write_bytes(text.encode("latin-1"))
+    place = Installation(tmp_path, (tmp_path,))
+    found = by_name(place)["thing"]
+    assert (found.version, found.metadata["Author"]) == ("1.0", "Mul\ufffdoz")
+    assert [each.name for each, _ in required(found, {**markers(), "python_version": "3.8"}, [""])] == [
+        "Six_Of.One",
+        "old",
+        "other",
+    ]
 
 
 def of(folder: Path, **values: str) -> list[tuple[str, str]]:
