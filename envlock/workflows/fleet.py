@@ -210,4 +210,4 @@ def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[An
 
 def _size(statements: Sequence[Any], ranks: int | None) -> int:
     """Return how many ranks there are, as somebody says; 0 where nobody does."""
-    return ranks or max((each["size"] or 0 for each in statements), default=0)
+    return ranks or max((each.get("size") or 0 for each in statements), default=0)

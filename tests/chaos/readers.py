@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,6 +38,7 @@ from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.errors import FactError, LockfileError, UsageError
 from envlock.runtime.facts import leaves, same, split
 from envlock.runtime.files import record
+from envlock.runtime.fleet.statement import is_document, root_of
 from envlock.runtime.gpu import devices, probe
 from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf
@@ -44,6 +46,7 @@ from envlock.runtime.tooling import tooling
 from envlock.runtime.verify import judge
 from envlock.web.errors import WebError
 from envlock.workflows import settings as project_settings
+from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
 from tests.chaos.damage import as_json, as_json_lines, bytewise, linewise, numbers
 from tests.divergence.test_trace import HEADER as TRACE_HEADER
@@ -51,6 +54,7 @@ from tests.divergence.test_trace import MATMUL, written
 from tests.fakes.elf_writer import elf
 from tests.fakes.fake_nvml import profile
 from tests.fakes.replay import capture
+from tests.fleet.ranks import rank
 from tests.images.registries import Shelf
 from tests.locks import document, encode
 from tests.machines import complete
@@ -579,6 +583,40 @@ def read_record(data: bytes, folder: Path) -> None:
         record.digest(record.content(record.rows(data.decode("utf-8", "replace"))))
 
 
+def statements() -> list[bytes]:
+    """Return what three ranks have written into the folder of their job, with the facts that it stands for."""
+    made = [rank(0, 3, job="j1"), rank(1, 3, job="j1"), rank(2, 3, job="j1", TF_ENABLE_ONEDNN_OPTS="0")]
+    return [json.dumps([list(each) for each in made]).encode()]
+
+
+def _word(value: object) -> str:
+    return "".join(each for each in str(value) if each.isascii() and each.isalnum())[:99]
+
+
+def read_fleet(data: bytes, folder: Path) -> None:
+    """Read the folder of a job into which somebody else can write, too: with the digests that its content has."""
+    place = folder / "j1"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    found = json.loads(data)
+    for number, each in enumerate(found if isinstance(found, list) else []):
+        stated, facts = each if isinstance(each, list) and len(each) == 2 else (each, None)
+        who = stated if isinstance(stated, dict) else {}
+        if facts is not None and is_document(facts):
+            with suppress(UnicodeEncodeError):  # half a character: nobody has a digest for it
+                who["root"] = root_of(facts)
+            (place / f"facts.{_word(who.get('root'))}.json").write_text(json.dumps(facts), encoding="utf-8")
+        own = who.get("rank") if type(who.get("rank")) is int and 0 <= who["rank"] < 2**70 else number
+        (place / f"rank-{own}.json").write_text(json.dumps(stated), encoding="utf-8")
+    report = check_fleet(str(folder), job="j1", wait=0)
+    for node in report.attachments["fleet"]["vetted"]:
+        if not (node.isascii() and node.isprintable()):
+            raise AcceptedError("a node that is more than a line")
+    for format_ in FORMATS:
+        if not all(line.isprintable() for line in render(report, format_).split("\n")):
+            raise AcceptedError(f"a character that a terminal obeys is shown as {format_}")
+
+
 # --- code
 
 
@@ -666,6 +704,7 @@ READERS: dict[str, Reader] = {
     "index page in HTML": Reader(_of(PAGE), LINES, read_page, (WebError,), 5_000),
     "wheel": Reader(wheels, (numbers, bytewise), read_wheel, (BadWheel, FactError), 5_000),
     "RECORD": Reader(_of(LISTED), LINES, read_record, (), 4_000),
+    "fleet": Reader(statements, (as_json,), read_fleet, (UsageError,), 3_000),
     "notebook": Reader(_of(NOTEBOOK), JSON, read_notebook, (lint_files.Unreadable,), 3_000),
     "source": Reader(_of(SOURCE), LINES, read_source, (lint_files.Unreadable,), 3_000),
 }

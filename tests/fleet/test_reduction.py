@@ -16,7 +16,17 @@ from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.facts import leaves
 from envlock.runtime.fleet.ranks import Rank
 from envlock.runtime.fleet.reduction import reduced
-from envlock.runtime.fleet.statement import LIMIT, canonical, failed, is_document, is_statement, judged, root_of, stated
+from envlock.runtime.fleet.statement import (
+    LIMIT,
+    MOST,
+    canonical,
+    failed,
+    is_document,
+    is_statement,
+    judged,
+    root_of,
+    stated,
+)
 from envlock.runtime.fleet.verdict import report_of
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
@@ -262,7 +272,14 @@ def test_what_comes_from_outside_is_looked_at_first(value: Any) -> None:
     assert not is_document(value)
     for name in ("rank", "node", "root", "proven", "sections"):
         changed = {**good, name: value}
-        assert is_statement(changed) == (type(value) is type(good[name]) and not (name == "rank" and value < 0))
+        fits = {"rank": lambda: 0 <= value < MOST, "node": lambda: value.isascii() and value.isprintable()}
+        assert is_statement(changed) == (type(value) is type(good[name]) and fits.get(name, lambda: True)())
+
+
+def test_a_statement_does_not_say_how_long_the_others_are_looked_for() -> None:
+    good, _ = rank(3)
+    assert all(is_statement({**good, "size": size}) for size in (None, 8, MOST))
+    assert not any(is_statement({**good, "size": size}) for size in (MOST + 1, 2**63, "8"))
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ VERSION = 1
 LIMIT = 1024  # bytes
 SECTION = 32  # hexadecimal digits of the digest of a section: they only say where to look
 PROBLEM_LIMIT = 300
+MOST = 1_000_000
+"""Ranks of a job: who is missing is looked for among all of them, whatever a statement says of their number."""
 
 
 def stated(
@@ -74,8 +76,11 @@ def is_statement(value: Any) -> bool:
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
     kinds = {"rank": int, "node": str, "job": str, "root": str, "lock": str, "proven": bool, "sections": dict}
-    whole = all(type(value.get(key)) is kind for key, kind in kinds.items())
-    return whole and value["rank"] >= 0 and (value.get("size") is None or type(value["size"]) is int)
+    if not all(type(value.get(key)) is kind for key, kind in kinds.items()):
+        return False
+    size, node = value.get("size"), value["node"]
+    counted = 0 <= value["rank"] < MOST and (size is None or (type(size) is int and size <= MOST))
+    return counted and node.isascii() and node.isprintable()  # a node is a line of what `--vetted` writes
 
 
 def is_document(value: Any) -> bool:
