@@ -53,7 +53,7 @@ testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testall: lint $(TF)/.envlock ## lint, types and every test: what `make test` is in CI
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
-	ENVLOCK_CHAOS_SHARE=0.15 $(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n auto
+	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n auto
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python

@@ -145,13 +145,13 @@ WRITERS = {
     "envlock/numerics/canary/program.py",  # into a draft
     "envlock/numerics/matrices.py",  # a file without a name
     "envlock/numerics/repeat.py",  # into a draft that is renamed
+    "envlock/packages/archives.py",  # a folder for a download
     "envlock/packages/bytecode.py",  # a file without a name
     "envlock/packages/cache.py",  # renames what is whole
     "envlock/packages/contents.py",  # a draft in the cache, renamed
     "envlock/packages/indexes/download.py",  # parts that the next run goes on with
     "envlock/packages/indexes/online.py",  # renames what is whole
     "envlock/packages/source_tree.py",  # into a draft
-    "envlock/packages/standalone.py",  # a folder for a download
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
     "envlock/runtime/files/as_built.py",  # in an image that is being built
     "envlock/runtime/fleet/folder.py",  # drafts in a folder of one job, renamed

@@ -9,12 +9,11 @@ import pytest
 
 from envlock import cli
 from envlock.cli.output import failed
-from tests.chaos import extent
 from tests.chaos.failing import FAULTS
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
 
-TIMES = extent(150)
+TIMES = 150
 SEED = 3
 
 

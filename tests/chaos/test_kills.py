@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from envlock import cli
-from tests.chaos import extent
 from tests.chaos.killer import Outcome, attacked
 from tests.chaos.victims import VICTIMS
 
 pytestmark = pytest.mark.processes
 
-KILLS = extent(300)
+KILLS = 300
 SEED = 5
 
 
