@@ -208,6 +208,7 @@ def test_on_a_plain_python_all_are_installed_by_the_name_and_the_digest_of_their
         Wheel(name, *WHEELS[name], hashlib.sha256(data[name]).hexdigest(), len(data[name]), name == "numpy")
         for name in sorted(WHEELS)
     )
+    assert (made.layers[-1].name, [wheel.name for wheel in made.layers[-1].wheels]) == ("own", ["numpy"])
 
 
 @pytest.mark.parametrize(

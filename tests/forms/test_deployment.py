@@ -66,6 +66,14 @@ def test_golden_files(form: str) -> None:
     parsed(form, pushed())
 
 
+@pytest.mark.parametrize("form", ["compose", "devcontainer", "kubernetes"])
+def test_a_lock_that_counts_no_processors_asks_for_none(form: str) -> None:
+    held = pushed()
+    held["facts"] = {**held["facts"], "gpu": {"devices": {}}, "cpu": {"affinity_count": None}}
+    found = json.dumps(parsed(form, held))
+    assert [word for word in ("cpu", "gpu", "hostRequirements") if word in found] == []
+
+
 @pytest.mark.parametrize("form", FILES)
 def test_a_lock_without_gpus_asks_for_none(form: str) -> None:
     held = pushed()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from envlock.images.manifest import RegistryError, digest_of
 from envlock.images.reference import Reference
 from envlock.images.referrers import Document, attach
@@ -67,3 +69,28 @@ def test_the_index_of_another_keeps_what_others_put_there() -> None:
     assert registry.held == held
     assert [each["digest"] for each in entries(registry)] == [signature["digest"], *first]
     assert entries(registry)[2]["annotations"] == {"a": "b"}
+
+
+def test_the_first_index_is_made_where_the_registry_has_none() -> None:
+    registry = Memory(knows_referrers=False)
+    made = attach(registry, IMAGE, [BILL])
+    assert [each["digest"] for each in entries(registry)] == made
+
+
+@pytest.mark.parametrize("lie", ["refuses the index", "names no place"])
+def test_a_registry_that_does_not_do_its_part_is_an_error(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Memory(knows_referrers=False)
+    if lie == "names no place":
+        monkeypatch.setattr(registry, "write", lambda *_: Answer(202, "x", {}, b""))
+        wanted = "it names no place"
+    else:
+        known, wanted = registry.manifest, "refused"
+
+        def refuse(reference: Reference, name: str) -> bytes:
+            if name == TAG:
+                raise RegistryError(wanted, gone=False)
+            return known(reference, name)
+
+        monkeypatch.setattr(registry, "manifest", refuse)
+    with pytest.raises(RegistryError, match=wanted):
+        attach(registry, IMAGE, [BILL])

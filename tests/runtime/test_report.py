@@ -297,6 +297,10 @@ marks: x error, ? unknown, i information"""
     assert render(report()) == expected
 
 
+def test_a_report_without_a_headline_begins_with_its_findings() -> None:
+    assert report(headline="").to_text().startswith("  x cpu.flags: locked [avx], live []\n")
+
+
 def test_every_line_has_a_style() -> None:
     assert [style for style, _ in report(notes=["a note"]).lines()] == [
         *("title", ERROR, ERROR, "note", "note", UNKNOWN, "note", "note"),

@@ -107,6 +107,12 @@ def test_a_long_culprit_makes_no_long_message() -> None:
     assert max(len(refusal(data)) for data in culprits) < 120
 
 
+def test_whole_surrogate_pairs_are_taken_wherever_they_stand() -> None:
+    text = b'"\\ud83d\\ude00"'
+    found = strict_json.parse(b"{%s: [[%s], {}, 1, null]}" % (text, text))
+    assert found == {"\U0001f600": [["\U0001f600"], {}, 1, None]}
+
+
 def test_half_a_surrogate_at_any_depth_is_named() -> None:
     said = [refusal(b"[" * depth + b'"\\ud800"' + b"]" * depth) for depth in range(1, 200)]
     assert said == ["a string holds half a surrogate pair"] * 100 + ["it is nested too deeply"] * 99

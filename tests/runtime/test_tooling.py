@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from envlock.runtime.collectors import snapshot
+from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.collectors.packages import collect
 from envlock.runtime.host import Host
 from envlock.runtime.policy import TOOLING
-from envlock.runtime.tooling import tooling
+from envlock.runtime.tooling import tooling, with_tooling
 from envlock.runtime.verify import judge, verify
 from tests.machines import write
 
@@ -88,6 +88,11 @@ def test_they_may_differ_and_the_report_says_why(site: Path) -> None:
         ]
     held = {**lock, "project": {"entry": ["train.py"], "held": {"typer": "imported by train.py"}}}
     assert [each.where.fact for each in verify(held, host=host).of("error")] == ["packages.typer.version"]
+
+
+def test_where_all_packages_are_as_locked_nothing_is_read() -> None:
+    live = Snapshot({"packages": {"numpy": {"version": "1"}}}, {})
+    assert with_tooling({"facts": {"packages": live.facts["packages"]}}, live, pytest.fail) is live
 
 
 def test_those_where_the_lock_was_captured_count_as_its_own_rule(site: Path) -> None:

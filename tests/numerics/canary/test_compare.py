@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from envlock.data.canary import Cause, canary_table
 from envlock.lock.numerics import Numerics
-from envlock.numerics.canary.compare import Comparison, Untold, compare, findings, notes, sentence, suspects
+from envlock.numerics.canary.compare import (
+    Comparison,
+    Untold,
+    compare,
+    findings,
+    notes,
+    sentence,
+    suspects,
+    unexplained,
+)
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
@@ -288,3 +297,17 @@ def test_another_operation_of_a_program_under_the_same_name_is_not_compared() ->
 def test_a_program_that_one_side_has_not_computed_is_not_equal() -> None:
     found = compare(Numerics.model_validate(with_program(section())), Numerics.model_validate(section()))
     assert [each.reason for each in found.untold] == ["the operations of a program were computed on one side only"]
+
+
+def test_a_program_under_other_conditions_is_not_compared() -> None:
+    locked, live = (with_program(section()) for _ in range(2))
+    live["program"]["conditions"] = {**live["program"]["conditions"], "intra_op_threads": 64}
+    found = compare(Numerics.model_validate(locked), Numerics.model_validate(live))
+    assert [each.path for each in found.untold] == ["numerics.program"]
+
+
+def test_a_group_that_no_longer_crashes_differs() -> None:
+    died = live((), died="bf16")
+    said = [each.what for each in compare(died, numerics()).differences]
+    assert said == ["it computes; locked as a crash of TensorFlow (signal 11 (SIGSEGV))"]
+    assert unexplained([], {"matmul"}) == []
