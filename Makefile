@@ -25,7 +25,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants coverage lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,14 @@ chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and s
 mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
 
+coverage: $(DEV)/.ready ## which branches the fast tests take: first of what decides, then of everything
+	@rm -rf .coverage && mkdir .coverage
+	$(DEV)/bin/python -m coverage run -m pytest -m $(FAST) -n $(WORKERS)
+	@$(DEV)/bin/python -m coverage combine --quiet
+	@$(DEV)/bin/python -m coverage report --show-missing --skip-covered \
+		--include="$$($(DEV)/bin/python -c 'from tests.test_architecture import PURE; print(*PURE, sep=",")')"
+	@$(DEV)/bin/python -m coverage report --skip-covered
+
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
@@ -130,7 +138,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down
-	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	rm -rf .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage mutants
 
 $(DEV)/.ready: pyproject.toml tools/venv.sh requirements/installer.txt requirements/dev.txt
 	@sh tools/venv.sh "$(PYTHON)" $(DEV) "the tools: pytest, mypy, ruff and others"

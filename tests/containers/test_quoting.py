@@ -27,6 +27,7 @@ FITTING = {
     "value": ["", "--xla_a=1 --xla_b", ":4096:8", "glibc.cpu.hwcaps=-AVX2"],
     "word": ["/opt/nvidia/nvidia_entrypoint.sh", "-B", "A=b"],
     "sentence": ["NVIDIA's own build in the base is never replaced"],
+    "debian": ["libgomp1 amd64 12.2.0-14+deb12u1", "tzdata all 1:2025b-0+deb12u2"],
     "file": ["a-1.0-py3-none-any.whl", "torch-2.4.0+cpu-cp311-cp311-linux_x86_64.whl"],
 }
 

@@ -118,6 +118,7 @@ def test_what_the_lock_keeps() -> None:
         "reason": reason(FOUND[0], ASKED),
         "python": None,
         "python_archive": None,
+        "apt": None,
     }
 
 
