@@ -225,6 +225,8 @@ class _Search:
             known = known_row(row, seen.header.tensorflow) if row and gone else None
             if gone and maker is not None:
                 return because, known, with_text(seen, maker)
+            if gone and not request.generators:  # the order of a set, whatever else differs
+                return because, known, None
             if gone:
                 break
         if found:

@@ -197,7 +197,8 @@ def _differences(seen: Evidence) -> Iterator[Finding]:
     known = seen.known
     otherwise = (seen.maker and seen.maker.row.fix) or FIXES.get(seen.verdict, UNKNOWN_FIX)
     fix = "\n".join(known.fixes) if known is not None and known.fixes else otherwise
-    why, source = (_unknown(seen), SOURCE) if known is None else (known.why, known.source)
+    drawn = seen.maker is not None and known is not None and known.row == seen.maker.row.row  # of operations' own draws
+    why, source = (_unknown(seen), SOURCE) if known is None or drawn else (known.why, known.source)
     yield Finding(seen.verdict, ERROR, _where(seen), headline(seen), why, fix, source)
     yield from seen.pipelines
     for each in seen.others:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from envlock.data.determinism import makers
 from envlock.divergence.known import about
+from envlock.divergence.makers import Maker
+from envlock.divergence.trace import Place
 from envlock.divergence.verdict import Level, Suspect, Verdict, headline
 from envlock.reports import render
 from envlock.runtime.report import Finding, Where
@@ -186,3 +190,20 @@ def test_a_remedy_that_is_in_force_and_did_not_help_is_not_named() -> None:
     assert on is not None
     assert [each for each in off.fixes if "enable_op_determinism" in each] != []
     assert [each for each in on.fixes if "enable_op_determinism" in each] == []
+
+
+def test_the_line_that_made_a_value_is_told_with_its_remedy() -> None:
+    (random,) = [row for row in makers() if "random.sample" in row.functions]
+    maker = Maker("random.sample", Place("data.py", 4, "batch"), random, "rows = random.sample(rows, 8)")
+    row = replace(KNOWN, row="unseeded-random-ops")
+    shown = report("outside", known=row, others=(), maker=maker)
+    assert shown.findings[0].message.endswith("; random.sample at data.py:4 made it")
+    assert (shown.findings[0].why, shown.attachments["maker"]["text"]) == (
+        "random.sample gives something else in each run",
+        "rows = random.sample(rows, 8)",
+    )
+    assert "made by: random.sample, data.py:4 in batch" in render(shown)
+    likely = report("outside", known=None, others=(), maker=replace(maker, is_shown=False))
+    assert likely.findings[0].message.endswith("; random.sample at data.py:4 may have made it")
+    (queue,) = [row for row in makers() if "queue.Queue.get" in row.functions]
+    assert report("outside", known=None, maker=replace(maker, row=queue)).findings[0].fix == queue.fix
