@@ -87,6 +87,20 @@ def test_what_a_library_asks_the_clock_is_not_noted() -> None:
     assert [each["name"] for each in watched(lambda: queue.Queue().join())[1]] == []
 
 
+def test_a_loop_that_waits_for_a_clock_that_is_held_comes_to_its_end() -> None:
+    def an_hour_later() -> int:
+        calls, now, end = 0, 0.0, 0.0
+        while not calls or now < end:
+            now = time.monotonic()
+            calls, end = calls + 1, end or now + 3_600
+        return calls
+
+    seen = watched(lambda: time.monotonic())[1]
+    line = an_hour_later.__code__.co_firstlineno + 3
+    calls, _ = watched(an_hour_later, ("time.monotonic", seen[0]["place"][0], line))
+    assert calls == 3_797
+
+
 def test_futures_are_noted_by_their_number_and_held_in_the_order_of_submission() -> None:
     def slowly() -> int:
         time.sleep(0.05)
