@@ -97,7 +97,7 @@ def commands(python: Path) -> dict[str, list[str]]:
         "diff": [*tool, "diff", lock, lock],
         "doctor": [*tool, "doctor", *other],
         "policy": [*tool, "policy", lock],
-        "explain": [*tool, "explain", "packages.*", lock],
+        "explain": [*tool, "explain", "packages.*", *other],
         "merge": [*tool, "merge", lock, lock, lock],
         "export": [*tool, "export", lock, "--to", "cyclonedx"],
         "hash": [*tool, "hash", lock, "--offline", *other],

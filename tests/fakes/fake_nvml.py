@@ -14,7 +14,7 @@ from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 pynvml: Any = importlib.import_module("pynvml")
 """The binding; it has no types, so it is imported here once and is Any."""
@@ -96,6 +96,8 @@ class FakeNvml:
             for slot, instance in enumerate(device.get("mig_devices", ())):
                 if instance is not None:  # null is a hole
                     self.objects[f"d{index}m{slot}"] = {**instance, "errors": {}}
+        self.places = {name: 0x1000 + 0x100 * index for index, name in enumerate(self.objects)}
+        self.names_at = {place: name for name, place in self.places.items()}
 
     def __getattr__(self, symbol: str) -> Callable[..., int]:
         if symbol.startswith("_") or symbol not in self.names:
@@ -130,17 +132,14 @@ class FakeNvml:
 
     def _named(self, handle: Any) -> str | None:
         address = ctypes.cast(handle, ctypes.c_void_p).value
-        return next((name for name, place in self._places() if place == address), None)
-
-    def _places(self) -> Iterator[tuple[str, int]]:
-        return ((name, 0x1000 + 0x100 * index) for index, name in enumerate(self.objects))
+        return self.names_at.get(address or 0)
 
     def _device(self, handle: Any) -> Profile | None:
         name = self._named(handle)
         return None if name is None else self.objects[name]
 
     def _handle(self, out: Any, name: str) -> None:
-        address = ctypes.c_void_p(dict(self._places())[name])
+        address = ctypes.c_void_p(self.places[name])
         ctypes.memmove(ctypes.addressof(target(out)), ctypes.addressof(address), ctypes.sizeof(address))
 
     @staticmethod
