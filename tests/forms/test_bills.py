@@ -89,6 +89,13 @@ def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
         assert raised.value.hint == "run `envlock build` to build and record one"
 
 
+def test_a_wheel_of_the_image_that_the_lock_has_lost_is_named() -> None:
+    with pytest.raises(UsageError) as raised:
+        slsa.render(model(pushed(wheels=["keras", "scipy"])), {})
+    assert raised.value.message == "the lockfile does not have the wheel of scipy, which is in its image"
+    assert raised.value.hint == "run `envlock build` again"
+
+
 @pytest.mark.parametrize("reference", [pushed()["image"]["reference"], None])
 def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> None:
     document = json.loads(slsa.render(model(pushed(reference=reference)), {}))

@@ -52,6 +52,13 @@ def test_a_pull_is_told_without_its_bars() -> None:
     assert pulled({}) == []
 
 
+def test_an_error_of_the_classic_builder_is_a_line_and_an_answer_without_an_image_is_none() -> None:
+    trail = Trail()
+    assert follow_classic({"error": "no space left\x1b[0m"}, trail) == ["no space left"]
+    assert follow_classic({"aux": {}}, trail) == []
+    assert trail.images == []
+
+
 def test_words_are_what_programs_said() -> None:
     buildx = [
         "#5 [2/3] RUN python3 -m pip --version",

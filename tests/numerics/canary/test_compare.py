@@ -310,4 +310,8 @@ def test_a_group_that_no_longer_crashes_differs() -> None:
     died = live((), died="bf16")
     said = [each.what for each in compare(died, numerics()).differences]
     assert said == ["it computes; locked as a crash of TensorFlow (signal 11 (SIGSEGV))"]
+    other = live((), died="bf16").model_dump()
+    other["groups"]["bf16"]["ended"] = "signal 4 (SIGILL)"
+    said = [each.what for each in compare(died, Numerics.model_validate(other)).differences]
+    assert said == ["TensorFlow crashes (signal 4 (SIGILL)); locked as signal 11 (SIGSEGV)"]
     assert unexplained([], {"matmul"}) == []
