@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 WAIT = 10.0  # seconds: a shared file system shows a new file after some
 ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
-ALONE = {"command": None}  # a rank that only states what it finds
 WITH_BITS = ("slurm", "mpi")
 
 
@@ -164,7 +163,8 @@ def prepare_fleet(
         return PreparedFleet(None, _started([str(chosen), *launch.module("rank", asked)]))
     program, module = program_of(name, os.environ), launcher(name)
     own = f"run-{os.urandom(6).hex()}"
-    argv = module.preflight(program, chosen, {**words(to, lock, own), **ALONE, "timeout": timeout}, ranks, options)
+    asked = {**words(to, lock, own), "command": None, "timeout": timeout, "nodes": ranks}
+    argv = module.start(program, [str(chosen), *launch.module(module.CHECK, asked)], ranks, options)
     try:
         report = _preflight(argv, to, own, timeout + module.PATIENCE, ranks, lock, policy)
         if numerics:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.fleet.ranks import rank_of
@@ -28,10 +27,12 @@ class Launcher(Protocol):
 
     Attributes:
         PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
+        CHECK: the module of envlock/guest by which each rank states what it finds.
         PATIENCE: seconds that its own start takes, besides the time limit for the ranks.
     """
 
     PROGRAMS: Sequence[str]
+    CHECK: str
     PATIENCE: float
 
     def is_meant(self, environ: Mapping[str, str], ranks: int | None) -> bool:
@@ -40,12 +41,6 @@ class Launcher(Protocol):
 
     def start(self, program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
         """Return the command line that starts a command as each rank."""
-        ...
-
-    def preflight(
-        self, program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
-    ) -> list[str]:
-        """Return the command line that lets each rank state what it finds."""
         ...
 
 

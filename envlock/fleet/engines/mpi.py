@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from envlock.guest import launch
 
 PROGRAMS = ("mpirun", "mpiexec")
+CHECK = "rank"
+"""MPI itself is not started in it."""
 PATIENCE = 0.0
 
 
@@ -21,10 +19,3 @@ def start(program: str, command: Sequence[str], ranks: int | None, options: Sequ
     """Return the command line; without a number, mpirun starts as many as there are slots."""
     number = [] if ranks is None else ["-n", str(ranks)]
     return [program, *number, *options, *command]
-
-
-def preflight(
-    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
-) -> list[str]:
-    """Return the same for the program of a rank; MPI itself is not started in it."""
-    return start(program, [str(python), *launch.module("rank", asked)], ranks, options)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from envlock.guest import launch
 
 PROGRAMS: Sequence[str] = ()
+CHECK = "ray_nodes"
+"""The driver of a check, which asks each node."""
 PATIENCE = 30.0  # importing Ray, and finding its cluster
 
 
@@ -20,10 +18,3 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
 def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
     """Return the command: Ray itself starts the workers of a driver."""
     return list(command)
-
-
-def preflight(
-    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
-) -> list[str]:
-    """Return the command line of a driver that asks each node."""
-    return [str(python), *launch.module("ray_nodes", {**asked, "nodes": ranks})]

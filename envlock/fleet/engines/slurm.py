@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from envlock.guest import launch
 
 PROGRAMS = ("srun",)
+CHECK = "rank"
+"""It writes to files: srun mixes the lines of tasks."""
 PATIENCE = 0.0
 
 
@@ -24,10 +22,3 @@ def start(program: str, command: Sequence[str], ranks: int | None, options: Sequ
     """
     number = [] if ranks is None else [f"--ntasks={ranks}"]
     return [program, "--kill-on-bad-exit=1", *number, *options, *command]
-
-
-def preflight(
-    program: str, python: Path, asked: Mapping[str, Any], ranks: int | None, options: Sequence[str]
-) -> list[str]:
-    """Return the same for the program of a rank, which writes to files: srun mixes the lines of tasks."""
-    return start(program, [str(python), *launch.module("rank", asked)], ranks, options)

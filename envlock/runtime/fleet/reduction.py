@@ -213,20 +213,12 @@ def _apart(
     return [each for each in found if not is_machine(each.where.fact)]
 
 
-def _placed(found: Iterable[Finding], group: Group, *, alone: bool) -> List[Finding]:
+def _placed(found: List[Finding], group: Group, *, alone: bool) -> List[Finding]:
     """Return findings whose messages begin with where they are."""
     place = "all ranks" if alone else group.place
-    placed = []
     for each in found:
-        copy = Finding(
-            *(each.rule, each.severity, each.where, f"{place}: {each.message}", each.why, each.fix, each.source),
-            expected=each.expected,
-            actual=each.actual,
-            weight=each.weight,
-            commands=each.commands,
-        )
-        placed.append(copy)
-    return placed
+        each.message = f"{place}: {each.message}"
+    return found
 
 
 def _absent(statements: Sequence[Statement], size: int) -> List[Finding]:
