@@ -135,6 +135,7 @@ bench: $(DEV)/.ready ## measure against what users would take instead, and how c
 	$(DEV)/bin/python benchmarks/run.py
 	$(DEV)/bin/python benchmarks/rivals.py
 	$(DEV)/bin/python benchmarks/growth.py --svg docs/growth.svg
+	$(DEV)/bin/python benchmarks/fleet.py --svg docs/fleet.svg
 
 clean: ## remove everything that make has made
 	@test ! -d .venvs/engine || $(DEV)/bin/python -m tests.containers.bed down

@@ -1,27 +1,31 @@
 """What it costs to reduce the statements of many ranks, and to make one.
 
-    python benchmarks/fleet.py [RANKS ...]
+    python benchmarks/fleet.py [RANKS ...] [--svg FILE] [--launchers]
 
 Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 packages), with another kernel on each node,
 are written to a folder as `envlock fleet report` writes them, and a child process reads, compares and reports them.
 CPU time and the most memory of that child are measured. A rank costs what `assert_fleet()` costs beyond
-`assert_locked()`, each in a process of its own.
+`assert_locked()`, each in a process of its own. With `--launchers`, a job of 8 ranks with an odd one is refused under
+each launcher of the tests: the time from the call of the last rank until the last has raised.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-SIZES = (1_000, 10_000, 100_000)
+SIZES = (1_000, 10_000, 25_000, 50_000, 100_000)
 ROUNDS = 9
 
 CHECK = """
@@ -51,13 +55,17 @@ def write(folder: Path, ranks: int) -> None:
     board = Folder(str(folder), "7.0")
     packages = {f"package-{number}": {"version": "1.0"} for number in range(92)}
     environs = [{"TF_ENABLE_ONEDNN_OPTS": value} for value in (None, "0", "1")]
+    made: dict[tuple[int, int], Any] = {}
     for rank in range(ranks):
         odd = 2 if rank == ranks // 2 else 1 if rank % (ranks // 10) == 7 else 0
-        facts = {"packages": packages, "environ": environs[odd], "system": {"kernel_release": f"6.1.{rank // 8}"}}
-        who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0", "Slurm")
-        statement, document = stated(who, Snapshot(facts, {}), {}, "a" * 32)
+        if (odd, rank // 8) not in made:
+            facts = {"packages": packages, "environ": environs[odd], "system": {"kernel_release": f"6.1.{rank // 8}"}}
+            who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0", "Slurm")
+            made = {(odd, rank // 8): stated(who, Snapshot(facts, {}), {}, "a" * 32)}
+        statement, document = made[odd, rank // 8]
         if not (Path(board.path) / f"facts.{statement['root']}.json").exists():
             board.keep(statement, document)
+        statement = {**statement, "rank": rank}
         (Path(board.path) / f"rank-{rank}.json").write_text(canonical(statement), encoding="ascii")
 
 
@@ -87,12 +95,85 @@ def cost(code: str, folder: str) -> float:
     return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def main() -> None:
-    """Print two tables."""
+REFUSED = """
+import os, sys, time
+if sys.argv[1] == "mpi":
+    from mpi4py import MPI
+import envlock
+rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK") or os.environ["SLURM_PROCID"]
+start = time.time()
+try:
+    envlock.assert_fleet(engine=sys.argv[1])
+except envlock.EnvironmentMismatch as error:
+    open("refused-" + rank, "w").write(f"{start} {time.time()}")
+    sys.exit(error.exit_code)
+"""
+
+
+def refusals(folder: Path) -> Iterator[tuple[str, float]]:
+    """Yield each launcher and engine, and the seconds from the last call until all ranks have raised."""
+    from tests.fleet import bed
+    from tests.fleet.conftest import ODD, mpi_python_of, mpirun_of
+
+    def seconds(run: Callable[..., bed.Started], start: Sequence[str], python: str | Path, engine: str) -> float:
+        (folder / "pyproject.toml").touch()
+        for file in folder.glob("refused-*"):
+            file.unlink()
+        words = [*start, ODD, python, "-c", REFUSED, engine]
+        done = run(words, folder, {"ODD": "TF_ENABLE_ONEDNN_OPTS=0"})
+        times = [[float(word) for word in file.read_text().split()] for file in folder.glob("refused-*")]
+        if len(times) != 8:
+            raise SystemExit(f"{len(times)} of 8 ranks were refused: {done.errors}")
+        return max(end for _, end in times) - max(begin for begin, _ in times)
+
+    with bed.slurm() as slurm:
+        yield "Slurm, `files`", seconds(slurm.run, ["srun", "-K1", "-N4", "-n8"], sys.executable, "files")
+    for kind in ("openmpi", "mpich"):
+        for engine in ("files", "mpi"):
+            yield f"{kind}, `{engine}`", seconds(mpirun_of(kind), ["mpirun", "-n", "8"], mpi_python_of(kind), engine)
+
+
+def draw(found: dict[int, tuple[float, float]], file: Path) -> None:
+    """Write a chart of seconds and memory over ranks."""
+    from matplotlib import pyplot, rcParams
+
+    rcParams.update({"svg.hashsalt": "envlock", "font.size": 9})
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.5))
+    for axis, column, what in ((axes[0], 0, "CPU time, s"), (axes[1], 1, "most memory, MB")):
+        axis.plot(list(found), [each[column] for each in found.values()], marker="o", markersize=3)
+        axis.set(xlabel="ranks", ylabel=what, xlim=(0, None), ylim=(0, None))
+        axis.xaxis.set_major_formatter(lambda ranks, _: f"{ranks:,.0f}")
+        axis.grid(visible=True, linewidth=0.3)
+    figure.tight_layout()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def of_ranks(sizes: Sequence[int], file: Path | None) -> None:
+    """Print the table of the reduction, and draw it."""
     print("| ranks | read, compare and report, CPU s | most memory, MB |\n|--:|--:|--:|")
-    for ranks in [int(word) for word in sys.argv[1:]] or SIZES:
-        seconds, memory = measure(ranks)
-        print(f"| {ranks:,} | {seconds:.2f} | {memory:.0f} |", flush=True)
+    found = {}
+    for ranks in sizes:
+        found[ranks] = measure(ranks)
+        print(f"| {ranks:,} | {found[ranks][0]:.2f} | {found[ranks][1]:.0f} |", flush=True)
+    if file is not None:
+        draw(found, file)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description="What it costs to compare many ranks.")
+    parser.add_argument("ranks", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--svg", type=Path, help="draw a chart into this file")
+    parser.add_argument("--launchers", action="store_true", help="only measure refusals under real launchers")
+    asked = parser.parse_args()
+    if asked.launchers:
+        print("| launcher, engine | from the last call until all ranks have raised, s |\n|---|--:|")
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                for name, seconds in refusals(Path(folder)):
+                    print(f"| {name} | {seconds:.2f} |", flush=True)
+        return
+    of_ranks(asked.ranks, asked.svg)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             [sys.executable, "-m", "envlock", "capture", "-q"],
