@@ -47,18 +47,17 @@ def report_rank(to: str, lock: str | None = None, *, job: str | None = None, pyt
     """
     if python is None:
         return state(to, lock, job)
-    asked = {**words(to, lock, job), "command": None, "timeout": 0}
-    ended = launch.ask(launch.module("rank", asked), python, timeout=ASK_TIMEOUT)
+    ended = launch.ask(launch.module("rank", words(to, lock, job)), python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
     return ended.output.decode("ascii").strip()
 
 
-def words(to: str, lock: str | None, job: str | None, policy: str | None = None) -> dict[str, Any]:
-    """Return what the program of a rank is asked."""
+def words(to: str, lock: str | None, job: str | None, **more: Any) -> dict[str, Any]:
+    """Return what the program of a rank is asked: a statement, unless `more` names a command."""
     named = None if lock is None else str(Path(lock).absolute())
     place = to if to == STDOUT else str(Path(to).absolute())
-    return {"folder": place, "job": job, "lock": named, "policy": policy}
+    return {"folder": place, "job": job, "lock": named, "policy": None, "command": None, "timeout": 0, **more}
 
 
 def check_fleet(
@@ -155,16 +154,14 @@ def prepare_fleet(
         OutsideError: the launcher is missing or failed, so that no rank has reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name, chosen = find(engine, os.environ, ranks), python or Path(sys.executable)
-    if numerics and name not in WITH_BITS:
-        raise UsageError(f"engine `{name}` cannot compute the canary", hint=f"choose from: {', '.join(WITH_BITS)}")
+    name, chosen = _engine(engine, ranks, numerics), python or Path(sys.executable)
     if name == FILES:
-        asked = {**words(to, lock, job, policy), "command": list(command), "timeout": timeout}
+        asked = words(to, lock, job, policy=policy, command=list(command), timeout=timeout)
         return PreparedFleet(None, _started([str(chosen), *launch.module("rank", asked)]))
     program, module = program_of(name, os.environ), launcher(name)
     own = f"run-{os.urandom(6).hex()}"
-    asked = {**words(to, lock, own), "command": None, "timeout": timeout, "nodes": ranks}
-    argv = module.start(program, [str(chosen), *launch.module(module.CHECK, asked)], ranks, options)
+    check = launch.module(module.CHECK, words(to, lock, own, timeout=timeout, nodes=ranks))
+    argv = module.start(program, [str(chosen), *check], ranks, options)
     try:
         report = _preflight(argv, to, own, timeout + module.PATIENCE, ranks, lock, policy)
         if numerics:
@@ -173,6 +170,13 @@ def prepare_fleet(
     finally:
         shutil.rmtree(Path(to) / own, ignore_errors=True)
     return PreparedFleet(report, _started(module.start(program, command, ranks, options)))
+
+
+def _engine(named: str, ranks: int | None, numerics: bool) -> str:
+    name = find(named, os.environ, ranks)
+    if numerics and name not in WITH_BITS:
+        raise UsageError(f"engine `{name}` cannot compute the canary", hint=f"choose from: {', '.join(WITH_BITS)}")
+    return name
 
 
 def _preflight(
