@@ -39,7 +39,6 @@ class Hostile:
 def hostile(reply: Reply, context: ssl.SSLContext | None = None) -> Iterator[Hostile]:
     """Serve on 127.0.0.1: every connection carries one request, which `reply` answers."""
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(SECONDS)
     server = Hostile(listener.getsockname()[1], "https" if context else "http")
     threads: list[threading.Thread] = []
 
