@@ -140,7 +140,8 @@ PROJECT = '[tool.envlock.lint]\nselect = ["ENV1"]\nignore = ["ENV102"]\nexclude 
 
 
 def test_the_projects_settings_count_and_the_command_line_goes_before(envlock: Command, project: Path) -> None:
-    write(project, {"pyproject.toml": PROJECT, "old/x.py": BAD, "b.py": "import random\nrandom.random()\n"})
+    draws = "import random\nimport tensorflow as tf\nx = tf.constant(random.random())\n"
+    write(project, {"pyproject.toml": PROJECT, "old/x.py": BAD, "b.py": draws})
 
     def rules(*args: str) -> list[str]:
         return [each["rule"] for each in json.loads(envlock("lint", ".", "-f", "json", *args).stdout)["findings"]]

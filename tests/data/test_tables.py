@@ -225,9 +225,9 @@ def test_functional_holds_the_variables_that_replace_what_computes() -> None:
 def test_every_table_is_looked_at_here() -> None:
     """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py).
 
-    And launchers (tests/runtime/test_launchers.py), and replay (test_canary_table.py).
+    Launchers: tests/runtime/test_launchers.py; makers: tests/divergence/test_makers.py; replay: test_canary_table.py.
     """
-    elsewhere = {*AUTHORING, "determinism_recipes", "files", "launchers", "operations", "replay"}
+    elsewhere = {*AUTHORING, "determinism_recipes", "files", "launchers", "makers", "operations", "replay"}
     assert [table for table in TABLES if table not in elsewhere] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 
