@@ -22,6 +22,7 @@ from tests.containers.bed.session import CACHE, Bed
 from tests.containers.engines.test_commands import run
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 
 LAYERS = (b"one" * 999, b"two" * 999, b"one" * 999)
 """Twice the same: an image may hold a layer again."""
@@ -127,6 +128,7 @@ def project(bed: Bed, tmp_path: Path) -> Project:
     return Project(bed, tmp_path, lock)
 
 
+@exhaustive
 @pytest.mark.engine
 def test_other_engines_load_it(bed: Bed, project: Project, start_engine: StartEngine) -> None:
     made = []

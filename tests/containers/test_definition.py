@@ -16,6 +16,7 @@ from envlock.containers.plan import Base, plan
 from tests.containers.bed.session import Bed
 from tests.containers.plans import model
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
 
@@ -47,6 +48,7 @@ def translated(definition: str, folder: Path) -> str:
     return "\n".join([*lines, "COPY run /run.sh", "USER 1000:1000", 'ENTRYPOINT ["sh", "/run.sh"]', ""])
 
 
+@exhaustive
 def test_its_lines_give_the_locked_environment(bed: Bed, tmp_path: Path) -> None:
     stock, context = tmp_path / "wheelhouse", tmp_path / "context"
     demo_wheel(stock, "alpha", "1.0")

@@ -17,6 +17,7 @@ from tests.containers.bed.images import python_layer
 from tests.containers.bed.session import CACHE, Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 
 FILE = "cpython-3.11.2+20230507-x86_64-unknown-linux-gnu-install_only.tar.gz"
 PLACES = {"./usr/bin/": "python/bin/", "./usr/lib/python3.11/": "python/lib/python3.11/"}
@@ -39,6 +40,7 @@ def archive(layer: Path, folder: Path) -> PythonArchive:
     return PythonArchive(FILE, hashlib.sha256(target.read_bytes()).hexdigest())
 
 
+@exhaustive
 @pytest.mark.engine
 def test_a_base_gets_the_build_of_python_that_the_lock_names(bed: Bed, tmp_path: Path) -> None:
     wheelhouse = tmp_path / "wheelhouse"

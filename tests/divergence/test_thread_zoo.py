@@ -10,10 +10,12 @@ import pytest
 from envlock.reports import render
 from tests.divergence.animals import CLEAN_IN_THREADS, IN_THREADS, THREAD_ZOO, lines
 from tests.divergence.zookeeper import keeper
+from tests.exhaustive import exhaustive
 
 RUNS = 4
 
 
+@exhaustive
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "version", ["newest", *(pytest.param(each, marks=pytest.mark.older_tensorflows) for each in ("2.15.1", "2.18.1"))]

@@ -186,6 +186,7 @@ def test_two_jobs_at_once_in_one_folder(slurm: bed.Slurm, tmp_path: Path) -> Non
     assert len(began(tmp_path)) == 4
 
 
+@exhaustive
 @pytest.mark.parametrize("clock", ["-10y", "+10y", "+0 x0.1"])
 def test_a_node_with_another_clock_is_alike(job: Job, python: str, tmp_path: Path, clock: str) -> None:
     """On one node, time itself is another, or slower: that of files and of waiting, too."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 from tests.fleet import bed, pages
 from tests.fleet.conftest import MPIS, mpi_python_of, mpirun_of
 from tests.forms.pushed import pushed
@@ -92,6 +93,7 @@ class TestRun:
     def test_files(self, tmp_path: Path) -> None:
         check("files", tmp_path, lambda words, cwd: bed.run(words, cwd, active(tmp_path, Path(sys.executable))))
 
+    @exhaustive  # its environment takes minutes to make
     def test_ray(self, ray_python: Path, tmp_path: Path) -> None:
         """In name spaces where `ray stop` finds no other cluster, and what it leaves ends with the page."""
         alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]

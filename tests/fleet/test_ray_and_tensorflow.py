@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import absent
+from tests.exhaustive import exhaustive
 from tests.fleet import bed
 from tests.fleet.conftest import ODD
 
@@ -21,6 +22,7 @@ HERE = Path(__file__).parent
 Mpirun = Callable[..., bed.Started]
 
 
+@exhaustive
 def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
     """Three nodes that are alike; a fourth that is odd; then that one is dead."""
     (tmp_path / "pyproject.toml").touch()
@@ -39,6 +41,7 @@ def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
     assert re.match(lost, dead[2]), dead
 
 
+@exhaustive
 def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Path) -> None:
     """Ray says so, or waits for a cluster of another network, which it has found by its processes, until the limit."""
     command = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "ray", "--timeout", "1"]

@@ -89,6 +89,20 @@ def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
         assert raised.value.hint == "run `envlock build` to build and record one"
 
 
+def test_of_what_a_lock_does_not_know_the_bill_says_nothing() -> None:
+    held = pushed()
+    own = {"file": "/usr/lib/libcudnn.so.9", "version": "9.1.0"}
+    facts = {**held["facts"], "python": None, "packages": {"unknown": {}}, "cuda": {"cudnn": own}}
+    components = {each["name"]: each for each in bill(model({**held, "facts": facts, "identity": None}))["components"]}
+    assert "cpython" not in components
+    assert "version" not in components["unknown"]
+    assert components["unknown"]["purl"] == "pkg:pypi/unknown"
+    assert (components["cudnn"]["supplier"], components["cudnn"]["version"]) == ({"name": "NVIDIA"}, "9.1.0")
+    nameless = {**facts, "python": {"version": "3.11.7"}}
+    found = bill(model({**held, "facts": nameless, "identity": None}))["components"]
+    assert [each["name"] for each in found if each["type"] == "platform"] == ["python"]
+
+
 def test_a_wheel_of_the_image_that_the_lock_has_lost_is_named() -> None:
     with pytest.raises(UsageError) as raised:
         slsa.render(model(pushed(wheels=["keras", "scipy"])), {})

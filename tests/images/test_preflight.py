@@ -88,6 +88,17 @@ def test_where_no_image_can_the_hint_is_to_lock_less() -> None:
     assert caught.value.hint == "accept the facts with `envlock ignore`, or lock them less closely with another policy"
 
 
+def test_a_base_of_ones_own_that_cannot_match_is_named() -> None:
+    asked = wanted(UBU)
+    own = Candidate("wheels", parse("team/base:1"), {"libc": Value("2.36")}, "")
+    with pytest.raises(CannotMatchError) as caught:
+        admitted(replace(own, mismatches=("system.libc_version is 2.36, locked 2.35",)), [], asked)
+    assert str(caught.value) == (
+        "cannot match under policy strict: system.libc_version is 2.36, locked 2.35 (docker.io/team/base:1)\n"
+        "hint: accept the facts with `envlock ignore`, or lock them less closely with another policy"
+    )
+
+
 def test_what_is_only_expected_is_no_reason() -> None:
     asked = wanted(UBU)
     held = {"libc": Value("2.36", expected=True), "python": Value("3.11")}

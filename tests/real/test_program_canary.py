@@ -11,6 +11,7 @@ import pytest
 from envlock.numerics.canary.program import replay
 from envlock.numerics.canary.run import Settings
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.tensorflow
 
@@ -44,6 +45,7 @@ def step():
 """
 
 
+@exhaustive
 def test_the_canary_covers_what_a_program_runs_and_names_it_where_bits_differ(
     tensorflow_python: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Command
+from tests.exhaustive import exhaustive
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -94,10 +95,12 @@ def test_a_resumed_training_has_the_bits_of_one_without_a_stop(cli: Command, pyt
     assert "the same bits in 2 runs, at 1 step" in done[-1].stdout
 
 
+@exhaustive
 def test_what_the_checkpoint_lacks_changes_the_bits(python: Command) -> None:
     broken = dict.fromkeys(("iterator", "generator", "optimizer", "draws"), False)
     assert _printed(python, "-c", VARIANTS, str(EXAMPLES)) == {**broken, "skip": True, "nothing": True}
 
 
+@exhaustive
 def test_fit_needs_data_of_its_own_for_each_epoch_and_the_states_of_dropout(python: Command) -> None:
     assert _printed(python, "-c", FIT) == [False, True, False, True]

@@ -17,6 +17,7 @@ from tests.containers.bed.debian import BedError
 from tests.containers.bed.fixtures import absent
 from tests.containers.bed.session import CACHE, ROOT, Bed
 from tests.containers.stocked import captured, demo_wheel
+from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
@@ -54,6 +55,7 @@ def run(bed: Bed, store: bed_podman.Podman, folder: Path, *command: str | Path) 
     )
 
 
+@exhaustive
 @pytest.mark.parametrize("engine", ["podman", "buildah"])
 def test_the_same_image_twice_and_verified_inside(
     engine: str, bed: Bed, store: bed_podman.Podman, locked: tuple[dict[str, Any], Path], tmp_path: Path
