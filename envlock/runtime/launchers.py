@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     Environ = Mapping[str, str]
 
+SET = "set"
+"""Stands for a value that only has to be there: no launcher gives this one."""
+
 DOES = {
     "launcher": "{} started this process ({} is set) and explains {}",
     "pool": "this process is a worker of {} ({} is set), which explains {}",
@@ -47,7 +50,7 @@ def traces(environ: Environ) -> Dict[str, str]:
     """
     kept: Dict[str, str] = {}
     for row in table("launchers"):
-        kept.update({name: "1" for name in (*row["any"], *row["all"]) if environ.get(name)})
+        kept.update({name: SET for name in (*row["any"], *row["all"]) if environ.get(name)})
     for row in table("launchers"):
         if row["value"] is None and row["value_of"] is None:
             continue

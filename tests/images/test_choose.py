@@ -14,7 +14,7 @@ from envlock.data.images import WheelBuild
 from envlock.images.candidate import SUBJECTS, reason
 from envlock.images.choose import candidates, choose
 from envlock.images.reference import parse
-from envlock.images.sources import SOURCES, ngc, slim
+from envlock.images.sources import SOURCES, cuda, ngc, slim
 from envlock.images.wanted import Wanted, wanted
 from envlock.runtime.release import minor
 from tests.images.asking import BUILDS, GOLDEN, LABELLED, PYTHONS, TABLES, choices, cpu, facts, gpu, nvidias, reviewed
@@ -28,6 +28,12 @@ H100 = {"driver_version": "535.104.05", "devices": {"0": {"compute_capability": 
 def test_every_choice_and_its_reason_is_the_one_that_was_reviewed() -> None:
     """`python -m tests.images.asking` writes the file anew; read the difference before committing it."""
     assert choices() == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_without_a_known_cuda_there_is_no_image_of_one() -> None:
+    future = {"version": "99.0", "cuda_build": True, "nvidia_build": None}
+    asked = wanted(facts(tensorflow=future, python={"version": "3.11.7"}, packages={}))
+    assert (asked.gpu, list(cuda.candidates(asked, TABLES))) == (True, [])
 
 
 def test_every_tensorflow_from_1_15_on_is_among_them() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from envlock.images.candidate import Value, reason
-from envlock.images.choose import Pinned, base_image, candidates, look_up
+from envlock.images.choose import MovedTagError, Pinned, base_image, candidates, look_up
 from envlock.images.manifest import ImageConfig, RegistryError, told
 from envlock.images.reference import Reference
 from envlock.images.wanted import wanted
@@ -90,6 +90,18 @@ def test_a_runner_up_that_cannot_be_asked_for_is_noted() -> None:
     ordered, found = look_up(FOUND, ASKED, TABLES, find)
     assert list(found) == [ordered[0].reference]
     assert reason(ordered[1], ASKED).endswith("It could not be looked up: it does not answer.")
+
+
+def test_a_runner_up_whose_tag_has_moved_is_noted() -> None:
+    def find(reference: Reference) -> Pinned:
+        if reference.tag != "25.02-tf2-py3":
+            raise MovedTagError("it is another image than the known one")
+        return pinned(reference)
+
+    ordered, _ = look_up(FOUND, ASKED, TABLES, find)
+    assert ordered[0].reference.tag == "25.02-tf2-py3"
+    moved = [one.obstacles for one in ordered if any("moved" in each for each in one.obstacles)]
+    assert moved == [("Its tag has moved: it is another image than the known one.",)] * 2
 
 
 @pytest.mark.parametrize("gone", [True, False])

@@ -16,6 +16,7 @@ from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, LockfileError
 from envlock.runtime.lockfile import parse
+from envlock.runtime.machines import problems, profile, title, with_machine
 from envlock.runtime.verify import judge
 from envlock.workflows.diff import diff
 from tests.locks import FACTS, document, encode
@@ -119,6 +120,27 @@ def test_what_is_seen_from_a_machine_and_folded_again_is_the_same(machines: list
     found = lock(*machines)
     assert folded(found, seen_from(found, place), place) == found
     assert seen_from(found, place) == lock(machines[place])
+
+
+def test_the_driver_is_the_machines_and_the_cuda_beside_it_the_softwares() -> None:
+    """Of its section only the driver is of the machine."""
+    both = {"cuda_driver": {"version": "12.4"}, "cudart": {"version": "12.5.82"}}
+    held = {"facts": {**SOFTWARE, **LAPTOP, "cuda": both}, "unavailable": {}}
+    own = profile(held)
+    assert own["facts"] == {**LAPTOP, "cuda": {"cuda_driver": both["cuda_driver"]}}
+    node = {"facts": {**NODE, "cuda": {"cuda_driver": {"version": "12.8"}}}, "unavailable": {}}
+    assert with_machine(held, node)["facts"] == {
+        **SOFTWARE,
+        **NODE,
+        "cuda": {"cudart": both["cudart"], "cuda_driver": {"version": "12.8"}},
+    }
+    assert with_machine(with_machine(held, node), own) == held
+    assert list(problems([own, node])) == []
+
+
+def test_a_machine_of_which_little_is_known_has_a_name() -> None:
+    assert title({"facts": {"cpu": {"model_name": "Laptop"}}}) == "Laptop"
+    assert title({"facts": {}}) == "unknown processor"
 
 
 def test_a_merge_has_the_machines_of_both_sides_without_those_that_one_has_removed() -> None:

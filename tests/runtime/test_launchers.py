@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from envlock.data import LauncherTable, launcher_table, read
-from envlock.runtime.launchers import explained
+from envlock.runtime.launchers import explained, traces
 from envlock.runtime.report import ERROR, INFO, UNKNOWN, Finding, Report
 from envlock.runtime.verify import told
 
@@ -62,6 +62,16 @@ def test_a_launcher_explains_what_it_changes_and_nothing_else(
     assert explained(findings("packages.numpy.version"), environ) == []
     assert explained(findings(*facts), {}) == []
     assert explained(findings(*facts, severity=INFO), environ) == []
+
+
+@pytest.mark.parametrize("environ", [MPIRUN, MPIEXEC, SRUN, POD, LOKY, DASK, TORCHRUN, {}])
+@pytest.mark.parametrize("own", [{}, {"OMP_NUM_THREADS": "3"}, {"OMP_NUM_THREADS": "4,2"}])
+def test_another_process_explains_by_traces_what_this_one_does(environ: dict[str, str], own: dict[str, str]) -> None:
+    here, differ = {**environ, **own, "TOKEN": "s3cret"}, findings(LIBRARIES, OMP, MKL, BLAS, *THREADS)
+    kept = traces(here)
+    by_traces, by_variables = ([each.message for each in explained(differ, known)] for known in (kept, here))
+    assert by_traces == by_variables
+    assert set(kept.values()) <= {"set", "1", "3"}
 
 
 def test_a_fact_is_explained_once_and_by_the_nearest() -> None:

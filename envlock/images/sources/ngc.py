@@ -25,8 +25,6 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
     known = [
         (release, tag, tensorflow) for release, tag, tensorflow in images(tables.ngc) if _line(tag, tensorflow, asked)
     ]
-    if not known:
-        return []
     told = [tensorflow for _, _, tensorflow in known if tensorflow is not None]
     closest = max((likeness(asked.tensorflow, Value(minor(one))) for one in told), default=None)
     return [

@@ -242,6 +242,14 @@ def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processo
     assert finding.why == why
 
 
+def test_a_program_with_other_bits_changes_no_share_of_a_cause() -> None:
+    alone = compare(numerics(), live(("train_xla",), value=1.5))
+    sides = (with_program(section()), with_program(section(("train_xla",), value=1.5), 1.5))
+    both = compare(*(Numerics.model_validate(each) for each in sides))
+    assert {each.group for each in both.differences} == {"xla", "program"}
+    assert both.suspects == alone.suspects != []
+
+
 def report(found: Comparison, policy: Policy) -> Report:
     return Report(findings(found, policy), command="canary", policy=policy.name, notes=notes(found))
 
