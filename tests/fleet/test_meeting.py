@@ -125,6 +125,49 @@ def test_a_service_that_is_slow_is_given_more_time() -> None:
     assert asked == [50, 100, 200, 400, 50]
 
 
+class Mortal:
+    """A board in the process of rank 0, as TensorFlow's service is: what it holds is gone when that ends."""
+
+    is_mortal = True
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] | None = {}
+
+    def post(self, name: str, value: Any) -> None:
+        if self.values is not None:
+            self.values[name] = value
+
+    def peek(self, name: str) -> Any:
+        return None if self.values is None else self.values.get(name)
+
+    def names(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_board_that_ends_with_rank_0_outlives_the_last_who_listens(
+    monkeypatch: pytest.MonkeyPatch, deaf: bool
+) -> None:
+    """A rank that hears nothing any more keeps rank 0 no longer than it listens."""
+    monkeypatch.setattr(meeting, "LISTENING", 1.0 if deaf else 20.0)
+    board, heard = Mortal(), {}
+
+    def come(number: int) -> None:
+        heard[number] = meet(board, number, 3, rank(number, 3), decide(3), 20.0)
+        if number == 0:
+            board.values = None
+
+    if deaf:
+        post = board.post
+        monkeypatch.setattr(board, "post", lambda name, value: None if name.endswith("2.heard") else post(name, value))
+    threads = [threading.Thread(target=come, args=(number,)) for number in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert (headlines(heard), set(heard)) == ({"3 ranks alike"}, {0, 1, 2})
+
+
 def test_two_jobs_in_one_folder_do_not_meet(tmp_path: Path) -> None:
     found: dict[str, dict[int, Any]] = {}
 

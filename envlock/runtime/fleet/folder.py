@@ -22,6 +22,8 @@ END = ".json"
 class Folder:
     """The board of one job. Files are written whole and renamed, so that nobody reads half of one."""
 
+    is_mortal = False
+
     def __init__(self, path: str, job: str) -> None:
         """Make the folder of the job.
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     """Statements, and documents by root: a report as JSON values."""
 
     class Board(Protocol):
-        """Where values lie by their names; a value is seen whole or not at all."""
+        """Where values lie by their names; a value is seen whole or not at all.
+
+        `is_mortal`: it ends with the process of rank 0.
+        """
+
+        is_mortal: bool
 
         def post(self, name: str, value: Any) -> None: ...
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two looks
 MARGIN = 2.0  # seconds that rank 0 leaves the others to read what it says of those that are missing
+LISTENING = 10.0  # seconds, at most, that rank 0 keeps up a board that ends with it
 
 
 class Silence(Exception):  # noqa: N818 (nothing came)
@@ -56,11 +62,15 @@ def meet(board: Board, rank: int, size: int, mine: Tuple[Any, Any], decide: Deci
     """
     deadline = time.monotonic() + timeout
     if rank == 0:
-        return _lead(board, size, mine, decide, deadline - min(MARGIN, timeout / 10))
+        verdict, answered = _lead(board, size, mine, decide, deadline - min(MARGIN, timeout / 10))
+        if board.is_mortal:
+            _listen(board, answered, min(deadline, time.monotonic() + LISTENING))
+        return verdict
     return _follow(board, rank, mine, deadline)
 
 
-def _lead(board: Board, size: int, mine: Tuple[Any, Any], decide: Decide, deadline: float) -> Verdict:
+def _lead(board: Board, size: int, mine: Tuple[Any, Any], decide: Decide, deadline: float) -> Tuple[Verdict, List[str]]:
+    """Return the verdict, and the names of the answers."""
     nonce = os.urandom(8).hex()
     board.post("call", {"nonce": nonce, "root": mine[0]["root"]})
     statements = {0: mine[0]}
@@ -76,7 +86,16 @@ def _lead(board: Board, size: int, mine: Tuple[Any, Any], decide: Decide, deadli
             break
     verdict = decide([statements[rank] for rank in sorted(statements)], _documents(board, mine, statements.values()))
     board.post(f"{nonce}.verdict", verdict)
-    return verdict
+    return verdict, [f"{nonce}.{rank}" for rank in statements if rank]
+
+
+def _listen(board: Board, answered: List[str], deadline: float) -> None:
+    """Wait until the ranks that have answered have the verdict."""
+    pause = Pause(deadline)
+    while answered:
+        answered = [name for name in answered if board.peek(f"{name}.heard") is None]
+        if answered and not pause.over():
+            return
 
 
 def _documents(board: Board, mine: Tuple[Any, Any], statements: Any) -> Dict[str, Any]:
@@ -96,6 +115,8 @@ def _follow(board: Board, rank: int, mine: Tuple[Any, Any], deadline: float) -> 
         board.names()  # on NFS, listing a folder is what shows its new files
         verdict = board.peek(f"{answered}.verdict") if answered else None
         if isinstance(verdict, dict):
+            if board.is_mortal:
+                board.post(f"{answered}.{rank}.heard", "")
             return verdict
         call = board.peek("call")
         nonce = call.get("nonce") if isinstance(call, dict) else None
