@@ -15,7 +15,7 @@ empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine or chaos)"
-WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait: 62 s instead of 71 on 2 cores
+WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 LOCKED := pip install --quiet --require-hashes --requirement

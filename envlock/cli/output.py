@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TextIO
 
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean, clean_lines
 from envlock.workflows.progress import Advance
 
 
@@ -67,7 +67,7 @@ def say(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write("\n".join(map(clean, text.split("\n"))))
+        sys.stderr.write(clean_lines(text))
         sys.stderr.flush()
     except OSError:
         _discard(sys.stderr)

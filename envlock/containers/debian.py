@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
+from urllib.parse import unquote
 
 from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Engine, Say
@@ -51,7 +52,10 @@ dpkg-query -W -f 'Have ${{Package}} ${{Version}}\\n'
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 _INST = re.compile(r"Inst (?P<name>\S+)(?P<old> \[[^]]*\])? \((?P<version>\S+) .*\[(?P<architecture>[a-z0-9]+)\]\)")
-_FILE = re.compile(r"'(?P<url>[^']*)' (?P<file>\S+) (?P<size>[0-9]{1,12}) SHA256:(?P<sha256>[0-9a-f]{64})")
+_FILE = re.compile(
+    r"'(?P<url>[^']*)' (?P<name>[^ _]+)_(?P<version>[^ _]+)_(?P<architecture>[a-z0-9]+)\.deb"
+    r" (?P<size>[0-9]{1,12}) SHA256:(?P<sha256>[0-9a-f]{64})"
+)
 _WRONG = ("Unable to locate package", "Version '", "Package '")
 """What apt says of a package that its archives do not have."""
 
@@ -59,14 +63,14 @@ _OWN_BASE = "put them into a base of your own, and name it with `--base`"
 
 
 @dataclass(frozen=True)
-class Wish:
+class AptRequest:
     """Packages, as `name` or `name=version`, and the archives to ask instead of the base's own."""
 
     packages: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 
 
-def wish(values: Mapping[str, Any], where: str) -> Wish:
+def apt_request(values: Mapping[str, Any], where: str) -> AptRequest:
     """Return what `[tool.envlock.container]` asks for.
 
     Raises:
@@ -74,7 +78,8 @@ def wish(values: Mapping[str, Any], where: str) -> Wish:
     """
     packages = _texts(values.get("apt", []), DEBIAN_WISH, f"{where}: `apt`", 'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]')
     example = 'apt-sources = ["http://mirror.example/debian/20251101T000000Z bookworm main"]'
-    return Wish(packages, _texts(values.get("apt-sources", []), DEBIAN_SOURCE, f"{where}: `apt-sources`", example))
+    sources = _texts(values.get("apt-sources", []), DEBIAN_SOURCE, f"{where}: `apt-sources`", example)
+    return AptRequest(packages, sources)
 
 
 def _texts(value: Any, pattern: str, where: str, example: str) -> tuple[str, ...]:
@@ -88,21 +93,26 @@ def _texts(value: Any, pattern: str, where: str, example: str) -> tuple[str, ...
     return tuple(dict.fromkeys(value))
 
 
-def held(base: Base, wanted: Wish) -> None:
-    """Make sure that a base has the locked packages of a wish.
+def locked_request(apt: DebianPackages | None) -> AptRequest:
+    """Return what locked packages were resolved for."""
+    return AptRequest() if apt is None else AptRequest(tuple(apt.wanted), tuple(apt.sources))
+
+
+def check_locked(base: Base, wanted: AptRequest) -> None:
+    """Make sure that the locked packages of a base are those that were resolved for a request.
 
     Raises:
-        UsageError: none are locked, or those of another wish.
+        UsageError: none are locked, or those of another request.
     """
-    locked = Wish() if base.apt is None else Wish(tuple(base.apt.wanted), tuple(base.apt.sources))
+    locked = locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
         return
     how = "the locked Debian packages are not those of" if locked.packages else "no Debian packages are locked for"
     raise UsageError(f"{how} `apt` in [tool.envlock.container]", hint="run `envlock build --pin` to lock them")
 
 
-def resolve(engine: Engine, image: str, wanted: Wish, *, host: bool, say: Say) -> DebianPackages:
-    """Return the packages that an image needs for a wish, as apt in it says; nothing is downloaded.
+def resolve(engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say) -> DebianPackages:
+    """Return the packages that an image needs for a request, as apt in it says; nothing is downloaded.
 
     Args:
         engine: runs the image.
@@ -139,7 +149,7 @@ def _refusal(done: Finished, image: str) -> EnvlockError:
     return OutsideError(f"apt in {image} failed: {shown}", hint=hint)
 
 
-def _resolved(lines: Iterable[str], wanted: Wish, image: str) -> DebianPackages:
+def _resolved(lines: Iterable[str], wanted: AptRequest, image: str) -> DebianPackages:
     """Return the packages of which apt says that it would install them, each with its file."""
     lines = list(lines)
     removed = [line.split()[1] for line in lines if line.startswith("Remv ")]
@@ -150,14 +160,15 @@ def _resolved(lines: Iterable[str], wanted: Wish, image: str) -> DebianPackages:
             f"apt would replace or remove packages of {image}: {', '.join(sorted(set(removed))[:6])}",
             hint=f"name the versions that fit the base, or archives of its day with `apt-sources`; or {_OWN_BASE}",
         )
-    files = {found["file"]: found for line in lines if (found := _FILE.fullmatch(line))}
+    files = [found.groupdict() for line in lines if (found := _FILE.fullmatch(line))]
     has = {tuple(line.split()[1:]) for line in lines if line.startswith("Have ")}
     has |= {(row["name"], row["version"]) for row in new}
     for name, _, version in (each.partition("=") for each in wanted.packages):
         if version and (name, version) not in has:
             raise OutsideError(f"{image} has {name} in another version than {version}", hint=_OWN_BASE)
     try:
-        packages = [_package(row, files) for row in sorted(new, key=itemgetter("name"))]
+        known = {(row["name"], unquote(row["version"]), row["architecture"]): row for row in files}
+        packages = [_package(row, known) for row in sorted(new, key=itemgetter("name"))]
         return DebianPackages(wanted=list(wanted.packages), sources=list(wanted.sources), packages=packages)
     except (KeyError, ValueError):
         raise OutsideError(
@@ -166,7 +177,7 @@ def _resolved(lines: Iterable[str], wanted: Wish, image: str) -> DebianPackages:
         ) from None
 
 
-def _package(row: Mapping[str, str], files: Mapping[str, re.Match[str]]) -> DebianPackage:
+def _package(row: Mapping[str, str], files: Mapping[tuple[str, str, str], Mapping[str, str]]) -> DebianPackage:
     """Return a package with its file.
 
     Raises:
@@ -174,9 +185,7 @@ def _package(row: Mapping[str, str], files: Mapping[str, re.Match[str]]) -> Debi
         ValueError: something of it cannot be locked.
     """
     named = {name: row[name] for name in ("name", "version", "architecture")}
-    file = files[
-        "{name}_{version}_{architecture}.deb".format(**{**named, "version": row["version"].replace(":", "%3a")})
-    ]
+    file = files[named["name"], named["version"], named["architecture"]]
     return DebianPackage.model_validate(
         {**named, "size": int(file["size"]), "sha256": file["sha256"], "url": file["url"]}
     )

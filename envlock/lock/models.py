@@ -167,7 +167,7 @@ class PinnedArchive(Strict):
     sha256: Sha256
 
 
-# Debian Policy, sections 5.6.1 and 5.6.12: https://www.debian.org/doc/debian-policy/ch-controlfields.html
+# Source: Debian Policy Manual, sections 5.6.1 (names) and 5.6.12 (versions)
 _DEBIAN_NAME = r"[a-z0-9][a-z0-9+.-]{1,127}"
 _DEBIAN_VERSION = r"([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}"
 DEBIAN_WISH = rf"{_DEBIAN_NAME}(={_DEBIAN_VERSION})?"

@@ -130,6 +130,6 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
 def say(text: str) -> None:
     """Write lines to stderr, where there is one; no name in them moves a terminal."""
     if sys.stderr is not None:
-        from envlock.runtime.report import clean
+        from envlock.runtime.report import clean_lines
 
-        sys.stderr.write("\n".join(map(clean, f"envlock: {text}\n".split("\n"))))
+        sys.stderr.write(clean_lines(f"envlock: {text}\n"))

@@ -13,7 +13,7 @@ from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import names
-from envlock.runtime.report import clean
+from envlock.runtime.report import clean_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def main(argv: List[str]) -> int:
     try:
         code: int = asked.run(asked)
     except EnvlockError as error:
-        sys.stderr.write("\n".join(map(clean, f"error: {error}\n".split("\n"))))
+        sys.stderr.write(clean_lines(f"error: {error}\n"))
         return error.exit_code
     return code
 

@@ -363,3 +363,8 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def clean_lines(text: str) -> str:
+    """Return `clean` text that keeps its lines."""
+    return "\n".join(map(clean, text.split("\n")))

@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envlock.containers.base import Chosen, unasked
-from envlock.containers.debian import held
+from envlock.containers.debian import check_locked
 from envlock.containers.engines.engine import check_name
 from envlock.containers.plan import BuildPlan, plan
 from envlock.images.reference import parse_platform
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container import added, wished
+from envlock.workflows.container import added, requested
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.pin import resolved
 from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from envlock.containers.build import Wish
     from envlock.containers.engines.engine import Engine
     from envlock.containers.verification import Verdict
     from envlock.workflows.locks import Source
@@ -106,7 +107,7 @@ def dockerfile(
         image, warnings = chosen.base, chosen.warnings
     else:
         image, warnings = unasked(model, base, _platform(platform))
-    held(image, wished(model))
+    check_locked(image, requested(model))
     made = plan(model, image, None, deterministic=deterministic, added=added(model, wheelhouse, user))
     return Rendered(render(made), warnings)
 
@@ -183,26 +184,23 @@ def build(
     """
     model, builder = _ready(lock, base, platform, engine, tag, push=push)
     chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
-    built = _make(model, chosen, made, builder, progress, (tag, network, gpus, no_cache, wheelhouse))
+    from envlock.containers.build import Wish
+
+    built = _make(model, chosen, made, builder, progress, Wish(tag, network, gpus, no_cache, wheelhouse))
     return _pushed(built, tag, builder, wheelhouse, progress) if push and tag is not None else built
 
 
 def _make(
-    lock: Lockfile,
-    chosen: Chosen,
-    made: BuildPlan,
-    builder: Engine,
-    progress: Progress,
-    wish: tuple[str | None, str, bool, bool, Path],
+    lock: Lockfile, chosen: Chosen, made: BuildPlan, builder: Engine, progress: Progress, wish: Wish
 ) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
-    from envlock.containers import build as making
+    from envlock.containers.build import build as make
 
     for text in (told := (*chosen.warnings, *made.notes)):
         progress.say(f"warning: {text}")
-    out = making.build(made, chosen, builder, making.Wish(*wish), progress.line)
+    out = make(made, chosen, builder, wish, progress.line)
     kept = lock.model_copy(update={"base_image": chosen.kept, "image": out.section})
-    return BuiltImage(wish[0] or out.built.image_id, out.verdict, kept, told)
+    return BuiltImage(wish.tag or out.built.image_id, out.verdict, kept, told)
 
 
 def _pushed(built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
@@ -270,7 +268,7 @@ def _planned(
     extra = added(lock, wheelhouse, user, again=again)
     chosen = resolved(lock, base, platform, mirrors, accept)
     if not again:
-        held(chosen.base, wished(lock))
+        check_locked(chosen.base, requested(lock))
     archive = chosen.base.python_archive
     if archive is not None:
         fetch_python(archive.file, archive.sha256, wheelhouse, os.environ)
@@ -291,7 +289,7 @@ def _ready(
 
         target(tag)
     model = lock_of(lock)
-    held(unasked(model, base, _platform(platform))[0], wished(model))
+    check_locked(unasked(model, base, _platform(platform))[0], requested(model))
     from envlock.containers.engines.find import find
 
     return model, find(engine)

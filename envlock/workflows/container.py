@@ -7,13 +7,13 @@ from typing import Any
 
 from envlock.containers.additions import Additions, additions
 from envlock.containers.copies import collect
-from envlock.containers.debian import Wish, wish
+from envlock.containers.debian import AptRequest, apt_request, locked_request
 from envlock.lock.models import Lockfile
 from envlock.runtime import lockfile
 from envlock.workflows import settings
 
 
-def wished(lock: Lockfile) -> Wish:
+def requested(lock: Lockfile) -> AptRequest:
     """Return the Debian packages that the project asks for, or that the lock has where there are no settings.
 
     Raises:
@@ -22,9 +22,8 @@ def wished(lock: Lockfile) -> Wish:
     here = Path.cwd()
     wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
     if wanted is not None:
-        return wish(wanted, where)
-    locked = lock.base_image.apt if lock.base_image is not None else None
-    return Wish() if locked is None else Wish(tuple(locked.wanted), tuple(locked.sources))
+        return apt_request(wanted, where)
+    return locked_request(lock.base_image.apt if lock.base_image is not None else None)
 
 
 def added(lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False) -> Additions:

@@ -9,7 +9,7 @@ from envlock.containers.base import Chosen, asked_for
 from envlock.containers.debian import resolve
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
 from envlock.lock.models import BaseImage, Lockfile
-from envlock.workflows.container import wished
+from envlock.workflows.container import requested
 from envlock.workflows.images import registry
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
@@ -51,7 +51,7 @@ def pin(
         UsageError: there is no such base or package, or no image can be the machine of the lock.
     """
     model = lock_of(lock)
-    wanted = wished(model)
+    wanted = requested(model)
     chosen = resolved(model, base, platform, mirrors, accept)
     kept = chosen.kept
     if wanted.packages:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from envlock.containers.debian import Wish, _resolved, held, wish
+from envlock.containers.debian import AptRequest, _resolved, apt_request, check_locked
 from envlock.lock.models import DebianPackage, DebianPackages
 from envlock.runtime.errors import EnvlockError, OutsideError, UsageError
 from tests.containers.plans import BASES, DEBIAN
@@ -30,7 +30,7 @@ Have dpkg 1.21.22
 
 
 def test_the_answers_of_apt_become_packages_with_their_files() -> None:
-    found = _resolved(SAID.splitlines(), Wish(("media", "dpkg=1.21.22"), ()), IMAGE)
+    found = _resolved(SAID.splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
     assert [each.model_dump() for each in found.packages] == [
         {
             "name": "libogg0",
@@ -65,26 +65,26 @@ def test_the_answers_of_apt_become_packages_with_their_files() -> None:
 )
 def test_what_an_image_cannot_have_is_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(OutsideError) as raised:
-        _resolved(SAID.replace(old, new).splitlines(), Wish(("media", "dpkg=1.21.22"), ()), IMAGE)
+        _resolved(SAID.replace(old, new).splitlines(), AptRequest(("media", "dpkg=1.21.22"), ()), IMAGE)
     reason = "no SHA-256, no http, or credentials in its address"
     assert raised.value.message == message.format(IMAGE, reason)
 
 
 def test_a_wish_is_held_against_the_lock() -> None:
     packages = DebianPackages.model_validate(DEBIAN)
-    wanted = Wish(tuple(packages.wanted), tuple(packages.sources))
+    wanted = AptRequest(tuple(packages.wanted), tuple(packages.sources))
     locked = replace(BASES["wheels"], apt=packages)
-    held(locked, wanted)
-    held(BASES["wheels"], Wish())
-    for base, other in ((locked, Wish()), (locked, Wish(wanted.packages)), (BASES["wheels"], wanted)):
+    check_locked(locked, wanted)
+    check_locked(BASES["wheels"], AptRequest())
+    for base, other in ((locked, AptRequest()), (locked, AptRequest(wanted.packages)), (BASES["wheels"], wanted)):
         with pytest.raises(UsageError) as raised:
-            held(base, other)
+            check_locked(base, other)
         assert raised.value.hint == "run `envlock build --pin` to lock them"
 
 
 @pytest.mark.parametrize("name", ["libgl1", "libstdc++6", "ffmpeg=7:5.1.6-0+deb12u1", "0ad=0.0.26-3~x"])
 def test_names_and_versions_of_debian(name: str) -> None:
-    assert wish({"apt": [name, name]}, WHERE).packages == (name,)
+    assert apt_request({"apt": [name, name]}, WHERE).packages == (name,)
 
 
 @pytest.mark.parametrize("key", ["apt", "apt-sources"])
@@ -110,7 +110,7 @@ def test_nothing_hostile_is_asked_for(key: str) -> None:
     ]
     for text in malformed:
         with pytest.raises(UsageError) as raised:
-            wish({key: [text]}, WHERE)
+            apt_request({key: [text]}, WHERE)
         assert raised.value.message.startswith(f"{WHERE}: `{key}` has a malformed entry: ")
         assert raised.value.message.isprintable()
 

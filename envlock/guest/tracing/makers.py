@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CALLS = 200
 """How many calls of one line are kept, and how many lines."""
 DIRECT = ("clock", "constant")
-"""What libraries ask for is no matter: how long something takes, and names of files."""
+"""Noted only where the user's own line asks: libraries measure durations, and name files by their process."""
 START = 1_700_000_000_000
 """Milliseconds: what a clock that is held begins with."""
 _current: List[Makers] = []

@@ -214,7 +214,7 @@ def _apart(
 
 
 def _placed(found: List[Finding], group: Group, *, alone: bool) -> List[Finding]:
-    """Return findings whose messages begin with where they are."""
+    """Let the messages of findings begin with where they are, and return them."""
     place = "all ranks" if alone else group.place
     for each in found:
         each.message = f"{place}: {each.message}"
