@@ -306,7 +306,7 @@ def _wheels(
     if route in COMPLETE:
         missing = [name for name in missing if _is_only_here(lock.identity.packages[name])]
     if missing:
-        raise _no_wheels(missing, dict(skipped), own=_is_only_here(lock.identity.packages[missing[0]]))
+        raise _no_wheels(missing, dict(skipped))
     return tuple(wheels), tuple(skipped)
 
 
@@ -324,13 +324,11 @@ def _is_only_here(package: PackageIdentity) -> bool:
     return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
 
 
-def _no_wheels(missing: list[str], reasons: Mapping[str, str], *, own: bool) -> UsageError:
+def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     hint = "run `envlock vendor`, or name another folder with `--wheelhouse`"
     if reasons[missing[0]] != NOT_AT_HAND:
-        hint = "install it from an index's wheel, or uninstall it; then `envlock capture --hashes` locks that"
-        if own:
-            hint = "run `envlock hash --build` to build its wheel, and then `envlock vendor`"
+        hint = "run `envlock hash --build` to build its wheel from its sources, or install it from an index's wheel"
     return UsageError(f"{missing[0]}{more} cannot be installed: {reasons[missing[0]]}", hint=hint)
 
 

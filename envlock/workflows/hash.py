@@ -10,7 +10,7 @@ from pathlib import Path
 
 from envlock.lock.drafts import draft_folder
 from envlock.lock.live import live_of
-from envlock.lock.models import Lockfile
+from envlock.lock.models import Lockfile, PackageIdentity
 from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import EnvironmentMismatch, UsageError
@@ -165,8 +165,14 @@ def summary(lock: Lockfile) -> Iterator[str]:
     for name, each in packages.items():
         if each.reason is not None:
             yield f"  {name} {each.version or '(version unknown)'}: {each.reason}"
-    if any(each.wheel is None and each.origin in ("editable", "vcs", "local") for each in packages.values()):
-        yield "hint: `envlock hash --build` builds the wheels of checkouts and folders"
+    if any(each.wheel is None and _has_sources(each) for each in packages.values()):
+        yield "hint: `envlock hash --build` builds the wheels of checkouts, folders and source archives"
+
+
+def _has_sources(package: PackageIdentity) -> bool:
+    from envlock.packages.indexes.page import SOURCES_ONLY
+
+    return package.origin in ("editable", "vcs", "local") or (package.reason or "").startswith(SOURCES_ONLY)
 
 
 @contextmanager

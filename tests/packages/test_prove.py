@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 import pytest
 
-from envlock.lock.models import PackageIdentity, WheelFile
+from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.installed import Installed, installed
 from envlock.packages.prove import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record import content, digest, rows
+from envlock.workflows.hash import summary
+from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
 
 HOME = "https://index.example/simple/"
@@ -138,6 +140,21 @@ def test_a_wheel_that_was_renamed_for_another_platform_is_found() -> None:
 def test_what_cannot_be_proven_says_why(records: dict[str, str], reason: str) -> None:
     found = ask(FakeIndex(records))
     assert (found.wheel, found.proof, found.reason, found.content) == (None, None, reason, CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("file", "hint"),
+    [
+        (
+            "six-1.17.0.tar.gz",
+            ["hint: `envlock hash --build` builds the wheels of checkouts, folders and source archives"],
+        ),
+        ("six-1.17.0-cp312-cp312-win_amd64.whl", []),
+    ],
+)
+def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hint: list[str]) -> None:
+    identity = {"packages": {"six": ask(FakeIndex({file: ""})).model_dump()}}
+    assert list(summary(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
 def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:

@@ -44,6 +44,8 @@ HEAD = 64 * 1024
 FILES = 200_000
 """How many files a page may offer, so that a page made of nothing but links cannot fill the memory."""
 ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".egg", ".exe", ".msi", ".rpm")
+SOURCES_ONLY = "the index has only a source archive of"
+"""Begins the reason of a package whose wheel can be built again."""
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARSING = threading.Lock()  # `catch_warnings` is not for threads; parsing would not be faster in two of them anyway
@@ -255,7 +257,7 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
         return Choice(wheels, None)
     if ranked:
         return Choice([], f"the index has no wheel of {name} {version} for {' or '.join(sorted(tags)) or 'its tags'}")
-    return Choice([], f"the index has only a source archive of {name} {version}, so the wheel was built locally")
+    return Choice([], f"{SOURCES_ONLY} {name} {version}, so the wheel was built locally")
 
 
 def source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
