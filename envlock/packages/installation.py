@@ -81,6 +81,12 @@ def _applies(requirement: Requirement, values: Mapping[str, str]) -> bool:
         return False
 
 
+def header(found: Distribution, name: str) -> str | None:
+    """Return a field of its METADATA, or None: `found.version` and `[]` warn of a field that is missing."""
+    values: list[str] = found.metadata.get_all(name) or []
+    return values[0] if values else None
+
+
 def record_of(found: Distribution) -> str | None:
     """Return the text of its RECORD, or None when it has none.
 
@@ -109,6 +115,6 @@ class _Installed(PathDistribution):
 def _named(place: Installation) -> Iterator[tuple[str, Distribution]]:
     for each in distributions(path=[str(folder) for folder in place.folders]):
         found = _Installed(each._path) if isinstance(each, PathDistribution) else each
-        name = found.metadata["Name"]
+        name = header(found, "Name")
         if name:
             yield name, found

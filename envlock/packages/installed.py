@@ -7,7 +7,7 @@ from importlib.metadata import Distribution
 from typing import Any, Literal, NamedTuple
 
 from envlock.lock.models import Lockfile
-from envlock.packages.installation import Installation, by_name, record_of
+from envlock.packages.installation import Installation, by_name, header, record_of
 from envlock.packages.sources import Source, source_of
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record import content, rows
@@ -81,4 +81,5 @@ def everything_installed(lock: Lockfile, place: Installation, *, own: bool = Fal
     name = lock.project and lock.project.name
     if not own or name is None or name not in found or name in facts:
         return others
-    return [*others, installed(name, {"version": found[name].version, "origin": {"editable": True}}, found[name])]
+    project = {"version": header(found[name], "Version"), "origin": {"editable": True}}
+    return [*others, installed(name, project, found[name])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from packaging.markers import default_environment
 from envlock.determinism.doctor.environment import Requirement
 from envlock.determinism.doctor.examine import requirements_of
 from envlock.guest.environment import markers
-from envlock.packages.installation import Installation, by_name, installation, required
+from envlock.packages.installation import Installation, by_name, header, installation, required
 from tests.machines import distribution
 
 METADATA = """\
@@ -45,6 +46,16 @@ def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
         "old",
         "other",
     ]
+
+
+def test_metadata_may_lack_any_field(tmp_path: Path) -> None:
+    """A damaged installation: newer Pythons warn of `metadata["Name"]` where there is none."""
+    distribution(tmp_path, "thing", "1.0", {"METADATA": "Name: thing\n"})
+    distribution(tmp_path, "other", "1.0", {"METADATA": "Version: 1.0\n"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = by_name(Installation(tmp_path, (tmp_path,)))
+        assert [(name, header(each, "Version")) for name, each in found.items()] == [("thing", None)]
 
 
 def of(folder: Path, **values: str) -> list[tuple[str, str]]:

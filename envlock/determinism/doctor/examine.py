@@ -18,7 +18,7 @@ from envlock.determinism.doctor.flags import flags
 from envlock.determinism.doctor.remedies import installer_of
 from envlock.lock.live import ask
 from envlock.lock.models import Lockfile
-from envlock.packages.installation import by_name, installation, required
+from envlock.packages.installation import by_name, header, installation, required
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.distributions import normalise
 
@@ -52,7 +52,7 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
             extra,
         )
         for name, found in by_name(place).items()
-        for version in [found.version]  # which reads its metadata
+        for version in [header(found, "Version") or "(version unknown)"]  # which parses its METADATA
         for each, extra in required(found, place.markers)
     ]
 
