@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 
+import pytest
+
 from envlock import cli
+from envlock.runtime.command import main
 from envlock.runtime.errors import (
     EnvironmentMismatch,
     EnvlockError,
@@ -36,6 +40,19 @@ def test_an_error_says_what_is_wrong_and_what_to_do() -> None:
     error = UsageError("it is wrong", hint="do this")
     assert (error.message, error.hint, str(error)) == ("it is wrong", "do this", "it is wrong\nhint: do this")
     assert str(UsageError("it is wrong")) == "it is wrong"
+
+
+def test_an_error_has_the_lines_that_are_meant_and_no_character_that_a_terminal_obeys() -> None:
+    hostile = "a\x1b\u202e\nb"
+    error = UsageError(hostile, hint=hostile, lines=["  more"])
+    assert str(error) == "a\\x1b\\u202e\\nb\n  more\nhint: a\\x1b\\u202e\\nb"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_the_runtime_halfs_command_line_shows_no_such_character_either(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["verify", "x.lock", "--\u202e"])
+    assert capsys.readouterr().err.splitlines()[-1] == "envlock: error: unrecognized arguments: --\\u202e"
 
 
 def test_a_mismatch_is_a_runtime_error_that_holds_the_report() -> None:

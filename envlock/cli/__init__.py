@@ -13,7 +13,7 @@ import typer
 
 from envlock import __version__
 from envlock.cli.output import fail, failed, lost, say, settle
-from envlock.cli.parser import Group
+from envlock.cli.parser import Group, ParserError, complain
 from envlock.runtime.errors import EnvlockError, UsageError, WriteError
 
 BUG = 70
@@ -105,7 +105,9 @@ def main() -> None:
     if sys.stderr is None:  # closed: the parser would put its complaints on stdout, or fail
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for the whole process)
     try:
-        app(prog_name="envlock")
+        sys.exit(app(prog_name="envlock", standalone_mode=False))
+    except ParserError as error:
+        sys.exit(complain(error))
     except EnvlockError as error:
         fail(error)
         sys.exit(error.exit_code)

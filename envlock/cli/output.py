@@ -57,7 +57,7 @@ def failed(error: OSError) -> WriteError:
     """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
     place = f" {clean(os.fsdecode(error.filename))}" if isinstance(error.filename, str | bytes) else " a file"
     return WriteError(
-        f"cannot use{place}: {clean(str(error.strerror))}",
+        f"cannot use{place}: {error.strerror}",
         hint="check permissions, free space and limits; files are replaced whole or not at all",
     )
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from envlock.cli.output import say
 from envlock.runtime.errors import UsageError
+
+ParserError: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+"""What the parser raises. Typer holds click's code in some versions and imports it in others: it gives this no name."""
+
+
+def complain(error: Any) -> int:
+    """Print the parser's own words, in which no word of the command line moves a terminal; return the exit code."""
+    words = StringIO()
+    error.show(words)
+    say(words.getvalue())
+    return int(error.exit_code)
 
 
 class Group(TyperGroup):

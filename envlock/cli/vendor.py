@@ -89,4 +89,4 @@ def _others(folder: Path, others: list[Path], *, prune: bool, quiet: bool) -> No
         try:
             file.unlink()
         except OSError as error:
-            raise UsageError(f"cannot remove {clean(str(file))}: {error.strerror}") from None
+            raise UsageError(f"cannot remove {file}: {error.strerror}") from None

@@ -12,7 +12,7 @@ from envlock.containers.additions import CopiedFile
 from envlock.containers.quoting import KINDS
 from envlock.runtime import lockfile
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import clean, count
+from envlock.runtime.report import count
 
 MOST = 10_000
 """Files: more are data, which is mounted and not copied."""
@@ -32,7 +32,7 @@ def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile,
     for name in names:
         start = Path(os.path.normpath(project / name))
         if Path(name).is_absolute() or not start.is_relative_to(project) or not _is_within(start, project):
-            raise UsageError(f"`copy` names what is not in the project: {clean(name)}", hint=_EXAMPLE)
+            raise UsageError(f"`copy` names what is not in the project: {name}", hint=_EXAMPLE)
         for file in _files(start, but):
             path = file.relative_to(project).as_posix()
             found[path] = _read(file, path)
@@ -57,7 +57,7 @@ def _files(start: Path, but: Path) -> Iterator[Path]:
 
 
 def _unreadable(error: OSError) -> None:
-    raise UsageError(f"cannot read {clean(str(error.filename))}, which `copy` names: {error.strerror}", hint=_EXAMPLE)
+    raise UsageError(f"cannot read {error.filename}, which `copy` names: {error.strerror}", hint=_EXAMPLE)
 
 
 def _is_code(folder: Path, but: Path) -> bool:
@@ -73,7 +73,7 @@ def _is_source(file: Path) -> bool:
 
 def _read(file: Path, path: str) -> CopiedFile:
     if KINDS["copied"].fullmatch(path) is None:
-        raise UsageError(f"`copy` names a file with a name that is not portable: {clean(path)}", hint="rename it")
+        raise UsageError(f"`copy` names a file with a name that is not portable: {path}", hint="rename it")
     try:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())

@@ -146,7 +146,10 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
 
 
 class _Work:
-    """What each run did since the first difference, whatever the order; what it showed, in its order."""
+    """What each run did since the first difference, whatever the order; what it showed, in its order.
+
+    The hash of a tuple is nearly linear in its items, so two sums of hashes agree too often; sums of cubes do not.
+    """
 
     def __init__(self, runs: int) -> None:
         self._sums = [0] * runs
@@ -156,9 +159,9 @@ class _Work:
         for run, entry in enumerate(entries):
             if isinstance(entry, Value):
                 self._shown[run] += 1
-                self._sums[run] += hash((self._shown[run], *done(entry)))
+                self._sums[run] += hash((self._shown[run], *done(entry))) ** 3
             elif entry is not None:
-                self._sums[run] += hash(done(entry))
+                self._sums[run] += hash(done(entry)) ** 3
 
     @property
     def is_same(self) -> bool:

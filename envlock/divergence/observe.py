@@ -216,10 +216,10 @@ def answers(folder: Path) -> dict[str, Any]:
 
 def _judge(answers: Mapping[str, Any], request: Request) -> None:
     if "unusable" in answers:
-        raise request.target.unusable(clean(answers["unusable"]), "diverge")
+        raise request.target.unusable(answers["unusable"], "diverge")
     if "callbacks" in answers and request.mode != "graph":
         raise FactError(
-            f"this TensorFlow does not show its operations: {clean(answers['callbacks'])}",
+            f"this TensorFlow does not show its operations: {answers['callbacks']}",
             hint="use `envlock repeat`, which works with every TensorFlow",
         )
 

@@ -284,6 +284,6 @@ def read(path: str | Path, stream: BinaryIO | None = None) -> Trace:
     try:
         return Trace(stream or Path(path).open("rb"), str(path))
     except OSError as error:
-        raise _refuse(clean(str(path)), f"cannot be read: {error.strerror}", "check the path") from None
+        raise _refuse(str(path), f"cannot be read: {error.strerror}", "check the path") from None
     except ValueError:  # a NUL byte in the name
-        raise _refuse(clean(repr(str(path))), "cannot be read: not a path", "check the path") from None
+        raise _refuse(repr(str(path)), "cannot be read: not a path", "check the path") from None

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from envlock.data.images import image_table
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import DOCKER_HUB
-from envlock.runtime.report import clean
 
 Login = tuple[str, str]
 SIZE_LIMIT = 1024 * 1024
@@ -117,7 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _unreadable(path: Path, why: str) -> RegistryError:
     return RegistryError(
-        f"cannot read the logins in {clean(str(path))}: {why}",
+        f"cannot read the logins in {path}: {why}",
         hint="correct the file, or name another folder in DOCKER_CONFIG",
         ours=True,
     )

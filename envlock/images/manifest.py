@@ -12,7 +12,6 @@ from envlock.images.candidate import SUBJECTS, Candidate, Value
 from envlock.images.reference import Reference
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
-from envlock.runtime.report import clean
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -85,7 +84,7 @@ def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
     try:
         document = strict_json.parse(data)
     except ValueError as error:
-        raise unreadable(what, reference, clean(str(error))) from None
+        raise unreadable(what, reference, str(error)) from None
     if not isinstance(document, dict):
         raise unreadable(what, reference, "it is not an object")
     return document

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import clean
 
 DOCKER_HUB = "docker.io"
 LONGEST = 255
@@ -95,7 +94,7 @@ def _defaults(registry: str | None, repository: str) -> tuple[str, str]:
 
 def _no_reference(text: str) -> UsageError:
     return UsageError(
-        f"invalid image name `{clean(text[:120])}`",
+        f"invalid image name `{text[:120]}`",
         hint="use registry/name:tag or registry/name:tag@sha256:digest, like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     )
 
@@ -109,7 +108,7 @@ def parse_mirror(text: str) -> Mirror:
     source, sign, target = text.partition("=")
     if not sign or not all(_PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)):
         raise UsageError(
-            f"invalid mirror `{clean(text[:120])}`",
+            f"invalid mirror `{text[:120]}`",
             hint="use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr",
         )
     return Mirror(source, target)
@@ -142,7 +141,7 @@ def parse_digest(text: str) -> str:
         UsageError: it is not a reference.
     """
     if re.fullmatch(_DIGEST, text, re.ASCII) is None:
-        raise UsageError(f"invalid digest `{clean(text[:120])}`", hint="use sha256: and 64 hexadecimal digits")
+        raise UsageError(f"invalid digest `{text[:120]}`", hint="use sha256: and 64 hexadecimal digits")
     return text
 
 
@@ -155,7 +154,7 @@ def parse_platform(text: str) -> str:
     platform = _SPELLINGS.get(text, MACHINES.get(text, text))
     if platform not in MACHINES.values():
         raise UsageError(
-            f"unknown platform `{clean(text[:40])}` for TensorFlow images",
+            f"unknown platform `{text[:40]}` for TensorFlow images",
             hint="choose from: linux/amd64, linux/arm64",
         )
     return platform

@@ -68,7 +68,7 @@ class Registry:
         config = manifest.config(manifest.parse(answer.body, "a config", reference))
         if config.platform != platform:
             raise RegistryError(
-                f"{reference} is an image for {clean(config.platform[:40])}, not for {platform}",
+                f"{reference} is an image for {config.platform[:40]}, not for {platform}",
                 hint="name its platform with `--platform`, or another image",
             )
         return Found(top, own, config)

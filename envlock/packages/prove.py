@@ -325,8 +325,8 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
     first = next(iter(failed.values()))
     if len(failed) == 1:
         return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
-    sentences = "".join(f"\n  {name}: {error.message}" for name, error in sorted(failed.items()))
-    return OutsideError(f"{count(len(failed), 'package')} could not be looked up:{sentences}", hint=first.hint)
+    lines = [f"  {name}: {error.message}" for name, error in sorted(failed.items())]
+    return OutsideError(f"{count(len(failed), 'package')} could not be looked up:", hint=first.hint, lines=lines)
 
 
 def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import calls, own_variables, uncured, variables
-from envlock.runtime.assertion import ENFORCING, locate, mode_of_process, say
+from envlock.runtime.assertion import locate, mode_of_process, refuse, say
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
@@ -13,6 +13,7 @@ from envlock.runtime.host import Host
 from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
+from envlock.runtime.report import clean
 from envlock.runtime.variables import is_fixed
 from envlock.runtime.verify import for_machine, found_here, judge_here, overrides_count, told, with_files
 
@@ -110,7 +111,7 @@ def activate(
     wanted = variables.plan(os.environ, mine["facts"], recipe.set, recipe.unset, _leave(host))
     late = _lateness(host, wanted)
     if late:
-        _refuse(late, mode)
+        refuse(_too_late(late), mode)
     report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
     warnings = [f"too late: {problem}" for problem in late]
     steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
@@ -179,13 +180,9 @@ def _lateness(host: Host, wanted: Variables) -> List[str]:
     return problems
 
 
-def _refuse(late: List[str], mode: str) -> None:
-    error = TooLateError(
-        f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(late)}", hint=where_to_move()
-    )
-    if mode in ENFORCING:
-        raise error
-    say(f"warning: ENVLOCK_MODE={mode}, so this does not stop the program: {error}")
+def _too_late(problems: List[str]) -> TooLateError:
+    said = f"envlock.activate() is too late: TensorFlow is imported, and {'; '.join(problems)}"
+    return TooLateError(said, hint=where_to_move())
 
 
 def _verified(
@@ -198,10 +195,7 @@ def _verified(
     if mode == "deep":
         report = with_files(report, document)
     if not report.match:
-        mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
-        if mode in ENFORCING:
-            raise mismatch
-        say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
+        refuse(EnvironmentMismatch(f"{clean(lockfile)}: {report.to_text()}", report), mode)
     return report
 
 
@@ -237,7 +231,7 @@ def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]
         calls.fix_threads(tf, counts)
     except RuntimeError as error:
         problem = f"its threads cannot be changed: {error}"
-        _refuse([problem], mode)
+        refuse(_too_late([problem]), mode)
         warnings.append(f"too late: {problem}")
         return []
     return [f"fixed {calls.SAID[name]} threads to {count}" for name, count in counts.items()]

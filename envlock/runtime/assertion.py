@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from envlock.runtime.errors import EnvironmentMismatch, LockfileError, UsageError
+from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
 from envlock.runtime.lockfile import NAME, find, find_outside, project, read_file
+from envlock.runtime.report import clean, clean_lines
 from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
@@ -61,11 +62,15 @@ def assert_locked(
         if report.match:
             _verified[key] = report
     if not report.match:
-        mismatch = EnvironmentMismatch(f"{lockfile}: {report.to_text()}", report)
-        if mode in ENFORCING:
-            raise mismatch
-        say(f"warning: ENVLOCK_MODE=warn, so this does not stop the program: {mismatch}")
+        refuse(EnvironmentMismatch(f"{clean(lockfile)}: {report.to_text()}", report), mode)
     return report
+
+
+def refuse(error: EnvlockError, mode: str) -> None:
+    """Raise an error, or say it where ENVLOCK_MODE lets the program go on."""
+    if mode in ENFORCING:
+        raise error
+    say(f"warning: ENVLOCK_MODE={mode}, so this does not stop the program: {error}")
 
 
 def locate(path: Optional[Union[str, os.PathLike[str]]] = None) -> str:
@@ -130,6 +135,4 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
 def say(text: str) -> None:
     """Write lines to stderr, where there is one; no name in them moves a terminal."""
     if sys.stderr is not None:
-        from envlock.runtime.report import clean_lines
-
         sys.stderr.write(clean_lines(f"envlock: {text}\n"))

@@ -13,11 +13,11 @@ from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.runtime.image import verify_image
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.policy import names
-from envlock.runtime.report import clean_lines
+from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List
+    from typing import Any, List, NoReturn
 
 ONLY = "only `envlock verify` and `envlock fleet` are here: this is the runtime half of envlock"
 FORMATS = ("text", "json")
@@ -28,7 +28,12 @@ def main(argv: List[str]) -> int:
     import argparse
 
     at = argv.index("--") if "--" in argv else len(argv)
-    parser = argparse.ArgumentParser("envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY)
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(clean(message))
+
+    parser = Parser("envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY)
     commands = parser.add_subparsers(dest="command", metavar="verify|fleet", required=True)
     verify = commands.add_parser("verify", help="Check that this environment is the locked one.")
     _add_lock(verify, "[default: that of the image]")
@@ -42,7 +47,7 @@ def main(argv: List[str]) -> int:
     try:
         code: int = asked.run(asked)
     except EnvlockError as error:
-        sys.stderr.write(clean_lines(f"error: {error}\n"))
+        sys.stderr.write(f"error: {error}\n")
         return error.exit_code
     return code
 

@@ -17,19 +17,27 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from envlock.runtime.report import Report
 
 
 class EnvlockError(Exception):
-    """A problem the user can act on: a sentence in `message`, the way out in `hint`, other lines in `details`."""
+    """A problem the user can act on: a sentence in `message`, the way out in `hint`, other lines in `details`.
+
+    Python itself prints an exception that nobody catches: no character of `message` and `hint` moves a terminal, and
+    `message` has further lines only where `lines` gives them, not from the name of a file.
+    """
 
     exit_code = 1
     details = ""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(self, message: str, *, hint: str | None = None, lines: Iterable[str] = ()) -> None:
+        from envlock.runtime.report import clean
+
+        self.message = "\n".join(map(clean, (message, *lines)))
+        self.hint = None if hint is None else clean(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
@@ -74,12 +82,13 @@ class ImageMismatch(EnvlockError):  # noqa: N818 (it is an answer, not a fault)
 
 
 class EnvironmentMismatch(EnvlockError, RuntimeError):  # noqa: N818 (it is an answer, not a fault)
-    """The live environment is not the locked one; `report` holds every finding."""
+    """The live environment is not the locked one; `report` holds every finding, and the message may be its lines."""
 
     exit_code = 1
 
     def __init__(self, message: str, report: Report, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+        first, *others = message.split("\n")
+        super().__init__(first, hint=hint, lines=others)
         self.report = report
         self.exit_code = report.exit_code  # 4 where nothing differs and something could not be told
 

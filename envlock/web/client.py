@@ -103,7 +103,7 @@ class Client:
         if ca is None and self._ca is not None:
             self._trust = f"add its CA certificate to {clean(self._ca)}, which {variable} names; only that is trusted"
         if self._ca is not None and not os.access(self._ca, os.R_OK):
-            raise UsageError(f"no trusted certificates at {clean(self._ca)}", hint=errors.TRUST)
+            raise UsageError(f"no trusted certificates at {self._ca}", hint=errors.TRUST)
         self._session = _Session()
         self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))

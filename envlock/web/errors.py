@@ -142,7 +142,7 @@ def _no_trust(url: str, causes: list[BaseException], hint: str) -> WebError | No
             return WebError(f"{shown(url)} is not trusted: {why}", hint=hint)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
-            return WebError(f"{shown(url)} cannot be reached over TLS: {clean(why)}", hint=hint)
+            return WebError(f"{shown(url)} cannot be reached over TLS: {why}", hint=hint)
     if isinstance(causes[0], requests.exceptions.SSLError) and not any(
         isinstance(each, OSError) for each in causes[1:]
     ):

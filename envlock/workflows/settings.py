@@ -13,7 +13,6 @@ from envlock.runtime import lockfile
 from envlock.runtime.distributions import normalise
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import DEFAULT, Policy, nearest
-from envlock.runtime.report import clean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -263,7 +262,7 @@ def _keys(table: Any, known: Collection[str], where: str) -> None:
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table", hint=hint)
     if unknown := sorted(set(table) - set(known)):
-        raise UsageError(f"{where} has an unknown key: {clean(unknown[0][:LONGEST])}", hint=hint)
+        raise UsageError(f"{where} has an unknown key: {unknown[0][:LONGEST]}", hint=hint)
 
 
 def _texts(value: Any, where: str, example: str) -> tuple[str, ...]:

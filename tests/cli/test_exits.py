@@ -217,10 +217,25 @@ def test_a_current_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
 
 
 def test_no_name_of_a_file_moves_a_terminal(envlock: Command) -> None:
-    done = envlock("verify", "no\x1b[31m\x9b\u202e.lock")
+    done = envlock("verify", "no\x1b[31m\x9b\u202e\nerror: x.lock")
     hint = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
-    shown = "error: lockfile not found: no\\x1b[31m\\x9b\\u202e.lock"
+    shown = "error: lockfile not found: no\\x1b[31m\\x9b\\u202e\\nerror: x.lock"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", f"{shown}\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--x\u202e"], "No such option: --x\\u202e"),
+        (["\u202e"], "No such command '\\u202e'."),
+        (["images", "-q\u2067"], "No such option: -\\u2067"),
+        (["verify", "a", "\x1b[31m\u202e"], "Got unexpected extra argument(s) (\\x1b[31m\\u202e)"),
+    ],
+)
+def test_no_word_of_a_command_line_moves_a_terminal(envlock: Command, words: list[str], said: str) -> None:
+    """The parser escapes what colours a terminal, but not what changes the order of its text."""
+    done = envlock(*words)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", f"Error: {said}")
 
 
 def test_an_interrupt_is_exit_130(envlock: Command) -> None:

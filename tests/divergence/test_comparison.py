@@ -185,6 +185,15 @@ def test_the_same_in_another_order_is_idle_and_is_not_where_what_is_shown_comes_
     assert not compare([[first, second, loss, other], [second, first, other, loss]]).idle
 
 
+def test_other_results_are_not_the_same_in_another_order_whatever_their_hashes() -> None:
+    for at in range(300):  # the hash of a name is another in each process, and so is each of these
+        first, second = record(0, "Cos", (1,), (2,)), record(1, "Sin", (3,), (4,))
+        loss, other = Value(0, f"loss{at}", at, "float32[]"), Value(0, f"loss{at}", at + 1, "float32[]")
+        assert not compare([[first, second, loss, other], [second, first, other, loss]]).reordered
+        swapped = [record(0, "Cos", (1,), (4,)), record(1, "Sin", (3,), (2,))]
+        assert not compare([[first, second, loss], [*swapped, loss]]).reordered
+
+
 def test_a_name_that_only_its_steady_part_is_known_of_can_come_from_outside() -> None:
     runs = [
         [Record(0, 0, Operation("Hash", None, None, ("string[] (a name)",), ("int64[]",)), (1,), (made,))]

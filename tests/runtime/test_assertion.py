@@ -95,6 +95,20 @@ def printed(done: subprocess.CompletedProcess[str]) -> str:
 # --- what it says
 
 
+def test_nothing_that_python_prints_of_a_refusal_moves_a_terminal(run: Run, tmp_path: Path) -> None:
+    name = "no\x1b[31m\u202e\nRuntimeError: fine.lock"
+    (tmp_path / name).write_bytes((tmp_path / "envlock.lock").read_bytes())
+    start = "envlock.runtime.errors.EnvironmentMismatch: no\\x1b[31m\\u202e\\nRuntimeError: fine.lock: does not match"
+    shown = run("envlock.assert_locked()", ENVLOCK_LOCK=name, TF_XLA_FLAGS="\x1b[31m\u202e").stderr.splitlines()
+    assert [line for line in shown if not line.isprintable()] == []
+    assert [line for line in shown if line.startswith(("envlock.", "RuntimeError"))] == [
+        f"{start} under policy strict: 1 fact differs"
+    ]
+    refused = run("envlock.assert_locked()", ENVLOCK_LOCK=f"x{name}").stderr
+    said = "lockfile not found: xno\\x1b[31m\\u202e\\nRuntimeError: fine.lock\nhint: create one with `envlock capture`"
+    assert f"\nenvlock.runtime.errors.LockfileError: {said}" in refused
+
+
 def test_a_match_returns_its_report(run: Run) -> None:
     done = run("report = envlock.assert_locked(); print(report.match, report.policy, report.findings)")
     assert printed(done) == "True strict []\n"

@@ -149,7 +149,7 @@ def _copy(wanted: _Wanted, part: Part) -> None:
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise WebError(f"cannot read {clean(str(path))}: {error.strerror}", hint="check the index") from None
+        raise WebError(f"cannot read {path}: {error.strerror}", hint="check the index") from None
     with stream:
         _append(iter(lambda: stream.read(CHUNK), b""), wanted, part)
 
@@ -288,7 +288,7 @@ def part_of(target: Path) -> Iterator[Part]:
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         hint = "free disk space, and run it again; partial downloads are kept" if full else "name a writable folder"
-        raise UsageError(f"cannot write {clean(str(target))}: {error.strerror}", hint=hint) from None
+        raise UsageError(f"cannot write {target}: {error.strerror}", hint=hint) from None
 
 
 @contextmanager

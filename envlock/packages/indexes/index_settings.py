@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import clean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -112,7 +111,7 @@ def _pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dic
             parser.read_string(file.text)
         except configparser.Error:
             raise UsageError(
-                f"cannot read {clean(str(file.path))}: it is not a pip configuration", hint="run `pip config debug`"
+                f"cannot read {file.path}: it is not a pip configuration", hint="run `pip config debug`"
             ) from None
         for section, options in sections.items():
             if parser.has_section(section):
@@ -189,7 +188,7 @@ def _uv_table(file: ConfigFile) -> dict[str, Any]:
         for key in ("tool", "uv") if file.path.name == "pyproject.toml" else ():
             table = table.get(key, {})
     except (ValueError, AttributeError, RecursionError):
-        raise UsageError(f"cannot read {clean(str(file.path))}: it is not TOML", hint="correct the file") from None
+        raise UsageError(f"cannot read {file.path}: it is not TOML", hint="correct the file") from None
     return table if isinstance(table, dict) else {}
 
 
@@ -328,13 +327,9 @@ def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
             continue
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "not a path"
-            raise UsageError(
-                f"cannot read {clean(str(path))}: {why}", hint="correct the file or its permissions"
-            ) from None
+            raise UsageError(f"cannot read {path}: {why}", hint="correct the file or its permissions") from None
         if len(data) > SIZE_LIMIT:
-            raise UsageError(
-                f"cannot read {clean(str(path))}: it is larger than 128 KB", hint="check that it is the right file"
-            )
+            raise UsageError(f"cannot read {path}: it is larger than 128 KB", hint="check that it is the right file")
         yield ConfigFile(path, data.decode("utf-8-sig", "replace").replace("\r\n", "\n"))
 
 

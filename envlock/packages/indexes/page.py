@@ -28,7 +28,6 @@ from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, Unsup
 
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.links import links
-from envlock.runtime.report import clean
 from envlock.web.client import Client, refusal
 from envlock.web.errors import WebError, shown
 
@@ -175,9 +174,7 @@ def _local(index: Index, project: str) -> list[IndexFile]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise WebError(
-            f"cannot read the index {clean(str(place))}: {error.strerror}", hint="check its permissions"
-        ) from None
+        raise WebError(f"cannot read the index {place}: {error.strerror}", hint="check its permissions") from None
     return [file for file in found if index.kind == "simple" or _is_of(file.name, project)]
 
 
@@ -190,7 +187,7 @@ def _read(page: Path) -> bytes:
     with page.open("rb") as stream:
         body = stream.read(PAGE_LIMIT + 1)
     if len(body) > PAGE_LIMIT:
-        raise WebError(f"{clean(str(page))} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index")
+        raise WebError(f"{page} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index")
     return body
 
 

@@ -194,9 +194,7 @@ def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
     except NoRanges:
         return None
     if file.size is not None and file.size != remote.size:
-        raise BadWheel(
-            f"{clean(file.name)} has {remote.size} bytes, but its index says {file.size}", hint="use another index"
-        )
+        raise BadWheel(f"{file.name} has {remote.size} bytes, but its index says {file.size}", hint="use another index")
     return Glimpse(_record(remote), remote.size)
 
 
@@ -211,7 +209,7 @@ def record_of(wheel: Path | BinaryIO) -> bytes:
             stream = stack.enter_context(wheel.open("rb")) if isinstance(wheel, Path) else wheel
             size = stream.seek(0, io.SEEK_END)
         except OSError as error:
-            raise BadWheel(f"cannot read the wheel {clean(str(wheel))}: {error.strerror}") from None
+            raise BadWheel(f"cannot read the wheel {wheel}: {error.strerror}") from None
 
         def fetch(start: int, end: int) -> bytes:
             stream.seek(start)
@@ -228,7 +226,7 @@ def _record(file: BlockFile) -> bytes:
             with archive.open(entry) as stream:
                 data = stream.read(RECORD_LIMIT + 1)
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError) as error:
-        raise _unsound(file, f"it is not a valid zip file ({clean(str(error)) or 'truncated'})") from None
+        raise _unsound(file, f"it is not a valid zip file ({str(error) or 'truncated'})") from None
     except (OSError, ValueError, RuntimeError, NotImplementedError, OverflowError, IndexError):
         raise _unsound(file, "it is not a valid zip file") from None
     if len(data) != entry.file_size:
@@ -254,11 +252,11 @@ def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zi
     names: set[str] = set()
     for entry in entries:
         if entry.orig_filename != entry.filename:
-            raise _unsound(file, f"the name {clean(entry.filename)} has a NUL byte")
+            raise _unsound(file, f"the name {entry.filename} has a NUL byte")
         if entry.filename in names:
-            raise _unsound(file, f"it has {clean(entry.filename)} twice")
+            raise _unsound(file, f"it has {entry.filename} twice")
         if entry.flag_bits & 0x1:
-            raise _unsound(file, f"{clean(entry.filename)} is encrypted")
+            raise _unsound(file, f"{entry.filename} is encrypted")
         names.add(entry.filename)
     folders = sorted({top for name in names if (top := name.partition("/")[0]).endswith(".dist-info")})
     if len(folders) != 1:
