@@ -12,7 +12,7 @@ from typing import Any
 
 from envlock.forms import purl
 from envlock.images.reference import parse
-from envlock.lock.models import Image, Lockfile, PinnedImage
+from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage
 from envlock.packages.licenses import License
 from envlock.runtime.errors import UsageError
 
@@ -27,8 +27,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     Raises:
         UsageError: it has none, or one from before this was recorded.
     """
-    image = lock.image
-    if image is None or lock.base_image is None or image.lock is None or image.wheels is None:
+    image, base = lock.image, lock.base_image
+    if image is None or base is None or image.lock is None or image.wheels is None:
         raise UsageError(
             "the lockfile does not say how its image was built", hint="run `envlock build` to build and record one"
         )
@@ -41,12 +41,12 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
                 "buildType": BUILD_TYPE,
                 "externalParameters": {
                     "lock": {"sha256": image.lock},
-                    "platform": lock.base_image.platform,
-                    "route": lock.base_image.route,
+                    "platform": base.platform,
+                    "route": base.route,
                     "deterministic": image.deterministic,
                 },
                 "internalParameters": {"epoch": image.epoch, "layers": image.layers},
-                "resolvedDependencies": list(_materials(lock, image)),
+                "resolvedDependencies": list(_materials(lock, image, base)),
             },
             "runDetails": {
                 "builder": {
@@ -67,14 +67,14 @@ def _subject(image: Image) -> dict[str, Any]:
     return {"name": pushed.name, "digest": {"sha256": str(pushed.digest).removeprefix("sha256:")}}
 
 
-def _materials(lock: Lockfile, image: Image) -> Iterator[dict[str, Any]]:
-    base = lock.base_image
-    if base is not None:
-        yield _pinned(base, base.platform)
-        if base.python is not None:
-            yield _pinned(base.python, base.platform)
-        for each in base.apt.packages if base.apt is not None else ():
-            yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
+def _materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[str, Any]]:
+    yield _pinned(base, base.platform)
+    if base.python is not None:
+        yield _pinned(base.python, base.platform)
+    if base.python_archive is not None:
+        yield {"name": base.python_archive.file, "digest": {"sha256": base.python_archive.sha256}}
+    for each in base.apt.packages if base.apt is not None else ():
+        yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
     yield {"name": "envlock.lock", "digest": {"sha256": image.lock}}
     identities = lock.identity.packages if lock.identity is not None else {}
     for name in image.wheels or ():

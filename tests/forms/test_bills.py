@@ -17,6 +17,7 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from packageurl import PackageURL
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from envlock.forms import cyclonedx, slsa
 from envlock.lock.models import Lockfile
@@ -92,15 +93,37 @@ def test_a_lock_without_image_and_wheels_has_a_bill_and_no_provenance() -> None:
 def test_of_what_a_lock_does_not_know_the_bill_says_nothing() -> None:
     held = pushed()
     own = {"file": "/usr/lib/libcudnn.so.9", "version": "9.1.0"}
-    facts = {**held["facts"], "python": None, "packages": {"unknown": {}}, "cuda": {"cudnn": own}}
+    cuda = {"cudnn": own, "cublas": {"version": "12.5.3", "wheel_version": "12.5.3"}, "cufft": {"linkage": "absent"}}
+    facts = {**held["facts"], "python": None, "packages": {"unknown": {}}, "cuda": cuda}
     components = {each["name"]: each for each in bill(model({**held, "facts": facts, "identity": None}))["components"]}
-    assert "cpython" not in components
+    assert {"cpython", "cublas", "cufft"} & components.keys() == set()
     assert "version" not in components["unknown"]
     assert components["unknown"]["purl"] == "pkg:pypi/unknown"
     assert (components["cudnn"]["supplier"], components["cudnn"]["version"]) == ({"name": "NVIDIA"}, "9.1.0")
     nameless = {**facts, "python": {"version": "3.11.7"}}
     found = bill(model({**held, "facts": nameless, "identity": None}))["components"]
     assert [each["name"] for each in found if each["type"] == "platform"] == ["python"]
+
+
+def test_an_index_is_named_in_a_package_url_where_it_is_not_the_usual_one() -> None:
+    held = pushed()
+    held["identity"]["packages"]["numpy"]["wheel"]["index"] = PYPI_SIMPLE_ENDPOINT
+    urls = {each["name"]: PackageURL.from_string(each["purl"]) for each in bill(model(held))["components"]}
+    indexes = {name: dict(urls[name].qualifiers).get("repository_url") for name in ("keras", "numpy")}
+    assert indexes == {"keras": "https://example.org/simple", "numpy": None}
+
+
+ARCHIVE = "cpython-3.11.13+20250612-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz"
+IMAGE = {"name": "docker.io/library/python", "tag": "3.11", "digest": f"sha256:{'e1' * 32}", "manifest": None}
+
+
+@pytest.mark.parametrize("python", [{"python": IMAGE}, {"python_archive": {"file": ARCHIVE, "sha256": "e1" * 32}}])
+def test_where_the_python_of_an_image_comes_from_is_a_material(python: dict[str, Any]) -> None:
+    held = pushed()
+    held["base_image"] |= {**python, "route": "cuda"}
+    document = json.loads(slsa.render(model(held), {}))
+    materials = document["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert [each["digest"]["sha256"] for each in materials[:2]] == ["c8" * 32, "e1" * 32]
 
 
 def test_a_wheel_of_the_image_that_the_lock_has_lost_is_named() -> None:

@@ -36,6 +36,15 @@ def test_without_a_known_cuda_there_is_no_image_of_one() -> None:
     assert (asked.gpu, list(cuda.candidates(asked, TABLES))) == (True, [])
 
 
+def test_an_image_of_the_cuda_that_a_build_was_tested_with_says_so() -> None:
+    build = next(each for each in BUILDS if each.tensorflow.startswith("2.12."))
+    known = {"version": build.tensorflow, "cuda_build": True, "nvidia_build": None}
+    asked = wanted(facts(tensorflow=known, python={"version": "3.11.7"}, packages={}))
+    said = f"The locked CUDA is unknown; the locked TensorFlow was built for {build.cuda}"
+    found = list(cuda.candidates(asked, TABLES))
+    assert [each.notes[1].startswith(said) for each in found] == [True] * len(found) != []
+
+
 def test_every_tensorflow_from_1_15_on_is_among_them() -> None:
     assert [minor(build.tensorflow) for build in BUILDS] == [
         "1.15",

@@ -52,10 +52,13 @@ def test_a_pull_is_told_without_its_bars() -> None:
     assert pulled({}) == []
 
 
-def test_an_error_of_the_classic_builder_is_a_line_and_an_answer_without_an_image_is_none() -> None:
+def test_an_error_and_a_pull_of_the_classic_builder_are_lines_and_an_answer_without_an_image_is_none() -> None:
     trail = Trail()
     assert follow_classic({"error": "no space left\x1b[0m"}, trail) == ["no space left"]
     assert follow_classic({"aux": {}}, trail) == []
+    assert follow_classic({"status": "Pulling from library/python", "id": "3.11"}, trail) == [
+        "3.11: Pulling from library/python"
+    ]
     assert trail.images == []
 
 
