@@ -17,6 +17,7 @@ from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.payload import tars
 from envlock.containers.plan import Base, BuildPlan, base_plan
 from envlock.containers.quoting import safe
+from envlock.images.candidate import PythonArchive
 from envlock.lock.models import DebianPackages
 from envlock.runtime.errors import LockfileError
 from tests.containers.plans import BASES, DEBIAN, lock, planned, without
@@ -50,6 +51,7 @@ ADDED = Additions(
     ("python", "train.py"),
     (("TEAM", "vision"),),
 )
+ARCHIVE = PythonArchive("cpython-3.11.7+20240107-x86_64-unknown-linux-gnu-install_only.tar.gz", "ab" * 32)
 PLANS: dict[str, Callable[[], BuildPlan]] = {
     "ngc": lambda: planned("ngc"),
     "ngc.deterministic": lambda: planned("ngc", deterministic=True),
@@ -58,6 +60,7 @@ PLANS: dict[str, Callable[[], BuildPlan]] = {
     "cuda.apt": lambda: replace(planned("cuda"), base=replace(BASES["cuda"], apt=debian())),
     "wheels": lambda: planned("wheels"),
     "wheels.legacy": legacy,
+    "wheels.standalone": lambda: replace(planned("wheels"), base=replace(BASES["wheels"], python_archive=ARCHIVE)),
     "wheels.project": lambda: planned("wheels", added=ADDED),
 }
 
