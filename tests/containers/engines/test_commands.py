@@ -5,33 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envlock.lock.document import load
-from tests.containers.bed import podman as bed_podman
-from tests.containers.bed.debian import BedError
-from tests.containers.bed.fixtures import absent
-from tests.containers.bed.session import CACHE, ROOT, Bed
+from tests.containers.bed.podman import Podman
+from tests.containers.bed.session import ROOT, Bed
 from tests.containers.stocked import captured, demo_wheel
 from tests.exhaustive import exhaustive
 from tests.locks import encode
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def store(bed: Bed) -> Iterator[bed_podman.Podman]:
-    """Return podman and buildah with a store of their own."""
-    try:
-        made = bed_podman.configured(bed_podman.unpacked(CACHE))
-    except BedError as reason:
-        absent(reason)
-    yield made
-    made.remove()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +28,7 @@ def locked(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str
     return captured(bed, bed.python, stock, system=False), stock
 
 
-def run(bed: Bed, store: bed_podman.Podman, folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+def run(bed: Bed, store: Podman, folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command where nvcr.io and docker.io are the bed's registry, and podman is the only engine."""
     return subprocess.run(
         [*bed.engine.enter, "env", "-C", folder, *command],
@@ -58,7 +44,7 @@ def run(bed: Bed, store: bed_podman.Podman, folder: Path, *command: str | Path) 
 @exhaustive
 @pytest.mark.parametrize("engine", ["podman", "buildah"])
 def test_the_same_image_twice_and_verified_inside(
-    engine: str, bed: Bed, store: bed_podman.Podman, locked: tuple[dict[str, Any], Path], tmp_path: Path
+    engine: str, bed: Bed, store: Podman, locked: tuple[dict[str, Any], Path], tmp_path: Path
 ) -> None:
     lock, stock = locked
     shutil.copytree(stock, tmp_path / "wheelhouse")
