@@ -9,16 +9,19 @@ from typing import cast
 
 from envlock.containers.engines import AUTO
 from envlock.containers.plan import Base
-from envlock.data.images import image_tables
+from envlock.data.images import Tables, image_tables
 from envlock.images.candidate import Candidate, PythonArchive
 from envlock.images.choose import Find, Pinned, Trust, base_image, candidates, look_up, pin, trusted
 from envlock.images.preflight import CannotMatchError, admitted
 from envlock.images.reference import Mirror, Reference, parse
+from envlock.images.sources.interpreters import unknown_build
 from envlock.images.wanted import Wanted, wanted_by
 from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import ROUTES, Route
 from envlock.runtime.errors import UsageError
 from envlock.runtime.tables import table
+
+LIVE = "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone"
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,15 @@ def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> 
         CannotMatchError: no image that is known can be the locked environment, or not the one that was named.
         UsageError: there is no such route or image for this lock, or no image can be its machine.
     """
-    if lock.base_image is not None and choice in (AUTO, lock.base_image.route):
-        return _locked(lock, lock.base_image), ()
+    if (kept := locked_base(lock, choice)) is not None:
+        return _locked(lock, kept), ()
     asked = wanted_by(lock, platform)
-    best = _candidates(choice, asked)[0]
+    try:
+        best = _candidates(choice, asked, image_tables())[0]
+    except CannotMatchError as error:
+        if unknown_build(asked, image_tables()) is None:
+            raise
+        raise CannotMatchError(error.message, hint=f"{LIVE}, or {error.hint}") from None
     image, python = _unread(best.reference), best.python_from and _unread(best.python_from)
     loose = [each for each in (image, python) if each is not None and each.digest is None]
     base = Base(str(image), best.route, python_from=str(python) if python else None, python_archive=best.python_archive)
@@ -60,6 +68,7 @@ def asked_for(
     platform: str | None = None,
     mirrors: Sequence[Mirror] = (),
     accepted: str | None = None,
+    tables: Tables | None = None,
 ) -> Chosen:
     """Return the base as the registry has it now, with what its config says.
 
@@ -70,6 +79,7 @@ def asked_for(
         platform: of the image; the lock's own unless named.
         mirrors: where to take images from instead.
         accepted: the digest of a tag that has moved.
+        tables: what is known of base images; envlock's own unless given.
 
     Raises:
         CannotMatchError: no image that is known can be the locked environment, or not the one that was named.
@@ -81,26 +91,32 @@ def asked_for(
     trust = trusted(lock.base_image, accepted)
     known = partial(pin, find, platform=asked.platform, mirrors=mirrors, trust=trust)
     fetch = cast(Callable[[Reference], Pinned], known)
-    if lock.base_image is not None and choice in (AUTO, lock.base_image.route):
-        kept = lock.base_image
+    if (kept := locked_base(lock, choice)) is not None:
         found = fetch(_reference(kept))
         python = fetch(_reference(kept.python)) if kept.python is not None else None
         return Chosen(replace(_base(kept.route, found, python, _archive(kept)), apt=kept.apt), kept)
-    ranked, pinned = look_up(_candidates(choice, asked), asked, image_tables(), fetch)
+    tables = tables or image_tables()
+    ranked, pinned = look_up(_candidates(choice, asked, tables), asked, tables, fetch)
     best = ranked[0]
     admitted(best, ranked, asked)  # once more, now by what the image says of itself
     python = fetch(best.python_from) if best.python_from is not None else None
     return _chosen(best, asked, pinned[best.reference], python)
 
 
-def _candidates(choice: str, asked: Wanted) -> list[Candidate]:
+def locked_base(lock: Lockfile, choice: str) -> BaseImage | None:
+    """Return the lock's own base, if there is one and the choice leaves it."""
+    kept = lock.base_image
+    return kept if kept is not None and choice in (AUTO, kept.route) else None
+
+
+def _candidates(choice: str, asked: Wanted, tables: Tables) -> list[Candidate]:
     """Return what the choice leaves, the best first; there is at least one, and it may become the locked environment.
 
     Raises:
         CannotMatchError: none may, or not the one that was named.
         UsageError: there is none.
     """
-    known = candidates(asked, image_tables())
+    known = candidates(asked, tables)
     if choice not in (AUTO, *ROUTES):
         found = [_named(choice, known, asked)]
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
@@ -14,6 +15,7 @@ Ubuntu = Annotated[str, Field(pattern=r"^\d\d\.04$")]
 Suite = Literal["stretch", "buster", "bullseye", "bookworm", "trixie"]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Address = Annotated[str, Field(pattern=r"^https://[a-z0-9./_-]+$")]
 TensorflowVersion = Annotated[str, Field(pattern=r"^[12]\.\d+(\.\d+(-rc\d+)?)?$")]
 
 
@@ -177,8 +179,15 @@ class StandaloneBuild(Row):
 class StandaloneTable(Row):
     """standalone_pythons.toml."""
 
+    releases: Address
+    latest: Address
     evidence: dict[str, Text]
     build: list[StandaloneBuild]
+
+    def url(self, file: str, mirror: str | None = None) -> str:
+        """Return where the archive of this name lies; its name tells the release."""
+        release = file.partition("+")[2].partition("-")[0]
+        return f"{(mirror or self.releases).rstrip('/')}/{release}/{quote(file)}"
 
 
 class PythonImagesTable(Row):

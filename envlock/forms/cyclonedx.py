@@ -14,6 +14,7 @@ from typing import Any
 
 from envlock import __version__
 from envlock.containers.plan import shipped
+from envlock.data.images import image_tables
 from envlock.forms import purl
 from envlock.images.reference import Reference, parse
 from envlock.lock.models import BaseImage, Lockfile, PackageIdentity, PinnedImage
@@ -39,7 +40,9 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         lock: what it is of.
         licenses: what the wheels declare, by the names of the packages.
     """
-    components = [*_images(lock.base_image), *_python(lock), *_debian(lock), *_cuda(lock), *_packages(lock, licenses)]
+    base = lock.base_image
+    components = [*_images(base), *_python(lock), *_archive(base), *_debian(lock), *_cuda(lock)]
+    components += _packages(lock, licenses)
     document: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -103,6 +106,25 @@ def _python(lock: Lockfile) -> list[dict[str, Any]]:
             "name": name,
             "version": python.version,
             "purl": purl.generic(name, python.version),
+        }
+    ]
+
+
+def _archive(base: BaseImage | None) -> list[dict[str, Any]]:
+    """Return the build of python-build-standalone that is installed in the base."""
+    if base is None or base.python_archive is None:
+        return []
+    name, version, *_ = base.python_archive.file.split("-")
+    url = image_tables().standalone.url(base.python_archive.file)
+    return [
+        {
+            "type": "file",
+            "bom-ref": "python-archive",
+            "name": base.python_archive.file,
+            "version": version,
+            "hashes": [{"alg": "SHA-256", "content": base.python_archive.sha256}],
+            "purl": purl.generic(name, version, {"download_url": url}),
+            "externalReferences": [{"type": "distribution", "url": url}],
         }
     ]
 

@@ -25,9 +25,9 @@ def deb(system: str | None, name: str, version: str, architecture: str) -> str:
     return _purl(f"deb/{vendor}", name, version, {"arch": architecture})
 
 
-def generic(name: str, version: str) -> str:
+def generic(name: str, version: str, qualifiers: Mapping[str, str] | None = None) -> str:
     """Return the URL of what no registry has."""
-    return _purl("generic", name, version, {})
+    return _purl("generic", name, version, qualifiers or {})
 
 
 def oci(reference: Reference, digest: str, platform: str | None = None) -> str:

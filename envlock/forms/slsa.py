@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from envlock.data.images import image_tables
 from envlock.forms import purl
 from envlock.images.reference import parse
 from envlock.lock.models import BaseImage, Image, Lockfile, PinnedImage
@@ -72,7 +73,8 @@ def _materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[s
     if base.python is not None:
         yield _pinned(base.python, base.platform)
     if base.python_archive is not None:
-        yield {"name": base.python_archive.file, "digest": {"sha256": base.python_archive.sha256}}
+        url = image_tables().standalone.url(base.python_archive.file)
+        yield {"name": base.python_archive.file, "uri": url, "digest": {"sha256": base.python_archive.sha256}}
     for each in base.apt.packages if base.apt is not None else ():
         yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
     yield {"name": "envlock.lock", "digest": {"sha256": image.lock}}

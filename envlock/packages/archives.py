@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import quote
 
+from envlock.data.images import StandaloneBuild, image_tables
 from envlock.lock.models import DebianPackage
 from envlock.packages.indexes.download import download
+from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Client
+from envlock.web.client import Client, refusal
+from envlock.web.errors import garbled
 
-RELEASES = "https://github.com/astral-sh/python-build-standalone/releases/download"
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for another place of the same archives. Source: https://docs.astral.sh/uv/reference/environment/"""
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a list of digests; those of 2026 have a thousand lines of 160."""
 
 
 def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str]) -> bool:
@@ -24,9 +28,60 @@ def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str
     Raises:
         OutsideError: it cannot be had, is another one, or cannot be written.
     """
-    release = re.findall(r"\+(\d{8})-", file)[0]
-    url = f"{environ.get(MIRROR, RELEASES).rstrip('/')}/{release}/{quote(file)}"
+    url = image_tables().standalone.url(file, environ.get(MIRROR))
     return _fetch(url, folder / file, sha256, None, f"or name a mirror in {MIRROR}")
+
+
+def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> StandaloneBuild:
+    """Return the build of a Python in the newest release of python-build-standalone, as its SHA256SUMS has it.
+
+    A mirror must have `latest-release.json` beside its releases.
+
+    Raises:
+        OutsideError: the release does not have it, cannot be asked, or says what cannot be.
+    """
+    table, mirror = image_tables().standalone, environ.get(MIRROR)
+    client = Client()
+    release = _release(client, f"{mirror.rstrip('/')}/latest-release.json" if mirror else table.latest)
+    row = {"python": python, "release": release, "machine": machine, "sha256": "0" * 64, "source": "latest"}
+    builds = [StandaloneBuild.model_validate({**row, "stripped": each}) for each in (True, False)]
+    url = table.url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
+    sums = _sums(_asked(client, url), url)
+    found = next((each.model_copy(update={"sha256": sums[each.file]}) for each in builds if each.file in sums), None)
+    if found is None:
+        raise OutsideError(
+            f"release {release} of python-build-standalone, the newest one, has no Python {python} for {machine}",
+            hint="update envlock, whose table may have it, or capture with a Python that is in the table",
+        )
+    return found
+
+
+def _release(client: Client, url: str) -> str:
+    """Return the newest release: its day, as in 20261021. No address that the answer holds is ever asked."""
+    try:
+        document = strict_json.parse(_asked(client, url))
+    except ValueError as error:
+        raise garbled(url, str(error)) from None
+    tag = document.get("tag") if isinstance(document, dict) else None
+    if not isinstance(tag, str) or re.fullmatch(r"[0-9]{8}", tag) is None:
+        raise garbled(url, "its `tag` is not the day of a release")
+    return tag
+
+
+def _sums(data: bytes, url: str) -> dict[str, str]:
+    """Return the digests by file: `DIGEST  NAME` in each line, no name twice."""
+    rows = [line.partition("  ") for line in data.decode("ascii", "replace").splitlines()]
+    sums = {name: digest for digest, _, name in rows}
+    if len(sums) < len(rows) or any(re.fullmatch(r"[0-9a-f]{64}", digest) is None for digest in sums.values()):
+        raise garbled(url, "it is not a list of SHA-256 digests, with each file once")
+    return sums
+
+
+def _asked(client: Client, url: str) -> bytes:
+    answer = client.get(url, limit=LARGEST, only=[HTTPStatus.OK])
+    if answer.status != HTTPStatus.OK:
+        raise refusal(answer)
+    return answer.body
 
 
 def fetch_debian(package: DebianPackage, folder: Path) -> bool:

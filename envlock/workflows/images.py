@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from envlock.data.images import image_tables
-from envlock.images.choose import Find, Pinned, candidates, look_up, pin, trusted
+from envlock.data.images import Tables, image_tables
+from envlock.images.choose import Find, candidates, look_up, pin, trusted
 from envlock.images.listing import everything, ranking
-from envlock.images.reference import Reference, parse_digest, parse_mirror, parse_platform
-from envlock.images.wanted import wanted_by
+from envlock.images.reference import parse_digest, parse_mirror, parse_platform
+from envlock.images.sources.interpreters import unknown_build
+from envlock.images.wanted import Wanted, wanted_by
+from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
 
@@ -48,15 +51,35 @@ def base_images(
         return everything(image_tables())
     model = lock_of(lock)
     asked = wanted_by(model, None if platform is None else parse_platform(platform))
-    found = candidates(asked, image_tables())
-    pinned: dict[Reference, Pinned] = {}
-    if resolve:
-        places = [parse_mirror(text) for text in mirrors]
-        progress.say("asking the registries")
-        trust = trusted(model.base_image, None if accept is None else parse_digest(accept))
-        find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
-        found, pinned = look_up(found, asked, image_tables(), find)
+    if not resolve:
+        return ranking(candidates(asked, image_tables()), asked, {})
+    places = [parse_mirror(text) for text in mirrors]
+    trust = trusted(model.base_image, None if accept is None else parse_digest(accept))
+    progress.say("asking the registries")
+    tables = current(asked, progress)
+    find = partial(pin, registry(), platform=asked.platform, mirrors=places, trust=trust)
+    found, pinned = look_up(candidates(asked, tables), asked, tables, find)
     return ranking(found, asked, pinned)
+
+
+def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
+    """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
+
+    That it cannot be had is a warning: the policy may accept another Python.
+    """
+    tables = image_tables()
+    machine = unknown_build(asked, tables)
+    if machine is None or asked.python is None:
+        return tables
+    from envlock.packages.archives import newest_python
+
+    try:
+        build = newest_python(asked.python, machine, os.environ)
+    except OutsideError as error:
+        progress.say(f"warning: {error.message}; {error.hint}" if error.hint else f"warning: {error.message}")
+        return tables
+    standalone = tables.standalone.model_copy(update={"build": [*tables.standalone.build, build]})
+    return tables.model_copy(update={"standalone": standalone})
 
 
 def registry() -> Find:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envlock.containers.base import Chosen, asked_for
+from envlock.containers.base import Chosen, asked_for, locked_base
 from envlock.containers.debian import resolve
 from envlock.images.reference import parse_digest, parse_mirror, parse_platform
+from envlock.images.wanted import wanted_by
 from envlock.lock.models import BaseImage, Lockfile
 from envlock.workflows.container import requested
-from envlock.workflows.images import registry
+from envlock.workflows.images import current, registry
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
 
@@ -52,7 +53,7 @@ def pin(
     """
     model = lock_of(lock)
     wanted = requested(model)
-    chosen = resolved(model, base, platform, mirrors, accept)
+    chosen = resolved(model, base, platform, mirrors, accept, progress)
     kept = chosen.kept
     if wanted.packages:
         from envlock.containers.engines.find import find  # and with it Docker's SDK
@@ -64,9 +65,17 @@ def pin(
     return Pin(model.model_copy(update={"base_image": kept}), chosen.base.reference, chosen.warnings)
 
 
-def resolved(lock: Lockfile, base: str, platform: str | None, mirrors: Sequence[str], accept: str | None) -> Chosen:
+def resolved(
+    lock: Lockfile,
+    base: str,
+    platform: str | None,
+    mirrors: Sequence[str],
+    accept: str | None,
+    progress: Progress = SILENT,
+) -> Chosen:
     """Return the base by what its registry says now; raises as `pin`."""
     places = [parse_mirror(text) for text in mirrors]
     accepted = None if accept is None else parse_digest(accept)
     named = None if platform is None else parse_platform(platform)
-    return asked_for(lock, registry(), base, named, places, accepted)
+    tables = None if locked_base(lock, base) is not None else current(wanted_by(lock, named), progress)
+    return asked_for(lock, registry(), base, named, places, accepted, tables)

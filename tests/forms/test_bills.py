@@ -148,6 +148,29 @@ def test_the_provenance_is_read_by_a_foreign_verifier(reference: str | None) -> 
     assert predicate.run_details.builder.version["envlock"] == "0.1.0"
 
 
+STANDALONE = {"file": "cpython-3.11.7+20240107-x86_64-unknown-linux-gnu-install_only.tar.gz", "sha256": "5a" * 32}
+URL = f"https://github.com/astral-sh/python-build-standalone/releases/download/20240107/{STANDALONE['file']}"
+
+
+def test_a_standalone_python_is_in_the_bill_and_the_provenance_by_its_hash() -> None:
+    held = pushed()
+    lock = model({**held, "base_image": {**held["base_image"], "route": "wheels", "python_archive": STANDALONE}})
+    (found,) = [each for each in bill(lock)["components"] if each["bom-ref"] == "python-archive"]
+    assert PackageURL.from_string(found["purl"]).to_string() == found["purl"]
+    url = URL.replace("+", "%2B")
+    assert found == {
+        "type": "file",
+        "bom-ref": "python-archive",
+        "name": STANDALONE["file"],
+        "version": "3.11.7+20240107",
+        "hashes": [{"alg": "SHA-256", "content": STANDALONE["sha256"]}],
+        "purl": f"pkg:generic/cpython@3.11.7%2B20240107?download_url={url.replace('%', '%25')}",
+        "externalReferences": [{"type": "distribution", "url": url}],
+    }
+    materials = json.loads(slsa.render(lock, {}))["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert {"name": STANDALONE["file"], "uri": url, "digest": {"sha256": STANDALONE["sha256"]}} in materials
+
+
 HELD = pushed()
 PATHS = sorted(set(strings(HELD["facts"]["packages"])), key=str)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from envlock.containers.base import unasked
 from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
 from envlock.images.preflight import CannotMatchError, admitted, mismatches
@@ -17,11 +18,11 @@ from envlock.images.reference import parse
 from envlock.images.wanted import Wanted, wanted
 from envlock.runtime.errors import UsageError
 from envlock.runtime.release import numbers
-from tests.containers.plans import lock, without
+from tests.containers.plans import lock, model, without
 from tests.containers.test_injection import put
 from tests.images.asking import TABLES, facts
 from tests.images.experts import GOLDEN, LOCKS, UBUNTUS, choices, locked
-from tests.locks import encode
+from tests.locks import document, encode
 
 UBU = locked("2.19.1", "3.11.7", UBUNTUS, "ubuntu 22.04")
 SLIM = "docker.io/library/python:3.11.7-slim-bookworm"
@@ -96,6 +97,22 @@ def test_a_base_of_ones_own_that_cannot_match_is_named() -> None:
     assert str(caught.value) == (
         "cannot match under policy strict: system.libc_version is 2.36, locked 2.35 (docker.io/team/base:1)\n"
         "hint: accept the facts with `envlock ignore`, or lock them less closely with another policy"
+    )
+
+
+def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_network_is_used() -> None:
+    held = {
+        "python": {"version": "3.14.99", "compiler": "Clang 30.1.0"},
+        "tensorflow": {"version": "2.21.0", "cuda_build": False},
+        "system": {"os": "ubuntu", "os_version": "20.04", "libc": "glibc", "libc_version": "2.31"},
+        "packages": {},
+    }
+    locked_by = model(document(facts=held, unavailable={}))
+    with pytest.raises(CannotMatchError) as caught:
+        unasked(locked_by)
+    assert caught.value.hint == (
+        "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone, "
+        "or accept the facts with `envlock ignore`, or lock them less closely with another policy"
     )
 
 

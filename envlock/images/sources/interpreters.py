@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from envlock.data.images import BaseSystem, SlimImages, StandaloneBuild, Tables
@@ -34,6 +35,14 @@ def interpreter(system: BaseSystem, asked: Wanted, tables: Tables) -> Interprete
     return max(
         found, key=lambda each: (likeness(asked.python, each.python), clang is (each.archive is not None)), default=None
     )
+
+
+def unknown_build(asked: Wanted, tables: Tables) -> str | None:
+    """Return the machine of a Python that only a newer release of python-build-standalone than the tables' can have."""
+    machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
+    named = re.fullmatch(r"3\.[0-9]{1,3}\.[0-9]{1,3}", asked.python or "") is not None
+    known = any((row.python, row.machine) == (asked.python, machine) for row in tables.standalone.build)
+    return machine if named and not known and (asked.compiler or "").startswith("Clang") else None
 
 
 def _copied(system: BaseSystem, asked: Wanted, tables: Tables) -> Interpreter | None:
