@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -108,6 +109,38 @@ def test_make_installs_nothing_without_a_hash() -> None:
     safe = ("--require-hashes", "--no-deps", "$(if $(TENSORFLOW),")
     assert [line for line in lines if not any(word in line for word in safe)] == []
     assert len(lines) >= 5
+
+
+STUB = """#!/bin/sh
+case "$*" in
+    *planted*) echo "{planted}" ;;
+    *--strict*) exit {strict} ;;
+esac
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("planted", "strict", "code", "said"),
+    [
+        ("jinja2 2.11.2 PYSEC-2021-66 2.11.3", 0, 0, ""),
+        ("No known vulnerabilities found", 0, 2, "pip-audit finds no known vulnerability of Jinja2 2.11.2"),
+        ("jinja2 2.11.2 PYSEC-2021-66 2.11.3", 1, 2, "requirements/installer.txt"),
+    ],
+)
+def test_an_audit_that_asks_about_nothing_fails(
+    tmp_path: Path, planted: str, strict: int, code: int, said: str
+) -> None:
+    """By itself `pip-audit` ends well where its service knows no package."""
+    for name in ("zizmor", "cffconvert", "pip-audit"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(STUB.format(planted=planted, strict=strict), encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / ".ready").touch()
+    argv = ["make", "--no-print-directory", "audit", f"AUDIT={tmp_path}"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True)
 
 
 def steps() -> Iterator[tuple[str, dict[str, Any]]]:
