@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,47 @@ def test_it_is_pulled_by_digest_on_another_engine(bed: Bed, project: Path, start
     again = run(bed, project, "build", "--base", bed.python, "--tag", TAG, "--push")
     assert again.returncode == 0, again.stderr
     assert fetched(bed, f"manifests/{digest.replace(':', '-')}")["manifests"] == beside
+
+
+def recipe() -> str:
+    """Return the guide's commands that join images."""
+    page = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"(?:^    .*\n)*^    docker buildx imagetools create .*\n(?:^    .*\n)*", page, re.MULTILINE)
+    return textwrap.dedent(found)
+
+
+def test_the_images_of_two_platforms_are_joined_as_the_guide_says(
+    bed: Bed, project: Path, tmp_path: Path, start_engine: StartEngine
+) -> None:
+    """The image for arm64 is a stand-in with another lockfile: its programs do not run here."""
+    done = run(bed, project, "build", "--base", bed.python, "--tag", "nvcr.io/team/joined:1-amd64", "--push")
+    assert done.returncode == 0, done.stderr
+    lock = load(project / "envlock.lock")
+    assert lock.image is not None
+    (tmp_path / "Dockerfile").write_text(f"FROM {bed.ngc}\nCOPY envlock.lock /opt/envlock/envlock.lock\n")
+    (tmp_path / "envlock.lock").write_text("arm64\n")
+    arm64 = "nvcr.io/team/joined:1-arm64"
+    bed.engine.docker("build", "-q", "--platform=linux/arm64", "--network=none", "-t", arm64, tmp_path)
+    config = ["--config", str(project / "config")]
+    bed.engine.docker(*config, "push", "-q", arm64)
+    (pushed,) = json.loads(bed.engine.docker("inspect", "-f", "{{json .RepoDigests}}", arm64).stdout)
+    commands = recipe().replace("ghcr.io/team/train", "nvcr.io/team/joined")
+    commands = commands.replace("nvcr.io/team/joined@sha256:AMD64", str(lock.image.reference))
+    commands = commands.replace("nvcr.io/team/joined@sha256:ARM64", pushed)
+    other = start_engine("26")
+    shutil.copy(project / "config/config.json", other.environ["DOCKER_CONFIG"])
+    joined = subprocess.run(
+        [*other.enter, "sh", "-euc", commands], env={**os.environ, **other.environ}, capture_output=True, text=True
+    )
+    assert joined.returncode == 0, joined.stderr
+    name = "nvcr.io/team/joined:1"
+    lockfile = ("cat", "/opt/envlock/envlock.lock")
+    assert other.docker("run", "--rm", "--network=none", "--platform=linux/arm64", name, *lockfile).stdout == "arm64\n"
+    other.docker("pull", "-q", "--platform=linux/amd64", name)
+    assert json.loads(other.docker("inspect", name).stdout)[0]["Id"] == lock.image.id
+    assert other.docker("run", "--rm", "--network=none", name, "alpha").stdout == "1.0\n"
+    verified = other.docker("run", "--rm", "--network=none", name, "envlock", "verify", "--deep").stdout
+    assert verified.startswith("matches under policy strict"), verified
 
 
 def test_a_push_that_cannot_be_is_told(bed: Bed, project: Path) -> None:
