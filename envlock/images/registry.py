@@ -90,7 +90,7 @@ class Registry:
         """
         try:
             origin = self._origin(reference.registry)
-            url = urljoin(f"{origin}/v2/{reference.repository}/", path)
+            url = _address(f"{origin}/v2/{reference.repository}/", path)
             if urlsplit(url).scheme != urlsplit(origin).scheme:
                 raise manifest.unreadable("the address of an upload", reference, "it is not encrypted")
             answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
@@ -171,7 +171,7 @@ class Registry:
 
     def _token(self, reference: Reference, challenge: Challenge, known: Login | None, actions: str) -> str | None:
         """Return a bearer token for this repository, from where the registry says they are made."""
-        realm = challenge.values.get("realm", "")
+        realm = _address("", challenge.values.get("realm", ""))
         secure = urlsplit(realm).scheme == "https"
         if not secure and (urlsplit(realm).scheme != "http" or self._origin(reference.registry).startswith("https:")):
             raise RegistryError(
@@ -226,6 +226,14 @@ class Registry:
             )
         error = refused(answer.url, answer.status)
         return RegistryError(f"cannot look up {reference}: {error.message}", hint=error.hint)
+
+
+def _address(base: str, path: str) -> str:
+    """Return an address that a registry names; one that is none is empty."""
+    try:
+        return urlsplit(urljoin(base, path)).geturl()
+    except ValueError:
+        return ""
 
 
 def _speaks_plainly(host: str) -> bool:

@@ -30,6 +30,10 @@ PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # 
 TRUST = "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
 
 
+LONGEST = 300
+"""Characters of an address in a message: a server chooses where it redirects to."""
+
+
 class WebError(OutsideError):
     """A server did not answer, refused, or sent what is not an answer.
 
@@ -55,8 +59,9 @@ class WebError(OutsideError):
 
 
 def shown(url: str) -> str:
-    """Return a URL as it may be printed: without user, password, query and fragment."""
-    return clean(public_url(url) or "an unprintable address")
+    """Return a URL as it may be printed: without user, password, query and fragment, and not at any length."""
+    text = clean(public_url(url) or "an unprintable address")
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def refused(url: str, status: int, wait: float | None = None) -> WebError:

@@ -8,11 +8,14 @@ import io
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from urllib3.exceptions import LocationParseError
+from urllib3.util import parse_url
 
 from envlock.determinism.doctor.fatbin import read_gpu_code
 from envlock.determinism.lint import files as lint_files
@@ -22,7 +25,7 @@ from envlock.guest.environment import markers
 from envlock.images import logins, manifest
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import parse as reference_of
-from envlock.images.registry import challenges
+from envlock.images.registry import Registry
 from envlock.lock import document as documents
 from envlock.numerics import results
 from envlock.numerics.canary import run as canary
@@ -44,7 +47,8 @@ from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf
 from envlock.runtime.tooling import tooling
 from envlock.runtime.verify import judge
-from envlock.web.errors import WebError
+from envlock.web.client import Answer, Client, _without_credentials
+from envlock.web.errors import WebError, no_address
 from envlock.workflows import settings as project_settings
 from envlock.workflows.fleet import check_fleet
 from tests.chaos.attack import AcceptedError, Reader
@@ -504,8 +508,31 @@ def read_registry(data: bytes, folder: Path) -> None:
 
 
 def read_challenge(data: bytes, folder: Path) -> None:
-    """Read the header with which a registry says what it wants to be shown."""
-    challenges(data.decode("latin-1"))
+    """Show a registry what its header says that it wants to be shown; the login goes to no other host."""
+    asking = _Challenging(data.decode("latin-1"))
+    Registry(cast("Client", asking), lambda _: ("me", SECRET)).find(REFERENCE, "linux/amd64")
+
+
+class _Challenging:
+    """A client of a registry that wants to be shown what a header says; whoever else it asks makes a token."""
+
+    def __init__(self, header: str) -> None:
+        self.header = header
+        self.shelf = Shelf()
+        self.shelf.image("25.02")
+
+    def get(self, url: str, *, headers: Mapping[str, str], limit: int) -> Answer:
+        plain, _ = _without_credentials(url)
+        try:
+            shown, there = headers.get("Authorization", ""), parse_url(plain).host == REFERENCE.registry
+        except LocationParseError:
+            raise no_address(url) from None
+        if shown.startswith("Basic") and not there:
+            raise AcceptedError("a login for another host")
+        if plain.startswith(f"https://{REFERENCE.registry}/v2/") and not shown:
+            return Answer(401, plain, {"WWW-Authenticate": self.header}, b"")
+        found = self.shelf.documents.get(plain.rpartition("/")[2]) if there else None
+        return Answer(200, plain, {}, found or b'{"token": "let.me-in"}')
 
 
 def docker_configs() -> list[bytes]:
@@ -671,7 +698,13 @@ RUNS = (HEADER, STEP, END, {**STEP, "run": 1}, {**END, "run": 1}, {"run": 2, "en
 CACHED = [("libfoo.so.1", "/v3/libfoo.so.1", 0x303, "x86-64-v3"), ("libfoo.so.1", "/l/libfoo.so.1", 0x303, None)]
 ORIGIN = DIRECT_URL % ("0a" * 20)
 NETRC = "machine pypi.example login me password s3cret\ndefault login x password y\n"
-CHALLENGES = ('Bearer realm="https://nvcr.io/a",service="x",scope="repository:a:pull"', 'Basic realm="a, b"')
+CHALLENGES = (
+    'Bearer realm="https://registry.example/token",service="x"',
+    'Bearer realm="https://auth.example\\\\@registry.example:443/a?b"',
+    'Bearer realm="https://registry.example@[::1]:9/a", Basic realm="b"',
+    'Bearer realm="https://nvcr.io/a",service="x",scope="repository:a:pull"',
+    'Basic realm="a, b"',
+)
 LISTED = 'thing.py,sha256=abc_-,12\nthing-1.dist-info/RECORD,,\n"a,b",sha256=x,3\n'
 
 READERS: dict[str, Reader] = {
@@ -698,7 +731,7 @@ READERS: dict[str, Reader] = {
     "variables": Reader(_of(VARIABLES), LINES, read_variables, (UsageError,), 4_000),
     "netrc": Reader(_of(NETRC), LINES, read_netrc, (), 1_500),
     "registry": Reader(registry_answers, JSON, read_registry, (RegistryError,), 6_000),
-    "challenge": Reader(_of(*CHALLENGES), (bytewise,), read_challenge, (), 4_000),
+    "challenge": Reader(_of(*CHALLENGES), (bytewise,), read_challenge, (RegistryError,), 4_000),
     "docker config": Reader(docker_configs, JSON, read_docker, (RegistryError,), 3_000),
     "index page in JSON": Reader(pages_in_json, JSON, read_page, (WebError,), 5_000),
     "index page in HTML": Reader(_of(PAGE), LINES, read_page, (WebError,), 5_000),

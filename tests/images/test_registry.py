@@ -242,11 +242,17 @@ def test_a_token_that_is_none(server: Hostile, shelf: Shelf) -> None:
         ), body
 
 
-def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostile, shelf: Shelf) -> None:
-    shelf.wants = bearer("file:///etc/passwd")
+@pytest.mark.parametrize("realm", ["file:///etc/passwd", "http://[127.0.0.1/token", "", "//127.0.0.1/token"])
+def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostile, shelf: Shelf, realm: str) -> None:
+    shelf.wants = bearer(realm)
     assert shown(fails(server), server) == (
         "HOST names a token server without https\nhint: ask its administrator, or use a mirror"
     )
+
+
+def test_an_upload_to_what_is_no_address_is_an_error(server: Hostile) -> None:
+    with pytest.raises(RegistryError, match="the address of an upload .* cannot be read: it is not encrypted"):
+        registry().write(named(server), "PUT", "http://[127.0.0.1/x", b"", "text/plain")
 
 
 # --- refusals and lies
