@@ -251,7 +251,7 @@ def test_nobody_is_sent_to_anything_but_a_web_address_for_a_token(server: Hostil
 
 
 def test_an_upload_to_what_is_no_address_is_an_error(server: Hostile) -> None:
-    with pytest.raises(RegistryError, match="the address of an upload .* cannot be read: it is not encrypted"):
+    with pytest.raises(RegistryError, match=r"the address of an upload .* cannot be read: it is not encrypted"):
         registry().write(named(server), "PUT", "http://[127.0.0.1/x", b"", "text/plain")
 
 
