@@ -33,6 +33,8 @@ SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
 SEEDS_ENVIRONMENT, SEEDS_SPACES = "seeds-environment", "seeds-spaces"
 """It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space."""
+TESTED = "tested"
+"""It has a `tf.test.TestCase`, whose setUp seeds all three generators: for tests, not for programs that import it."""
 HANDLES_DATA, PROJECT = "data", "project"
 """It imports one of DATA; some file of those looked at does."""
 DATA = frozenset({"tf", "keras", "numpy", "pandas", "torch", "sklearn", "datasets", "jax"})
@@ -88,8 +90,8 @@ def summary(module: Module, tensorflow: str) -> Summary:
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
     if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
-        does.update((TF, NUMPY, PYTHON))  # its setUp seeds all three
-    does.update({KERAS} if _builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
+        does.add(TESTED)
+    does.update({KERAS} if builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
     loaded = module.called(LOADERS)
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
     is_program = "__main__" in module.text
@@ -156,7 +158,7 @@ def _sets_the_variable(module: Module, tensorflow: str) -> bool:
     return read and any(each.name == "TF_DETERMINISTIC_OPS" and each.value in TRUE for each in assignments(module))
 
 
-def _builds_models(module: Module) -> bool:
+def builds_models(module: Module) -> bool:
     """Return whether a file makes layers or models of Keras, or trains them: metrics and losses draw nothing."""
     if not module.uses_keras:
         return False
@@ -184,8 +186,9 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
                 importers[other].add(index)
     project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
     left = _spread(_left_out(down, importers, tests), importers)
-    every = zip(_spread(down, importers), left, down, strict=True)
-    return [frozenset((does - out) | own | project) for does, out, own in every]
+    own = [each | (SEEDED if TESTED in file.does else frozenset()) for each, file in zip(down, files, strict=True)]
+    every = zip(_spread(down, importers), left, own, strict=True)
+    return [frozenset((does - out) | here | project) for does, out, here in every]
 
 
 def _left_out(down: Sequence[set[str]], importers: Sequence[Iterable[int]], tests: Sequence[bool]) -> list[set[str]]:
@@ -252,3 +255,4 @@ def _prepare(paths: Sequence[tuple[str, ...]], down: list[set[str]]) -> None:
     for path, does in zip(paths, down, strict=True):
         if _is_test(path):
             does.update(*(done for folder, done in conftests if path[: len(folder)] == folder))
+            does.update(SEEDED if TESTED in does else ())

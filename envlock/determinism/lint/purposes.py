@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from envlock.determinism.lint.module import Definition, Module
-from envlock.determinism.lint.names import ASIDE_WORDS, SHOWING_WORDS, TRAINING_WORDS
+from envlock.determinism.lint.module import DEPTH, Definition, Module, constant
+from envlock.determinism.lint.names import ASIDE_WORDS, KEEPERS, SHOWING_WORDS, TRAINING_WORDS
 
+FITS = ("fit", "fit_generator", "train_on_batch")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+NO_DATA = re.compile(
+    r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s", re.IGNORECASE
+)
 
 
 def words(name: str) -> Iterator[str]:
@@ -21,11 +25,80 @@ def words(name: str) -> Iterator[str]:
 def is_aside(module: Module, node: ast.AST) -> bool:
     """Return whether the names in the statement and of the functions around a node say that no training sees it.
 
-    The name of the file decides where those say nothing.
+    The name of the file decides where those say nothing; what is made of it and trained on is seen, whatever they say.
     """
     near = {word for name in _names_around(module, node) for word in words(name)}
     told = near if near & (ASIDE_WORDS | TRAINING_WORDS) else set(words(PurePath(module.path).stem)) - {"model"}
-    return not told & TRAINING_WORDS and bool(told & ASIDE_WORDS)
+    return bool(told & ASIDE_WORDS) and not told & TRAINING_WORDS and not _is_trained_on(module, node)
+
+
+def _is_trained_on(module: Module, node: ast.AST) -> bool:
+    """Return whether a model in this file is fitted to what is made of a node, by whatever names it passes through."""
+    stack: list[ast.AST] = [given for call, _ in module.methods(FITS) for given in (*call.args, *_data(call))]
+    seen: set[ast.AST] = set()
+    while stack and len(seen) < DEPTH * 32:
+        part = stack.pop()
+        if part is node:
+            return True
+        if part in seen:
+            continue
+        seen.add(part)
+        if isinstance(part, ast.Name):
+            stack.extend(each.node for each in module.bindings(part) or [] if each.kind in ("value", "element"))
+            stack.extend(_put_into(module, part))
+            continue
+        function = module.definition(part.func) if isinstance(part, ast.Call) else None
+        returned = ast.walk(function) if isinstance(function, Definition) else ()
+        stack.extend(each.value for each in returned if isinstance(each, ast.Return) and each.value is not None)
+        stack.extend(ast.iter_child_nodes(part))
+    return False
+
+
+def _data(call: ast.Call) -> Iterator[ast.expr]:
+    return (each.value for each in call.keywords if each.arg in ("x", "y", "generator"))
+
+
+def _put_into(module: Module, name: ast.Name) -> Iterator[ast.AST]:
+    """Yield what a list or an array of this name is filled with."""
+    bound = module.bindings(name)
+    for call, method in module.methods(KEEPERS):
+        if isinstance(method.value, ast.Name) and module.bindings(method.value) is bound:
+            yield from call.args
+    for assign in module.nodes(ast.Assign):
+        owner = assign.targets[0].value if isinstance(assign.targets[0], ast.Subscript) else None
+        if isinstance(owner, ast.Name) and module.bindings(owner) is bound:
+            yield assign.value
+
+
+def is_no_data(module: Module, call: ast.Call) -> bool:
+    """Return whether no number is computed from what is drawn: it gets into a text, or is an id or a time to wait."""
+    return _is_text(module, call) or _is_named_so(module, call)
+
+
+def _is_text(module: Module, call: ast.Call) -> bool:
+    """Return whether what is drawn becomes a part of a text, as the name of a file does."""
+    around = module.parent(call)
+    written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
+    filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
+    return written or filled or isinstance(around, ast.FormattedValue)
+
+
+def _is_named_so(module: Module, call: ast.Call) -> bool:
+    """Return whether what is drawn gets the name of an id, a port or a time to wait."""
+    inside: ast.AST = call
+    around = module.parent(call)
+    while isinstance(around, ast.BinOp):
+        inside, around = around, module.parent(around)
+    if isinstance(around, ast.keyword):
+        name: object = around.arg
+    elif isinstance(around, ast.Assign | ast.AugAssign):
+        name = ast.unparse(around.targets[0] if isinstance(around, ast.Assign) else around.target)
+    elif isinstance(around, ast.Dict):
+        pairs = zip(around.keys, around.values, strict=True)
+        name = next((constant(key) for key, value in pairs if value is inside), "")
+    else:
+        name = ast.unparse(around.func) if isinstance(around, ast.Call) and inside is not around.func else ""
+    return NO_DATA.search(str(name)) is not None
 
 
 def only_shows(module: Module, node: ast.AST) -> bool:

@@ -161,6 +161,29 @@ def test_tests_of_tensorflow_are_seeded_by_their_base_class(tmp_path: Path) -> N
     assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV205"]
 
 
+def test_a_base_class_of_tests_seeds_no_program_that_imports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "testing.py": "import tensorflow as tf\n\n\nclass Base(tf.test.TestCase):\n    pass\n",
+        "main.py": f"import testing\n{SHUFFLE}",
+        "test_main.py": f"import testing\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV203"]}
+
+
+def test_a_program_with_a_model_of_another_package_draws_nothing_by_keras(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = "import models\nimport tensorflow as tf\n\ntf.random.set_seed(1)\n"
+    files = {
+        "models.py": "import tensorflow as tf\n\n\ndef model():\n    return tf.keras.Sequential()\n",
+        "keras_main.py": main,
+        "jax_main.py": f"import jax\n{main}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"keras_main.py": ["ENV201"]}
+
+
 def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

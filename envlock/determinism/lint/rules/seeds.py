@@ -40,21 +40,20 @@ from envlock.determinism.lint.program import (
     SEEDS_SPACES,
     TF,
     WRITERS,
+    builds_models,
     drawn_from,
 )
-from envlock.determinism.lint.purposes import only_shows
+from envlock.determinism.lint.purposes import FITS, is_no_data, only_shows
 from envlock.determinism.lint.sets import looks_like_number
 from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
 
-FITS = ("fit", "fit_generator", "train_on_batch")
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
+MODELS = frozenset({"jax", "flax", "haiku", "torch"})
+"""Packages with models of their own."""
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
-NO_DATA = re.compile(
-    r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s", re.IGNORECASE
-)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
 
@@ -66,6 +65,8 @@ def and_more(drawn: Sequence[object]) -> str:
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`; the first in a file."""
     calls = module.called(SEEDS)
+    if not MODELS.isdisjoint(module.packages) and not builds_models(module):
+        return  # the model that is trained beside tf.data is of another package
     python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
     alone = [call for call, name in calls if SEEDS[name] == ("tf",) and module.function_around(call) not in python]
     alone = [call for call in alone if not (call.args and constant(call.args[0]) is None)]  # those are ENV207's
@@ -105,8 +106,7 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
 def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
     """Return draws in the order of the text, without shuffles whose order reaches no data and what only shows."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
-    kept = [each for each in kept if not _is_text(module, each[0]) and not _is_no_data(module, each[0])]
-    kept = [each for each in kept if not only_shows(module, each[0])]
+    kept = [each for each in kept if not is_no_data(module, each[0]) and not only_shows(module, each[0])]
     seeds = module.named.get(shuffle.replace("shuffle", "seed"), [])
     kept = [each for each in kept if not _is_seeded_before(module, each[0], seeds)]
     return sorted(kept, key=lambda each: each[0].lineno)
@@ -119,32 +119,6 @@ def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call])
     last = next(reversed(before), None)
     given = [] if last is None or is_off(module, last) else last.args[:1]
     return any(constant(each) is not None and not is_optional(module, each) for each in given)
-
-
-def _is_text(module: Module, call: ast.Call) -> bool:
-    """Return whether what is drawn becomes a part of a text, as the name of a file does."""
-    around = module.parent(call)
-    written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
-    filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
-    return written or filled or isinstance(around, ast.FormattedValue)
-
-
-def _is_no_data(module: Module, call: ast.Call) -> bool:
-    """Return whether what is drawn gets the name of an id, a port or a time to wait: no number is computed from it."""
-    inside: ast.AST = call
-    around = module.parent(call)
-    while isinstance(around, ast.BinOp):
-        inside, around = around, module.parent(around)
-    if isinstance(around, ast.keyword):
-        name: object = around.arg
-    elif isinstance(around, ast.Assign | ast.AugAssign):
-        name = ast.unparse(around.targets[0] if isinstance(around, ast.Assign) else around.target)
-    elif isinstance(around, ast.Dict):
-        pairs = zip(around.keys, around.values, strict=True)
-        name = next((constant(key) for key, value in pairs if value is inside), "")
-    else:
-        name = ast.unparse(around.func) if isinstance(around, ast.Call) and inside is not around.func else ""
-    return NO_DATA.search(str(name)) is not None
 
 
 def _draws(call: ast.Call, name: str) -> bool:
@@ -347,8 +321,12 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 
 def _is_distribution(module: Module, node: ast.expr) -> bool:
-    made = [node, *module.values(node)]
-    return any((module.name(each.func) or "").startswith(DISTRIBUTIONS) for each in made if isinstance(each, ast.Call))
+    """Return whether an expression is a distribution, also one that a function of this file returns."""
+    calls = [each for each in (node, *module.values(node)) if isinstance(each, ast.Call)]
+    functions = [each for each in (module.definition(call.func) for call in calls) if isinstance(each, Definition)]
+    returned = [each.value for one in functions for each in ast.walk(one) if isinstance(each, ast.Return)]
+    made = [*calls, *(each for each in returned if isinstance(each, ast.Call))]
+    return any((module.name(each.func) or "").startswith(DISTRIBUTIONS) for each in made)
 
 
 def _last_word(node: ast.expr) -> str:
