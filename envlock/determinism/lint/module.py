@@ -11,9 +11,10 @@ import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from envlock.determinism.lint.names import canonical
 from envlock.determinism.lint.notebooks import Cells
 from envlock.determinism.lint.scopes import Binding, Function, Index, Scope
 
@@ -22,34 +23,6 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 DEPTH = 24
 """How many assignments and calls are followed before a name is given up: code that is longer is not readable either."""
-
-
-@lru_cache(maxsize=2**14)
-def canonical(dotted: str) -> str:
-    """Return the one way in which the rules write this name."""
-    words = dotted.split(".")
-    if words[0] in ("tensorflow", "tf"):
-        words[0] = "tf"
-        while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
-            del words[1:3]
-        if words[1:3] == ["python", "keras"]:
-            del words[:2]
-        elif words[1:2] == ["keras"]:
-            del words[0]
-    elif words[0] == "tf_keras":
-        words[0] = "keras"
-    if words[0] == "keras":
-        _shorten(words)
-    return ".".join(words)
-
-
-def _shorten(words: list[str]) -> None:
-    """Take out of a name of Keras what says only where it was kept once."""
-    while words[1:2] in (["src"], ["api"]):
-        del words[1]
-    if words[1:2] == ["layers"]:
-        while words[2:3] in (["experimental"], ["preprocessing"]):
-            del words[2]
 
 
 class Elsewhere(Protocol):

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from envlock.data.lint import lint_names
+
+
+@lru_cache(maxsize=2**14)
+def canonical(dotted: str) -> str:
+    """Return the one way in which the rules write this name."""
+    words = dotted.split(".")
+    if words[0] in ("tensorflow", "tf"):
+        words[0] = "tf"
+        while words[1:3] in (["compat", "v1"], ["compat", "v2"]):
+            del words[1:3]
+        if words[1:3] == ["python", "keras"]:
+            del words[:2]
+        elif words[1:3] in (["python", "ops"], ["python", "framework"]):  # tensorflow.python.ops.math_ops.add_n
+            del words[1:4]
+        elif words[1:2] == ["keras"]:
+            del words[0]
+    elif words[0] == "tf_keras":
+        words[0] = "keras"
+    if words[0] == "keras":
+        _shorten(words)
+    return ".".join(words)
+
+
+def _shorten(words: list[str]) -> None:
+    """Take out of a name of Keras what says only where it was kept once."""
+    while words[1:2] in (["src"], ["api"]):
+        del words[1]
+    if words[1:2] == ["layers"]:
+        while words[2:3] in (["experimental"], ["preprocessing"]):
+            del words[2]
+
 
 _GROUPS = lint_names()
 

@@ -82,8 +82,9 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
-    resets = any(argument(call, "seed") is not None for call in module.worded(("reset",)))
-    seeded = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
+    resets = any(argument(call, "seed") is not None and _is_own(module, call) for call in module.worded(("reset",)))
+    seeding = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
+    seeded = [call for call in seeding if _is_own(module, call)]
     does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
     spaces = [getattr(call.func, "value", call) for call in seeded]
     does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("space") for each in spaces) else ())
@@ -96,6 +97,12 @@ def summary(module: Module, tensorflow: str) -> Summary:
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
     is_program = "__main__" in module.text
     return Summary(module.path, frozenset(does), module.imports, loads, is_program, tuple(offers), _words(module))
+
+
+def _is_own(module: Module, call: ast.Call) -> bool:
+    """Return whether a call gives a seed by itself: a wrapper's method of the same name only hands one on."""
+    function = module.function_around(call)
+    return not isinstance(call.func, ast.Attribute) or getattr(function, "name", None) != call.func.attr
 
 
 def _seeds(module: Module, call: ast.Call) -> bool:

@@ -199,6 +199,8 @@ def _is_step(call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute):
         return False
     owner = getattr(call.func.value, "id", "") or getattr(call.func.value, "attr", "")
+    if call.func.attr == "assign":  # weight.assign(weight - rate * gradient): anything else sets it
+        return any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add | ast.Sub) for each in call.args)
     return call.func.attr in STEPS or (call.func.attr == "apply" and "opt" in owner.lower())  # Keras 3: optimizer.apply
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
-from envlock.determinism.lint.module import Hit, Module, argument, canonical, constant, has_star
-from envlock.determinism.lint.names import TENSORFLOW_1, TRAINING_METHODS
+from envlock.determinism.lint.module import Hit, Module, argument, constant, has_star
+from envlock.determinism.lint.names import TENSORFLOW_1, TRAINING_METHODS, canonical
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.scopes import Function
@@ -194,6 +194,13 @@ def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
     return variables or TABLES.search(written) is not None
 
 
+def _of_trained_filter(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether a filter can be trained: one that is made of numbers, to blur or to sharpen, is not."""
+    given = None if name.startswith("keras.") else argument(call, "filter", 1)
+    made = [each for each in module.values(given) if isinstance(each, ast.Call)] if given is not None else []
+    return not any((module.name(each.func) or "").startswith(MADE_ONCE) for each in made)
+
+
 def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether what is added can be anything but whole numbers, which add up alike in any order."""
     given = argument(call, "updates", 2 if "tensor_scatter" in name else 1)
@@ -206,6 +213,8 @@ def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
 
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
+    "upsampling-nearest-backprop": _nearest,
+    "depthwise-conv-backprop-filter": _of_trained_filter,
     "resize-bilinear-backprop": _bilinear,
     "max-pool-with-argmax-backprop": _goes_on,
     "bincount": _weighted,

@@ -75,7 +75,7 @@ def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
         if given is not None and _may_be_false(module, given):
             yield call, f"{method.attr} can give its elements in any order"
     if "tf" in module.packages and "sloppy" in module.text:
-        yield from filter(None, map(_sloppy, module.nodes(ast.Call)))
+        yield from filter(None, (_sloppy(module, call) for call in module.nodes(ast.Call)))
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             if _is_option(module, target) and _may_be_false(module, assign.value):
@@ -83,8 +83,9 @@ def _orders_given_up(module: Module) -> Iterator[tuple[ast.AST, str]]:
     yield from _read_by_threads(module)
 
 
-def _sloppy(call: ast.Call) -> tuple[ast.AST, str] | None:
-    sloppy = constant(argument(call, "sloppy")) if argument(call, "sloppy") is not None else None
+def _sloppy(module: Module, call: ast.Call) -> tuple[ast.AST, str] | None:
+    given = argument(call, "sloppy")
+    sloppy = default(module, given, parameters=True) if given is not None else None
     if not isinstance(call.func, ast.Attribute) or sloppy in (False, None):
         return None
     return call, f"a sloppy {call.func.attr} {'gives' if sloppy is True else 'can give'} its elements in any order"

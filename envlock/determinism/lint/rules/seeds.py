@@ -53,6 +53,7 @@ SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer":
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
 MODELS = frozenset({"jax", "flax", "haiku", "torch"})
 """Packages with models of their own."""
+SEEDED_BY_HAND = frozenset({"random.Random", "tf.random.Generator.from_seed", "jax.random.PRNGKey", "jax.random.key"})
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
@@ -220,7 +221,7 @@ def _not_by_default(module: Module) -> Iterator[Hit]:
 
 def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
     """Yield the arguments of a call that are seeds: of generators, datasets and flags, and of parameters called so."""
-    if name in SEEDS or name in NUMPY_OWN or name in ("random.Random", "tf.random.Generator.from_seed"):
+    if name in SEEDS or name in NUMPY_OWN or name in SEEDED_BY_HAND:
         yield from call.args[:1]
     yield from (keyword.value for keyword in call.keywords if keyword.arg and IS_SEED.search(keyword.arg))
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
