@@ -60,7 +60,7 @@ def write(folder: Path, ranks: int) -> None:
         odd = 2 if rank == ranks // 2 else 1 if rank % (ranks // 10) == 7 else 0
         if (odd, rank // 8) not in made:
             facts = {"packages": packages, "environ": environs[odd], "system": {"kernel_release": f"6.1.{rank // 8}"}}
-            who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0", "Slurm")
+            who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0")
             made = {(odd, rank // 8): stated(who, Snapshot(facts, {}), {}, "a" * 32)}
         statement, document = made[odd, rank // 8]
         if not (Path(board.path) / f"facts.{statement['root']}.json").exists():

@@ -19,7 +19,7 @@ from envlock.cli.options import (
     near,
     show,
 )
-from envlock.cli.output import emit, talk
+from envlock.cli.output import talk
 from envlock.cli.parser import Command, Group, choice, new_app
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.runtime.errors import UsageError
@@ -36,7 +36,7 @@ ToOption = Annotated[
         "--to",
         metavar="DIR",
         envvar="ENVLOCK_FLEET_DIR",
-        help="Folder that all nodes share; - for stdout, in a report. [default: .envlock-fleet]",
+        help="Folder that all nodes share. [default: .envlock-fleet]",
         show_default=False,
     ),
 ]
@@ -62,7 +62,6 @@ WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, h
 def report(
     lock: LockArgument = None,
     to: ToOption = ".envlock-fleet",
-    job: JobOption = None,
     python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -78,9 +77,7 @@ def report(
     """
     from envlock.workflows.fleet import report_rank
 
-    statement = report_rank(to, near(lock), job=job, python=python)
-    if to == "-":
-        emit(statement)
+    report_rank(to, near(lock), python=python)
 
 
 @app.command(cls=Command)
@@ -157,7 +154,6 @@ def run(
     ranks: RanksOption = None,
     options: StartOption = "",
     to: ToOption = ".envlock-fleet",
-    job: JobOption = None,
     timeout: TimeoutOption = 120,
     numerics: BitsOption = False,
     python: PythonOption = None,
@@ -189,13 +185,12 @@ def run(
         ranks=ranks,
         options=_words(options),
         to=to,
-        job=job,
         python=python,
         timeout=timeout,
         numerics=numerics,
     )
-    if prepared.report is not None:
+    if prepared.report.headline:
         talk(prepared.report.to_text(), quiet=quiet and prepared.report.match)
-        if not prepared.report.match:
-            raise typer.Exit(prepared.report.exit_code)
-    prepared.start.execute()
+    if not prepared.report.match:
+        raise typer.Exit(prepared.report.exit_code)
+    prepared.execute()

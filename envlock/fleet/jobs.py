@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from envlock.runtime.errors import FactError, UsageError
-from envlock.runtime.fleet.ranks import OWN
-from envlock.runtime.tables import table
+from envlock.runtime.fleet.ranks import OWN, launched_job
 
 
 def job_of(found: Sequence[str], folder: str, environ: Mapping[str, str], named: str | None = None) -> str:
@@ -22,10 +21,10 @@ def job_of(found: Sequence[str], folder: str, environ: Mapping[str, str], named:
         FactError: that job has no reports.
         UsageError: several jobs have, and none is named.
     """
-    wanted = named or environ.get(OWN["job"]) or _launched(environ)
-    fitting = [job for job in found if wanted is None or job == wanted or job.startswith(f"{wanted}.")]
+    wanted = named or environ.get(OWN["job"]) or launched_job(environ)
+    fitting = [job for job in found if not wanted or job == wanted or job.startswith(f"{wanted}.")]
     if not fitting:
-        what = "no job" if wanted is None else f"no rank of job {wanted}"
+        what = f"no rank of job {wanted}" if wanted else "no job"
         hint = "let each rank run `envlock fleet report --to FOLDER`"
         others = f" (it has reports of {', '.join(found[:5])})" if found else ""
         raise FactError(f"{what} has reported to {folder}{others}", hint=hint)
@@ -33,13 +32,3 @@ def job_of(found: Sequence[str], folder: str, environ: Mapping[str, str], named:
         shown = ", ".join(fitting[:5]) + (", ..." if len(fitting) > 5 else "")
         raise UsageError(f"several jobs have reported to {folder}: {shown}", hint="name one with `--job`")
     return fitting[0]
-
-
-def _launched(environ: Mapping[str, str]) -> str | None:
-    """Return what a launcher calls the job around this process, as far as it does; None where there is none."""
-    for row in table("launchers"):
-        names = row["rank"]["job"] if row["rank"] is not None else []
-        parts = [environ[name] for name in names if environ.get(name)]
-        if parts:
-            return ".".join(parts)
-    return None

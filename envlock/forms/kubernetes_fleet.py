@@ -38,10 +38,7 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     job = kubernetes.job(made)
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    container["args"] = [
-        *(made.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"),
-        *COMMAND,
-    ]
+    container["args"] = [*(made.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"), *COMMAND]
     container["env"] = [
         {"name": "ENVLOCK_FLEET_SIZE", "value": str(PODS)},
         {"name": "ENVLOCK_FLEET_JOB", "valueFrom": {"fieldRef": {"fieldPath": UID}}},
@@ -64,32 +61,21 @@ def _policy(made: Deployment) -> dict[str, Any]:
     digest = made.image.rpartition("@")[2]
     images = f"object.spec.template.spec.containers.all(each, each.image.endsWith('@{digest}'))"
     message = f"the image of this job is not the one that was built from the lockfile sha256:{made.lock[:12]}"
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": f"{made.name}.envlock"},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": ["batch"],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE", "UPDATE"],
-                        "resources": ["jobs"],
-                    }
-                ]
-            },
-            "matchConditions": [{"name": "of-this-lockfile", "expression": f"{held} && {same}"}],
-            "validations": [{"expression": images, "message": message}],
-        },
+    jobs = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["jobs"]}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [jobs]},
+        "matchConditions": [{"name": "of-this-lockfile", "expression": f"{held} && {same}"}],
+        "validations": [{"expression": images, "message": message}],
     }
+    return _admission("ValidatingAdmissionPolicy", made, spec)
 
 
 def _binding(made: Deployment) -> dict[str, Any]:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": f"{made.name}.envlock"},
-        "spec": {"policyName": f"{made.name}.envlock", "validationActions": ["Deny"]},
-    }
+    spec = {"policyName": f"{made.name}.envlock", "validationActions": ["Deny"]}
+    return _admission("ValidatingAdmissionPolicyBinding", made, spec)
+
+
+def _admission(kind: str, made: Deployment, spec: dict[str, Any]) -> dict[str, Any]:
+    version, metadata = "admissionregistration.k8s.io/v1", {"name": f"{made.name}.envlock"}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}

@@ -2,10 +2,10 @@
 
 Runs in the interpreter of the environment, with TensorFlow and NumPy. Argument: JSON with
 
-    mark        what to put before every line of the answer
-    folder      the folder of the job, which all nodes share
-    ranks       those that compute; the others end
-    battery     what the battery is asked (envlock/guest/battery.py)
+    mark          what to put before every line of the answer
+    folder, job   where the answer is written: the folder that all nodes share; null: it is printed
+    ranks         those that compute; the others end
+    battery       what the battery is asked (envlock/guest/battery.py)
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def main() -> None:
     rank = rank_of(os.environ, "").rank
     if rank not in asked["ranks"]:
         return
-    answers = os.open(os.path.join(asked["folder"], f"bits-{rank}.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(answers, 1)
+    if asked["folder"] is not None:
+        file = os.path.join(asked["folder"], asked["job"], f"bits-{rank}.txt")
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
     sys.argv[1] = json.dumps({"mark": asked["mark"], **asked["battery"]})
     battery.main()

@@ -2,8 +2,8 @@
 
 Argument: JSON with
 
-    folder      the folder that all nodes share; `-`: stdout
-    job         the name of the job; null: as the launcher calls it
+    folder      the folder that all nodes share; null: print the statement and its facts
+    job         the name of the job for a statement; null: as the launcher calls it
     lock        the path of the lockfile; null: the nearest one, if any
     policy      how closely to compare; null: the lockfile's own
     command     null: write a statement and end. Else wait for the verdict on all ranks, then become this command
@@ -13,22 +13,25 @@ Argument: JSON with
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from envlock.runtime.errors import EnvlockError
-from envlock.runtime.fleet.report import STDOUT, become, report
+from envlock.runtime.fleet.assertion import looked
+from envlock.runtime.fleet.ranks import rank_of
+from envlock.runtime.fleet.report import become, report
 
 
 def main() -> None:
     """Do what the argument says; exit with the code of the answer."""
     asked = json.loads(sys.argv[1])
     try:
-        if asked["command"] is None:
-            statement = report(asked["folder"], asked["lock"], asked["job"])
-            sys.stdout.write(statement + "\n" if asked["folder"] == STDOUT else "")
-            sys.exit(0)
-        words = (asked[name] for name in ("command", "folder", "lock", "policy", "job", "timeout"))
-        sys.exit(become(*words))
+        if asked["command"] is not None:
+            sys.exit(become(*(asked[name] for name in ("command", "folder", "lock", "policy", "timeout"))))
+        if asked["folder"] is not None:
+            report(asked["folder"], asked["lock"], asked["job"])
+        else:
+            json.dump(looked(rank_of(os.environ, os.uname().nodename), asked["lock"])[1], sys.stdout)
     except EnvlockError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)

@@ -1,10 +1,12 @@
-"""Asks every node of a Ray cluster what it finds there, and writes its statement: the driver of a check.
+"""Runs a program of this room on every node of a Ray cluster, as a rank a node, and keeps what each prints.
 
 Runs where Ray is installed, in the interpreter of the environment. Argument: JSON with
 
-    folder, job, lock   as in rank.py; the folder of this package must be at the same place on every node
-    timeout             seconds to wait for the answers of all nodes
-    nodes               how many there have to be; null: those that are alive
+    folder, job   where to keep it; nodes need not share the folder
+    program       the arguments of an interpreter; the folder of this package must be at the same place on every node
+    is_canary     true: what it prints is kept as bits.py keeps it. Else it is a statement with its facts
+    timeout       seconds to wait for all nodes
+    nodes         how many there have to be; null: those that are alive
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
+
+from envlock.runtime.fleet.folder import Folder
+from envlock.runtime.fleet.ranks import OWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, Dict, Iterator, List, Tuple
 
 
 def main() -> None:
-    """Write a statement for each node; exit with 5 where there is no cluster."""
+    """Keep what each node says; exit with 5 where there is no cluster."""
     asked = json.loads(sys.argv[1])
     sys.argv[1:] = []
     try:
@@ -31,56 +35,54 @@ def main() -> None:
         sys.stderr.write("no Ray cluster: {}\n".format(str(error).strip().split("\n")[0]))
         sys.stderr.flush()
         os._exit(5)
-    from envlock.runtime.fleet.folder import Folder
-
     folder = Folder(asked["folder"], asked["job"])
-    nodes = sorted([each for each in ray.nodes() if each["Alive"]], key=lambda each: str(each["NodeID"]))
-    size = asked["nodes"] or len(nodes)
-    for statement, document in _answers(ray, nodes, size, asked):
-        folder.keep(statement, document)
+    for rank, output in _outputs(ray, folder, asked):
+        if asked["is_canary"]:
+            with open(os.path.join(folder.path, f"bits-{rank}.txt"), "wb") as stream:
+                stream.write(output)
+        else:
+            folder.keep(*json.loads(output))
     os._exit(0)  # not through the shutdown of Ray, which waits for tasks that hang
 
 
-def _answers(ray: Any, nodes: List[Dict[str, Any]], size: int, asked: Dict[str, Any]) -> List[Tuple[Any, Any]]:
-    """Return what each node says; of one that says nothing there is no statement."""
+def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[int, bytes]]:
+    """Yield each rank with what it has printed; nothing of a node that is lost, or where the program failed."""
     from ray import cloudpickle
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers may not have this package
-
-    package = os.path.dirname(os.path.dirname(os.path.abspath(str(sys.modules["envlock"].__file__))))
-    ask = ray.remote(num_cpus=0, max_retries=0)(look)
+    names = {each["NodeID"]: each.get("NodeName") or each["NodeManagerHostname"] for each in ray.nodes()}
+    ranks = folder.peek("nodes") or sorted([each["NodeID"] for each in ray.nodes() if each["Alive"]])
+    folder.post("nodes", ranks)  # the next program has the same ranks
+    task = ray.remote(num_cpus=0, max_retries=0)(run)
     waiting = {}
-    for rank, node in enumerate(nodes):
-        where = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-        who = (rank, size, str(node.get("NodeName") or node["NodeManagerHostname"]), asked["job"])
-        waiting[ask.options(scheduling_strategy=where).remote(package, who, asked["lock"])] = rank
-    deadline = time.monotonic() + asked["timeout"]
-    done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=max(deadline - time.monotonic(), 0))
-    found = []
+    for rank, node in enumerate(ranks):
+        where = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        who = {"rank": rank, "size": asked["nodes"] or len(ranks), "job": asked["job"]}
+        environ = {OWN[key]: str(value) for key, value in who.items()}
+        asks = (asked["program"], {OWN["node"]: names[node]}, environ, asked["timeout"])
+        waiting[task.options(scheduling_strategy=where).remote(*asks)] = rank
+    done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=asked["timeout"])
     for each in done:
         try:
-            found.append(ray.get(each, timeout=1))
-        except Exception as error:  # of a node that has died, or of the task: its statement is missing
-            sys.stderr.write(f"node {waiting[each]}: {str(error).strip().splitlines()[-1]}\n")
-    return found
+            code, output, errors = ray.get(each, timeout=1)
+        except Exception as error:  # of a node that has died, or of the task
+            code, output, errors = 1, b"", str(error).encode()
+        if code == 0:
+            yield waiting[each], output
+        else:
+            last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            sys.stderr.write(f"node {names[ranks[waiting[each]]]}: {last}\n")
 
 
-def look(package: str, who: Tuple[int, int, str, str], lock: Any) -> Tuple[Any, Any]:
-    """Return the statement and the document of the node that this task runs on."""
+def run(
+    program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
+) -> Tuple[int, bytes, bytes]:
+    """Return how a program ended on the node that this task runs on, in the interpreter of Ray's workers there."""
     import os
+    import subprocess
     import sys
 
-    try:
-        from envlock.runtime.fleet.assertion import looked
-        from envlock.runtime.fleet.ranks import Rank
-    except ImportError:  # envlock is not in this environment: from the folder of the driver's
-        sys.path.append(package)
-        for name in [each for each in sys.modules if each.partition(".")[0] == "envlock"]:
-            del sys.modules[name]
-        from envlock.runtime.fleet.assertion import looked
-        from envlock.runtime.fleet.ranks import Rank
-
-        sys.path.remove(package)
-    rank, size, node, job = who
-    return looked(Rank(rank, size, os.environ.get("ENVLOCK_FLEET_NODE") or node, job, "Ray"), lock)[1]
+    variables = {**defaults, **os.environ, **environ}
+    done = subprocess.run([sys.executable, *program], env=variables, capture_output=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout, done.stderr

@@ -65,9 +65,7 @@ def _add_fleet(commands: Any) -> None:
     for name, (function, text) in helps.items():
         parser = commands.add_parser(name, help=text)
         _add_lock(parser, "[default: the nearest, if any]")
-        to = "Folder that all nodes share; - for stdout, in a report. [default: .envlock-fleet]"
-        parser.add_argument("--to", metavar="DIR", help=to)
-        parser.add_argument("--job", help="Name of the job. [default: the launcher's]")
+        parser.add_argument("--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]")
         parser.add_argument("--engine", choices=["files"], help="How ranks meet.")
         parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
         parser.add_argument("--quiet", "-q", action="store_true")
@@ -75,22 +73,18 @@ def _add_fleet(commands: Any) -> None:
 
 
 def _report(asked: Any) -> int:
-    from envlock.runtime.fleet.folder import chosen
-    from envlock.runtime.fleet.report import STDOUT, report
+    from envlock.runtime.fleet.report import report
 
-    statement = report(chosen(os.environ, asked.to), asked.lock, asked.job)
-    if asked.to == STDOUT:
-        sys.stdout.write(statement + "\n")
+    report(asked.to, asked.lock)
     return 0
 
 
 def _run(asked: Any) -> int:
-    from envlock.runtime.fleet.folder import chosen
     from envlock.runtime.fleet.report import become
 
     if not asked.words:
         raise UsageError("no command to run", hint="write one after `--`")
-    return become(asked.words, chosen(os.environ, asked.to), asked.lock, asked.policy, asked.job, asked.timeout)
+    return become(asked.words, asked.to, asked.lock, asked.policy, asked.timeout)
 
 
 def _verify(asked: Any) -> int:

@@ -6,25 +6,23 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envlock.fleet.drift import drift
-from envlock.fleet.engines import AUTO, FILES, find, launcher, program_of
+from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.jobs import job_of
 from envlock.guest import launch
 from envlock.runtime.errors import FactError, OutsideError, UsageError
 from envlock.runtime.fleet import folder
 from envlock.runtime.fleet.meeting import Pause
-from envlock.runtime.fleet.reduction import reduced
-from envlock.runtime.fleet.report import STDOUT
+from envlock.runtime.fleet.reduction import reduced, rules_of
 from envlock.runtime.fleet.report import report as state
-from envlock.runtime.policy import DEFAULT, Policy
 from envlock.runtime.report import Report, clean, ranked
-from envlock.runtime.verify import overrides_count, policy_of
-from envlock.workflows.fleet_bits import add_bits, bits_words
+from envlock.runtime.verify import overrides_count
+from envlock.workflows.fleet_bits import BITS, add_bits, bits_asked
 from envlock.workflows.locks import plain, subject_of
 from envlock.workflows.run import Prepared
 
@@ -33,12 +31,12 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 WAIT = 10.0  # seconds: a shared file system shows a new file after some
+PATIENCE = 30.0  # seconds for a driver to be ready, as Ray's imports it and finds its cluster
 ASK_TIMEOUT = 60.0  # seconds for another interpreter to state what it finds
-WITH_BITS = ("slurm", "mpi")
 
 
-def report_rank(to: str, lock: str | None = None, *, job: str | None = None, python: Path | None = None) -> str:
-    """Write the statement of this rank to a folder that all nodes share; return it where `to` is `-`, as JSON.
+def report_rank(to: str, lock: str | None = None, *, python: Path | None = None) -> None:
+    """Write the statement of this rank to a folder that all nodes share.
 
     Raises:
         UsageError: no launcher says which rank this is, the job has no name, or there is no such interpreter.
@@ -46,18 +44,18 @@ def report_rank(to: str, lock: str | None = None, *, job: str | None = None, pyt
         FactError: the interpreter failed.
     """
     if python is None:
-        return state(to, lock, job)
-    ended = launch.ask(launch.module("rank", words(to, lock, job)), python, timeout=ASK_TIMEOUT)
+        state(to, lock)
+        return
+    ended = launch.ask(launch.module("rank", _asked(to, lock)), python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
-    return ended.output.decode("ascii").strip()
 
 
-def words(to: str, lock: str | None, job: str | None, **more: Any) -> dict[str, Any]:
+def _asked(to: str, lock: str | None, **more: Any) -> dict[str, Any]:
     """Return what the program of a rank is asked: a statement, unless `more` names a command."""
     named = None if lock is None else str(Path(lock).absolute())
-    place = to if to == STDOUT else str(Path(to).absolute())
-    return {"folder": place, "job": job, "lock": named, "policy": None, "command": None, "timeout": 0, **more}
+    where = {"folder": str(Path(to).absolute()), "job": None, "lock": named}
+    return {**where, "policy": None, "command": None, "timeout": 0, **more}
 
 
 def check_fleet(
@@ -88,17 +86,15 @@ def check_fleet(
         UsageError: several jobs have, or the number of ranks is unknown.
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
-    document = None if lock is None else plain(lock)[0]
     meant = job_of(folder.jobs(path), path, os.environ, job)
     statements, documents = _settled(path, meant, ranks, wait)
-    size = _size(statements, ranks)
+    size = ranks or _size(statements)
     if not size:
         raise UsageError("no launcher says how many ranks there are", hint="name their number with `--ranks`")
-    report = reduced(statements, documents, size, document, policy, overrides=overrides_count())
-    report.subject = subject_of(lock)
+    report = _reduced(statements, documents, size, lock, policy)
     if against is None:
         return report
-    rules = Policy(policy or DEFAULT) if document is None else policy_of(document, policy, overrides=overrides_count())
+    rules = rules_of(None if lock is None else plain(lock)[0], policy, overrides=overrides_count())
     earlier = folder.kept(against, job_of(folder.jobs(against), against, {}))
     found, notes = drift(earlier, (statements, documents), rules)
     if found and report.match:
@@ -106,19 +102,6 @@ def check_fleet(
     report.findings = ranked([*report.findings, *found])
     report.notes += notes
     return report
-
-
-@dataclass(frozen=True)
-class PreparedFleet:
-    """A job as it is to be started.
-
-    Attributes:
-        report: what the ranks have; None where they compare themselves once they are started.
-        start: the command line, which takes the place of this process.
-    """
-
-    report: Report | None
-    start: Prepared
 
 
 def prepare_fleet(
@@ -130,12 +113,13 @@ def prepare_fleet(
     ranks: int | None = None,
     options: Sequence[str] = (),
     to: str = folder.DEFAULT,
-    job: str | None = None,
     python: Path | None = None,
     timeout: float = 120.0,
     numerics: bool = False,
-) -> PreparedFleet:
-    """Let a launcher start a check as each rank, and return the job that is to follow with the report.
+) -> Prepared:
+    """Let a launcher start a check as each rank, and return the job that follows, with the report on the ranks.
+
+    With `files`, the report is empty: the ranks compare themselves once they are started.
 
     Args:
         command: the program of a rank and its arguments; for `ray`, the driver.
@@ -145,62 +129,86 @@ def prepare_fleet(
         ranks: how many ranks there are; as the launcher says if not given.
         options: for the launcher, both times.
         to: the folder that all nodes share.
-        job: for `files`: the name of the job; the launcher's if not given.
         python: the interpreter of the environment, at the same place on every node; this one when not given.
         timeout: seconds to wait for all ranks.
-        numerics: also compare the bits of the canary on each node; only with `slurm` and `mpi`.
+        numerics: also compare the bits of the canary on each node; not with `files`.
 
     Raises:
         OutsideError: the launcher is missing or failed, so that no rank has reported.
         UsageError: `auto` finds no launcher, or the engine cannot do this.
     """
-    name, chosen = _engine(engine, ranks, numerics), python or Path(sys.executable)
+    name, chosen = find(engine, os.environ, ranks), python or Path(sys.executable)
     if name == FILES:
-        asked = words(to, lock, job, policy=policy, command=list(command), timeout=timeout)
-        return PreparedFleet(None, _started([str(chosen), *launch.module("rank", asked)]))
-    program, module = program_of(name, os.environ), launcher(name)
-    own = f"run-{os.urandom(6).hex()}"
-    check = launch.module(module.CHECK, words(to, lock, own, timeout=timeout, nodes=ranks))
-    argv = module.start(program, [str(chosen), *check], ranks, options)
-    try:
-        report = _preflight(argv, to, own, timeout + module.PATIENCE, ranks, lock, policy)
         if numerics:
-            argv = module.start(program, [str(chosen), *bits_words(Path(to) / own, lock)], ranks, options)
-            add_bits(report, Path(to) / own, lock, policy, argv)
+            raise UsageError("engine `files` cannot compute the canary", hint=f"choose from: {', '.join(ENGINES)}")
+        asked = _asked(to, lock, policy=policy, command=list(command), timeout=timeout)
+        return _prepared([str(chosen), *launch.module("rank", asked)], Report([], headline=""))
+    started = _Job(ENGINES[name], chosen, ranks, options, Path(to).absolute() / f"run-{os.urandom(6).hex()}")
+    try:
+        report = _preflight(started, _asked(to, lock, job=started.place.name, timeout=timeout), lock, policy)
+        if numerics:
+            ended = started.run("bits", bits_asked(started.place, lock), BITS)
+            add_bits(report, started.place, lock, policy, ended[1])
     finally:
-        shutil.rmtree(Path(to) / own, ignore_errors=True)
-    return PreparedFleet(report, _started(module.start(program, command, ranks, options)))
+        shutil.rmtree(started.place, ignore_errors=True)
+    return _prepared(started.argv(command), report)
 
 
-def _engine(named: str, ranks: int | None, numerics: bool) -> str:
-    name = find(named, os.environ, ranks)
-    if numerics and name not in WITH_BITS:
-        raise UsageError(f"engine `{name}` cannot compute the canary", hint=f"choose from: {', '.join(WITH_BITS)}")
-    return name
+@dataclass(frozen=True)
+class _Job:
+    """How a launcher starts ranks, and the folder in which they leave what they find."""
+
+    launcher: Launcher
+    python: Path
+    ranks: int | None
+    options: Sequence[str]
+    place: Path
+
+    def argv(self, command: Sequence[str]) -> list[str]:
+        """Return the command line that starts a command as each rank."""
+        return self.launcher.start(program_of(self.launcher, os.environ), command, self.ranks, self.options)
+
+    def run(self, guest: str, asked: Mapping[str, Any], limit: float) -> tuple[bool, str]:
+        """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
+        words = launch.module(guest, asked)
+        if self.launcher.DRIVER:
+            program = launch.module(guest, {**asked, "folder": None})
+            kept = {"folder": asked["folder"], "job": asked["job"], "is_canary": guest == "bits"}
+            words = launch.module(
+                self.launcher.DRIVER, {**kept, "program": program, "timeout": limit, "nodes": self.ranks}
+            )
+            limit += PATIENCE
+        argv = self.argv([str(self.python), *words])
+        ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
+        return ended.code == 0, f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
 
 
-def _preflight(
-    argv: Sequence[str], to: str, job: str, limit: float, ranks: int | None, lock: str | None, policy: str | None
-) -> Report:
-    """Let a launcher start the check of each rank; return the report on those that have answered."""
-    document = None if lock is None else plain(lock)[0]
-    ended = launch.ask(argv[1:], Path(argv[0]), timeout=limit)
-    statements, documents = _settled(to, job, ranks, WAIT if ended.code == 0 else 0)
-    said = f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
+def _preflight(job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None) -> Report:
+    """Return the report on the ranks that have answered."""
+    is_good, said = job.run("rank", asked, asked["timeout"])
+    statements, documents = _settled(asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0)
     if not statements:
         raise OutsideError(f"no rank has reported: {said}", hint="start a small command with the launcher itself")
-    size = _size(statements, ranks) or len(statements)
+    size = job.ranks or _size(statements) or len(statements)
+    report = _reduced(statements, documents, size, lock, policy)
+    report.notes += [] if is_good else [said]
+    return report
+
+
+def _reduced(
+    statements: Sequence[Any], documents: dict[str, Any], size: int, lock: Source | None, policy: str | None
+) -> Report:
+    document = None if lock is None else plain(lock)[0]
     report = reduced(statements, documents, size, document, policy, overrides=overrides_count())
-    report.notes += [said] if ended.code != 0 else []
     report.subject = subject_of(lock)
     return report
 
 
-def _started(argv: Sequence[str]) -> Prepared:
+def _prepared(argv: Sequence[str], report: Report) -> Prepared:
     program = shutil.which(argv[0])
     if program is None:
         raise UsageError(f"command not found: {argv[0]}", hint="check its spelling and PATH")
-    return Prepared(program, tuple(argv), dict(os.environ), Report([]), (), ())
+    return Prepared(program, tuple(argv), dict(os.environ), report, (), ())
 
 
 def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[Any], dict[str, Any]]:
@@ -208,10 +216,10 @@ def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[An
     pause = Pause(time.monotonic() + wait)
     while True:
         statements, documents = folder.kept(to, job)
-        if 0 < _size(statements, ranks) <= len(statements) or not pause.over():
+        if 0 < (ranks or _size(statements)) <= len(statements) or not pause.over():
             return statements, documents
 
 
-def _size(statements: Sequence[Any], ranks: int | None) -> int:
+def _size(statements: Sequence[Any]) -> int:
     """Return how many ranks there are, as somebody says; 0 where nobody does."""
-    return ranks or max((each.get("size") or 0 for each in statements), default=0)
+    return max((each.get("size") or 0 for each in statements), default=0)

@@ -42,12 +42,12 @@ def test_reports_of_ranks_are_compared(project: Command) -> None:
 
 
 @pytest.mark.parametrize("python", [(), ("--python", sys.executable)])
-def test_a_statement_can_be_printed(project: Command, python: tuple[str, ...]) -> None:
+def test_a_statement_lies_in_the_folder_of_the_job(project: Command, python: tuple[str, ...]) -> None:
     who = {**RANKS, "ENVLOCK_FLEET_RANK": "2", "ENVLOCK_FLEET_NODE": "n2"}
-    done = project("fleet", "report", "--to", "-", *python, environ=who)
-    statement = json.loads(done.stdout)
+    done = project("fleet", "report", "--to", "reports", *python, environ=who)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    statement = json.loads((project.folder / "reports" / "j1" / "rank-2.json").read_bytes())
     assert [statement[key] for key in ("rank", "node", "job", "size")] == [2, "n2", "j1", 3]
-    assert not (project.folder / "-").exists()
 
 
 def test_with_a_lockfile_and_with_a_rank_that_is_missing(project: Command) -> None:

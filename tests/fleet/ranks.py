@@ -26,7 +26,7 @@ def rank(number: int, size: int = 8, *, per_node: int = 2, job: str = "7.0", **c
     """Return the statement and the document of a rank."""
     lock, launch, proven, rules = (changes.pop(name, None) for name in ("lock", "launch", "proven", "rules"))
     found = changes.pop("facts", None) or facts(**changes)
-    who = Rank(number, size, f"n{number // per_node + 1}", job, "Slurm")
+    who = Rank(number, size, f"n{number // per_node + 1}", job)
     made: Made = stated(who, Snapshot(found, {}), launch or {}, lock or "", rules, proven=bool(proven))
     return made
 

@@ -1,6 +1,7 @@
-"""A Ray cluster in this process's own network, where only loopback is, and `envlock fleet run` on it, three times.
+"""A Ray cluster in this process's own network, where only loopback is, and `envlock fleet run` on it, four times.
 
-Argument: the interpreter with envlock's command line. Prints how each run ended, as JSON.
+Arguments: the interpreter with envlock's command line, and a folder whose sitecustomize lets NumPy draw other numbers.
+Prints how each run ended, as JSON.
 """
 
 import fcntl
@@ -30,7 +31,10 @@ def run(name: str, *options: str) -> None:
 cluster = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False, "node_name": "n1"})
 for number in (2, 3):
     cluster.add_node(**SMALL, node_name=f"n{number}")
-run("alike")
+run("alike", "--numerics")
+odd = cluster.add_node(**SMALL, node_name="n5", env_vars={"PYTHONPATH": sys.argv[2]})
+run("bits", "--numerics")
+cluster.remove_node(odd)
 odd = cluster.add_node(**SMALL, node_name="n4", env_vars={"TF_ENABLE_ONEDNN_OPTS": "0"})
 run("odd")
 cluster.remove_node(odd, allow_graceful=False)

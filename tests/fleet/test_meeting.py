@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from envlock.runtime.fleet.folder import Folder, jobs, kept
 from envlock.runtime.fleet.meeting import Silence, meet
 from envlock.runtime.fleet.reduction import reduced
 from envlock.runtime.fleet.tf import Store
+from tests.fleet.bed import run
 from tests.fleet.ranks import Made, rank
 
 ODD: dict[str, Any] = {"TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -142,6 +144,9 @@ class Mortal:
 
     def names(self) -> None:
         return None
+
+    def give_up(self) -> None:
+        raise AssertionError("no rank is lost")
 
 
 @pytest.mark.parametrize("deaf", [False, True])
@@ -277,6 +282,34 @@ def test_another_rank_raises_too(alone: None, monkeypatch: pytest.MonkeyPatch) -
         assertion.assert_fleet(timeout=0.2)
     assert raised.value.message == "cannot decide: rank 0 gave no verdict within 0.2 s"
     assert [each.rule for each in raised.value.report.findings] == ["rank-missing"]
+
+
+UNCAUGHT = "import envlock\nenvlock.assert_fleet(timeout=0.2)"
+CAUGHT = f"""
+try:
+    exec({UNCAUGHT!r})
+except RuntimeError:
+    pass
+raise ValueError("the program's own")
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("rank", "program", "code", "said"),
+    [
+        (0, UNCAUGHT, 4, ["envlock: cannot decide: 1 of 2 ranks did not report", "marks: ? unknown"]),
+        (1, UNCAUGHT, 4, ["envlock: cannot decide: rank 0 gave no verdict within 0.2 s"] * 2),
+        (0, CAUGHT, 1, ["envlock: cannot decide: 1 of 2 ranks did not report", "ValueError: the program's own"]),
+    ],
+)
+def test_what_is_said_once_is_no_traceback(tmp_path: Path, rank: int, program: str, code: int, said: list[str]) -> None:
+    """Of an error that nobody catches: the report, and the exit code. Other errors end as ever."""
+    who = {"ENVLOCK_FLEET_RANK": str(rank), "ENVLOCK_FLEET_SIZE": "2", "ENVLOCK_FLEET_JOB": "j"}
+    done = run([sys.executable, "-X", "dev", "-c", program], tmp_path, who)
+    lines = done.errors.splitlines()
+    assert (done.code, lines[0], lines[-1]) == (code, *said)
+    assert done.errors.count("Traceback") == (program == CAUGHT)
 
 
 def test_the_switch_of_an_emergency(

@@ -247,7 +247,7 @@ def test_a_machine_that_the_lockfile_accepts_can_stand_beside_another() -> None:
 
 def test_a_statement_is_small_and_says_what_it_stands_for() -> None:
     live = snapshot()
-    statement, document = stated(Rank(123456, 200000, "n" * 64, "j" * 64, "Slurm"), live, {}, "a" * 32)
+    statement, document = stated(Rank(123456, 200000, "n" * 64, "j" * 64), live, {}, "a" * 32)
     assert len(canonical(statement)) <= LIMIT
     assert len(statement["sections"]) == 10
     assert root_of(json.loads(canonical(document))) == statement["root"]
@@ -300,3 +300,28 @@ def test_what_has_changed_since_yesterday() -> None:
     assert [each.message for each in found] == ["n3: environ.TF_ENABLE_ONEDNN_OPTS: then unset, now 0"]
     assert notes == ["nodes that are new: n[4-5]"]
     assert drift(side(yesterday), side(yesterday), Policy("strict")) == ([], [])
+
+
+def test_what_the_policy_lets_differ_makes_no_groups() -> None:
+    """With a lockfile what its policy judges counts, without one what `strict` judges; each difference is listed."""
+    held = lockfile(policy={"name": "functional", "overrides": {}})
+    found = report(ranks(4, 5, **ODD), lock=held)
+    assert (len(found.attachments["fleet"]["groups"]), found.notes) == (1, ["8 ranks on 4 nodes, job 7.0"])
+    assert messages(found) == ["info: n3 (ranks 4-5): environ.TF_ENABLE_ONEDNN_OPTS: locked unset, live 0"]
+    assert len(report(ranks(4, 5, **ODD)).attachments["fleet"]["groups"]) == 2
+
+
+def test_one_odd_fact_is_one_group_whatever_else_may_differ() -> None:
+    """Each odd rank has a number of threads of its own, which `functional` lets differ."""
+    held = lockfile(policy={"name": "functional", "overrides": {}})
+    made = []
+    for each in range(8):
+        own = {**facts(), "cpu": {**facts()["cpu"], "intra_op_threads": each + 1}}
+        own["python"] = {"version": "3.12.1" if each > 5 else "3.11.7"}
+        made.append(rank(each, facts=own))
+    found = report(made, lock=held)
+    assert [group["ranks"] for group in found.attachments["fleet"]["groups"]] == ["0-5", "6-7"]
+    assert messages(found)[:2] == [
+        "error: n4 (ranks 6-7): python.version: locked 3.11.7, live 3.12.1",
+        "info: n1 (rank 0): cpu.intra_op_threads: locked 2, live 1",
+    ]

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol
 
+from envlock.fleet.engines import mpi, ray, slurm
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.fleet.ranks import rank_of
-
-ENGINES: Mapping[str, str] = {
-    "slurm": "envlock.fleet.engines.slurm",
-    "mpi": "envlock.fleet.engines.mpi",
-    "ray": "envlock.fleet.engines.ray",
-}
-"""The modules of the launchers by their names on the command line, the one that `auto` tries first in front."""
-
-AUTO, FILES = "auto", "files"
-CHOICES = (AUTO, *ENGINES, FILES)
-"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared folder."""
 
 
 class Launcher(Protocol):
@@ -27,13 +16,11 @@ class Launcher(Protocol):
 
     Attributes:
         PROGRAMS: what it is called, one of which has to be on the PATH; empty where it needs none.
-        CHECK: the module of envlock/guest by which each rank states what it finds.
-        PATIENCE: seconds that its own start takes, besides the time limit for the ranks.
+        DRIVER: the module of envlock/guest that runs a program as each rank; empty where the launcher does.
     """
 
     PROGRAMS: Sequence[str]
-    CHECK: str
-    PATIENCE: float
+    DRIVER: str
 
     def is_meant(self, environ: Mapping[str, str], ranks: int | None) -> bool:
         """Return whether `auto` takes it, by the variables of this process."""
@@ -42,6 +29,14 @@ class Launcher(Protocol):
     def start(self, program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
         """Return the command line that starts a command as each rank."""
         ...
+
+
+ENGINES: Mapping[str, Launcher] = {"slurm": slurm, "mpi": mpi, "ray": ray}
+"""The modules of the launchers by their names on the command line, the one that `auto` tries first in front."""
+
+AUTO, FILES = "auto", "files"
+CHOICES = (AUTO, *ENGINES, FILES)
+"""`files` starts nothing: what a launcher has started as each rank waits for the others at a shared folder."""
 
 
 def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
@@ -54,8 +49,8 @@ def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
         return name
     if _is_rank(environ):
         return FILES
-    for each in ENGINES:
-        if launcher(each).is_meant(environ, ranks):
+    for each, launcher in ENGINES.items():
+        if launcher.is_meant(environ, ranks):
             return each
     raise UsageError(
         "cannot find the launcher of this job: no variable of Slurm or Ray is set, and no number of ranks is named",
@@ -63,18 +58,13 @@ def find(name: str, environ: Mapping[str, str], ranks: int | None) -> str:
     )
 
 
-def launcher(name: str) -> Launcher:
-    """Return the module of an engine."""
-    return cast(Launcher, import_module(ENGINES[name]))
-
-
-def program_of(name: str, environ: Mapping[str, str]) -> str:
+def program_of(launcher: Launcher, environ: Mapping[str, str]) -> str:
     """Return the program of an engine; empty where it needs none.
 
     Raises:
         OutsideError: it is not on the PATH.
     """
-    names = launcher(name).PROGRAMS
+    names = launcher.PROGRAMS
     found = next(filter(None, (shutil.which(each, path=environ.get("PATH")) for each in names)), "")
     if names and not found:
         raise OutsideError(f"cannot find {' or '.join(names)}", hint="check PATH, or load the module of the cluster")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-PROGRAMS = ("mpirun", "mpiexec")
-CHECK = "rank"
-"""MPI itself is not started in it."""
-PATIENCE = 0.0
+PROGRAMS: Sequence[str] = ("mpirun", "mpiexec")
+DRIVER = ""
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 PROGRAMS: Sequence[str] = ()
-CHECK = "ray_nodes"
-"""The driver of a check, which asks each node."""
-PATIENCE = 30.0  # importing Ray, and finding its cluster
+DRIVER = "ray_nodes"
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:

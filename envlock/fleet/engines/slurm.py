@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-PROGRAMS = ("srun",)
-CHECK = "rank"
-"""It writes to files: srun mixes the lines of tasks."""
-PATIENCE = 0.0
+PROGRAMS: Sequence[str] = ("srun",)
+DRIVER = ""
 
 
 def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from envlock.runtime import assertion
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, LockfileError, UsageError
-from envlock.runtime.fleet.meeting import Silence
-from envlock.runtime.fleet.ranks import Rank, rank_of
+from envlock.runtime.fleet.meeting import Silence, meet
+from envlock.runtime.fleet.ranks import OWN, rank_of
+from envlock.runtime.fleet.reduction import COMMAND, MISSING, SOURCE, WHERE, reduced
 from envlock.runtime.fleet.verdict import report_of
 from envlock.runtime.report import UNKNOWN, Finding, Report
+from envlock.runtime.verify import found_here, overrides_count, without_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
+    from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
-    from envlock.runtime.fleet.meeting import Verdict
+    from envlock.runtime.fleet.meeting import Board, Verdict
+    from envlock.runtime.fleet.ranks import Rank
 
     Path = Union[str, os.PathLike[str]]
 
 TIMEOUT = 120.0  # seconds
 ENGINES = ("auto", "files", "mpi", "tf")
+SILENT = "cannot decide: rank 0"
 
 
 def assert_fleet(
@@ -50,7 +55,8 @@ def assert_fleet(
 
     Raises:
         EnvironmentMismatch: an environment differs, or a rank did not answer in time. It is the same on every rank;
-            rank 0 has printed the report to stderr. With `ENVLOCK_MODE=warn`, nothing is raised.
+            rank 0 has printed the report to stderr. Where the program does not catch it, the process ends with the
+            exit code of the error and without a traceback. With `ENVLOCK_MODE=warn`, nothing is raised.
         UsageError: there is no such engine, or no launcher says which rank this is.
         WriteError: the shared folder cannot be written.
     """
@@ -60,45 +66,62 @@ def assert_fleet(
     if mode == "off":
         assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None
-    rank, meet = _engine(engine, folder)
-    report = gathered(rank, meet, path, policy or os.environ.get("ENVLOCK_POLICY") or None, timeout)
+    chosen = None if folder is None else os.fspath(folder)
+    rank, board = place(engine, chosen, os.environ)
+    report = gathered(rank, board, path, policy or os.environ.get("ENVLOCK_POLICY"), timeout)
     if not report.match and mode in assertion.ENFORCING:
-        has_report = "" if report.headline.startswith(SILENT) else " (rank 0 has printed the report)"
-        raise EnvironmentMismatch(report.headline + has_report, report)
+        raise _refusal(report)
     if not report.match and rank.rank == 0:
         assertion.say("warning: ENVLOCK_MODE=warn, so this does not stop the program")
     return report
 
 
-SILENT = "cannot decide: rank 0"
+def _refusal(report: Report) -> EnvironmentMismatch:
+    """Return the error. Where nobody catches it, the process ends with its exit code and without a traceback.
+
+    All has been said by then, once for all ranks; a traceback of each would bury it.
+    """
+    from weakref import ref
+
+    is_said = "" if report.headline.startswith(SILENT) else " (rank 0 has printed the report)"
+    error = EnvironmentMismatch(report.headline + is_said, report)
+    known, before = ref(error), sys.excepthook
+
+    def end(kind: Any, value: Any, trace: Any) -> None:
+        if value is not known() or hasattr(sys, "ps1") or sys.flags.inspect:
+            before(kind, value, trace)
+        else:
+            sys.exit(report.exit_code)
+
+    sys.excepthook = end
+    return error
 
 
-def gathered(
-    rank: Rank, meet: Callable[..., Verdict], path: Optional[Path], policy: Optional[str], timeout: float
-) -> Report:
+def gathered(rank: Rank, board: Optional[Board], path: Optional[Path], policy: Optional[str], timeout: float) -> Report:
     """Return the report on all ranks, which is the same on each; where they do not match, rank 0 prints it.
 
     It does so before the others hear of it: a launcher may end the whole job once the first of them has ended.
     """
     lock, mine = looked(rank, path)
+    size = rank.size or 1
 
     def decide(statements: Sequence[Any], documents: Dict[str, Any]) -> Verdict:
-        from envlock.runtime.fleet.reduction import reduced
-        from envlock.runtime.verify import overrides_count
-
-        found = reduced(statements, documents, rank.size or 1, lock, policy, overrides=overrides_count())
+        found = reduced(statements, documents, size, lock, policy or None, overrides=overrides_count())
         if not found.match:
             assertion.say(found.to_text())
         return found.to_json()
 
     try:
-        return report_of(meet(mine, decide, timeout))
+        if board is None:
+            return report_of(decide([mine[0]], {mine[0]["root"]: mine[1]}))
+        return report_of(meet(board, rank.rank, size, mine, decide, timeout))
     except Silence:
         message = f"{SILENT} gave no verdict within {timeout:g} s"
         why = "Rank 0 collects the reports; it has ended, hangs, or does not share the meeting place of this rank."
         fix = "Look for rank 0 in the launcher's log; check that all nodes share the folder."
-        finding = Finding("rank-missing", UNKNOWN, "fleet", message.partition(": ")[2], why, fix, "docs/fleet.md")
-        return Report([finding], command="fleet check", headline=message)
+        finding = Finding(MISSING, UNKNOWN, WHERE, message.partition(": ")[2], why, fix, SOURCE)
+        assertion.say(message)
+        return Report([finding], command=COMMAND, headline=message)
     except ValueError:
         raise UsageError("the verdict of rank 0 is not one", hint="install one version of envlock everywhere") from None
 
@@ -112,7 +135,6 @@ def looked(rank: Rank, path: Optional[Path]) -> Tuple[Optional[Dict[str, Any]], 
     from envlock.runtime.fleet.statement import failed, stated
     from envlock.runtime.launchers import traces
     from envlock.runtime.proof import is_proven
-    from envlock.runtime.verify import found_here, overrides_count, without_package
 
     try:
         found = _lockfile(path)
@@ -142,28 +164,29 @@ def _lockfile(path: Optional[Path]) -> Optional[Tuple[Dict[str, Any], str]]:
     return lock, sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
 
 
-def _engine(engine: str, folder: Optional[Path]) -> Tuple[Rank, Callable[..., Verdict]]:
-    """Return which rank this is, and how it meets the others."""
+def place(engine: str, folder: Optional[str], environ: Mapping[str, str]) -> Tuple[Rank, Optional[Board]]:
+    """Return which rank this is, and where it meets the others; None for a rank that is alone.
+
+    Raises:
+        UsageError: no launcher says which rank of how many this is, or the engine cannot be had.
+        WriteError: the shared folder cannot be written.
+    """
     host = os.uname().nodename
     if engine in ("auto", "mpi"):
         from envlock.runtime.fleet import mpi
 
         world = mpi.world(required=engine == "mpi")
         if world is not None:
-            return mpi.rank_in(world, os.environ, host), lambda *words: mpi.meet(world, *words)
-    rank = rank_of(os.environ, host)
+            return mpi.rank_in(world, environ, host), mpi.Mail(world)
+    rank = rank_of(environ, host)
     if rank.size is None:
-        raise UsageError("cannot find how many ranks the job has", hint="set ENVLOCK_FLEET_SIZE")
+        raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     if rank.size == 1:
-        return rank, lambda mine, decide, timeout: decide([mine[0]], {mine[0]["root"]: mine[1]} if mine[1] else {})
-    from envlock.runtime.fleet.meeting import meet
-
+        return rank, None
     if engine == "tf":
         from envlock.runtime.fleet import tf
 
-        board: Any = tf.board()
-    else:
-        from envlock.runtime.fleet.folder import Folder, chosen
+        return rank, tf.board()
+    from envlock.runtime.fleet.folder import Folder
 
-        board = Folder(chosen(os.environ, None if folder is None else os.fspath(folder)), rank.job)
-    return rank, lambda mine, decide, timeout: meet(board, rank.rank, rank.size or 1, mine, decide, timeout)
+    return rank, Folder(folder, rank.job)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT = ".envlock-fleet"
 VARIABLE = "ENVLOCK_FLEET_DIR"
-RANK = "rank-"
+RANK, FACTS = "rank-", "facts."
 END = ".json"
 
 
@@ -24,8 +24,8 @@ class Folder:
 
     is_mortal = False
 
-    def __init__(self, path: str, job: str) -> None:
-        """Make the folder of the job.
+    def __init__(self, path: Optional[str], job: str) -> None:
+        """Make the folder of the job, in that of the variable or in the current folder where no path is given.
 
         Raises:
             UsageError: the job has no name.
@@ -34,7 +34,7 @@ class Folder:
         if not job:
             hint = "set ENVLOCK_FLEET_JOB to a word that no other job has"
             raise UsageError("the job has no name, so its ranks could meet those of another job", hint=hint)
-        self.path = os.path.join(path, job)
+        self.path = os.path.join(path or os.environ.get(VARIABLE) or DEFAULT, job)
         try:
             os.makedirs(self.path, exist_ok=True)
         except OSError as error:
@@ -59,12 +59,15 @@ class Folder:
             raise WriteError(f"cannot write {target}: {error.strerror}", hint="check the folder and its disk") from None
 
     def peek(self, name: str) -> Any:
-        """Return a value; None where there is none that can be read."""
-        return read(os.path.join(self.path, name + END))
+        """Return a value; None where there is none, or where it is not JSON."""
+        return _read(self.path, name)
 
     def names(self) -> Collection[str]:
         """Return which values there are."""
-        return names(self.path)
+        return _names(self.path)
+
+    def give_up(self) -> None:
+        """Do nothing: no process waits for another one at its end."""
 
     def keep(self, statement: Any, document: Any) -> None:
         """Write a statement to be reduced later, and its facts unless they are there.
@@ -72,24 +75,22 @@ class Folder:
         Raises:
             WriteError: a file cannot be written.
         """
-        facts = f"facts.{statement['root']}"
+        facts = FACTS + statement["root"]
         if document is not None and not os.path.exists(os.path.join(self.path, facts + END)):
             self.post(facts, document)
         self.post(f"{RANK}{statement['rank']}", statement)
 
 
-def names(path: str) -> Collection[str]:
-    """Return the names of the values in the folder of a job."""
+def _names(path: str) -> Collection[str]:
     try:
         return frozenset([name[: -len(END)] for name in os.listdir(path) if name.endswith(END)])
     except OSError:
         return frozenset()
 
 
-def read(file: str) -> Any:
-    """Return the value in a file; None where there is none, or where it is not JSON."""
+def _read(path: str, name: str) -> Any:
     try:
-        data = read_bytes(file)
+        data = read_bytes(os.path.join(path, name + END))
         return None if data is None else strict_json.parse(data)
     except (OSError, ValueError):
         return None
@@ -106,26 +107,18 @@ def jobs(path: str) -> List[str]:
     except OSError as error:
         hint = "name the folder that `envlock fleet report --to` wrote to"
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=hint) from None
-    return [name for name in found if any(each.startswith(RANK) for each in names(os.path.join(path, name)))]
+    return [name for name in found if any(each.startswith(RANK) for each in _names(os.path.join(path, name)))]
 
 
 def kept(path: str, job: str) -> Tuple[List[Any], Dict[str, Any]]:
     """Return the statements of a job and the facts by root, as `keep` wrote them; others are left out."""
     folder = os.path.join(path, job)
-    statements: Dict[int, Any] = {}
+    statements: List[Any] = []
     documents: Dict[str, Any] = {}
-    for name in names(folder):
-        kind, _, root = name.partition(".")
-        if not (name.startswith(RANK) or (kind == "facts" and root)):
-            continue
-        value = read(os.path.join(folder, name + END))
-        if name.startswith(RANK) and is_statement(value) and name == f"{RANK}{value['rank']}" and value["job"] == job:
-            statements[value["rank"]] = value
-        elif kind == "facts" and is_document(value) and root_of(value) == root:
-            documents[root] = value
-    return [statements[rank] for rank in sorted(statements)], documents
-
-
-def chosen(environ: Any, named: Optional[str]) -> str:
-    """Return the folder that is meant: the one named, that of the variable, or the one in the current folder."""
-    return named or environ.get(VARIABLE) or DEFAULT
+    for name in _names(folder):
+        value: Any = _read(folder, name) if name.startswith((RANK, FACTS)) else None
+        if is_statement(value) and name == f"{RANK}{value['rank']}" and value["job"] == job:
+            statements.append(value)
+        elif is_document(value) and name == FACTS + root_of(value):
+            documents[name[len(FACTS) :]] = value
+    return sorted(statements, key=lambda each: int(each["rank"])), documents

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
         def names(self) -> Optional[Collection[str]]:
             """Return which values there are; None where only asking for each can tell."""
 
+        def give_up(self) -> None:
+            """Keep this process's end from waiting for a rank that is lost."""
+
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two looks
 MARGIN = 2.0  # seconds that rank 0 leaves the others to read what it says of those that are missing
@@ -65,6 +68,8 @@ def meet(board: Board, rank: int, size: int, mine: Tuple[Any, Any], decide: Deci
         verdict, answered = _lead(board, size, mine, decide, deadline - min(MARGIN, timeout / 10))
         if board.is_mortal:
             _listen(board, answered, min(deadline, time.monotonic() + LISTENING))
+        if len(answered) < size - 1:
+            board.give_up()
         return verdict
     return _follow(board, rank, mine, deadline)
 
@@ -129,6 +134,7 @@ def _follow(board: Board, rank: int, mine: Tuple[Any, Any], deadline: float) -> 
                 board.post(f"{nonce}.{rank}", mine[0])
                 answered = nonce
         if not pause.over():
+            board.give_up()
             raise Silence
 
 

@@ -6,21 +6,57 @@ Messages go from each rank to rank 0 and back. No collective operation is used, 
 from __future__ import annotations
 
 import sys
-import time
 
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.meeting import MARGIN, Pause, Silence
-from envlock.runtime.fleet.ranks import Rank, rank_of
-from envlock.runtime.fleet.statement import is_statement
+from envlock.runtime.fleet.ranks import OWN, Rank, rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Collection, Dict, List, Mapping, Optional
 
-    from envlock.runtime.fleet.meeting import Decide, Verdict
-
-CALL, ANSWER, VERDICT = 30211, 30212, 30213  # tags, below the 32767 that every MPI has
+TAG = 30211  # below the 32767 that every MPI has
 LOST = 4  # the exit code of a job that has lost a rank
+
+_inbox: Dict[str, Any] = {}
+"""What this process has received: a message of the next call can overtake the end of this one."""
+
+_sent: List[Any] = []
+"""Messages on their way, which need their memory until then."""
+
+
+class Mail:
+    """The board: what rank 0 posts is sent to all others, and what another rank posts to rank 0."""
+
+    is_mortal = True  # a message can be lost with the process that sends it
+
+    def __init__(self, mpi: Any) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD
+
+    def post(self, name: str, value: Any) -> None:
+        """Send a value."""
+        comm = self._comm
+        to = range(1, comm.Get_size()) if comm.Get_rank() == 0 else [0]
+        _sent[:] = [each for each in _sent if not each.test()[0]]
+        _sent.extend([comm.isend((name, value), dest=rank, tag=TAG) for rank in to])
+
+    def peek(self, name: str) -> Any:
+        """Return a value; None where it has not arrived."""
+        self.names()
+        return _inbox.get(name)
+
+    def names(self) -> Collection[str]:
+        """Return which values have arrived."""
+        while self._comm.iprobe(source=self._mpi.ANY_SOURCE, tag=TAG):
+            name, value = self._comm.recv(source=self._mpi.ANY_SOURCE, tag=TAG)
+            _inbox[name] = value
+        return _inbox
+
+    def give_up(self) -> None:
+        """End the job when this process ends: MPI_Finalize would wait for the rank that is lost."""
+        import atexit
+
+        atexit.register(self._comm.Abort, LOST)
 
 
 def world(*, required: bool) -> Optional[Any]:
@@ -40,73 +76,4 @@ def world(*, required: bool) -> Optional[Any]:
 def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
     """Return which rank this process is, as MPI numbers it."""
     comm = mpi.COMM_WORLD
-    numbered = {"ENVLOCK_FLEET_RANK": str(comm.Get_rank()), "ENVLOCK_FLEET_SIZE": str(comm.Get_size())}
-    found = rank_of({**environ, **numbered}, host)
-    found.launcher = found.launcher or "MPI"
-    return found
-
-
-def meet(mpi: Any, mine: Tuple[Any, Any], decide: Decide, timeout: float) -> Verdict:
-    """Return the verdict on all ranks, as `meeting.meet` does.
-
-    Raises:
-        Silence: rank 0 gave no verdict in time.
-    """
-    comm = mpi.COMM_WORLD
-    deadline = time.monotonic() + timeout
-    if comm.Get_rank() == 0:
-        return _lead(mpi, mine, decide, deadline - min(MARGIN, timeout / 10))
-    try:
-        call = _received(comm, 0, CALL, deadline)
-        is_other = mine[1] is not None and mine[0]["root"] != call
-        sent = comm.isend((mine[0], mine[1] if is_other else None), dest=0, tag=ANSWER)
-        verdict: Verdict = _received(comm, 0, VERDICT, deadline)
-        sent.wait()
-    except Silence:
-        _end_with_the_process(mpi)
-        raise
-    return verdict
-
-
-def _lead(mpi: Any, mine: Tuple[Any, Any], decide: Decide, deadline: float) -> Verdict:
-    comm = mpi.COMM_WORLD
-    size = comm.Get_size()
-    sent: List[Any] = [comm.isend(mine[0]["root"], dest=rank, tag=CALL) for rank in range(1, size)]
-    statements = {0: mine[0]}
-    documents: Dict[str, Any] = {mine[0]["root"]: mine[1]} if mine[1] is not None else {}
-    pause = Pause(deadline)
-    while len(statements) < size:
-        while comm.iprobe(source=mpi.ANY_SOURCE, tag=ANSWER):
-            statement, document = comm.recv(source=mpi.ANY_SOURCE, tag=ANSWER)
-            if is_statement(statement):
-                statements[statement["rank"]] = statement
-                if document is not None:
-                    documents[statement["root"]] = document
-        if len(statements) < size and not pause.over():
-            break
-    verdict = decide([statements[rank] for rank in sorted(statements)], documents)
-    sent += [comm.isend(verdict, dest=rank, tag=VERDICT) for rank in range(1, size)]
-    if len(statements) < size:
-        _end_with_the_process(mpi, sent)
-    else:
-        for each in sent:
-            each.wait()
-    return verdict
-
-
-def _received(comm: Any, source: int, tag: int, deadline: float) -> Any:
-    pause = Pause(deadline)
-    while not comm.iprobe(source=source, tag=tag):
-        if not pause.over():
-            raise Silence
-    return comm.recv(source=source, tag=tag)
-
-
-def _end_with_the_process(mpi: Any, unsent: Any = None) -> None:
-    """End the job when this process ends: MPI_Finalize would wait for the rank that is lost.
-
-    `unsent` are messages that need their memory until then.
-    """
-    import atexit
-
-    atexit.register(lambda kept: mpi.COMM_WORLD.Abort(LOST), unsent)
+    return rank_of({**environ, OWN["rank"]: str(comm.Get_rank()), OWN["size"]: str(comm.Get_size())}, host)

@@ -7,7 +7,7 @@ from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, Mapping, Optional
 
     Environ = Mapping[str, str]
 
@@ -29,17 +29,15 @@ class Rank:
         size: how many there are; None where the launcher does not say.
         node: the name of its machine.
         job: what the launcher calls the job; empty where it does not say.
-        launcher: its name; empty where there is none.
     """
 
-    __slots__ = ("job", "launcher", "node", "rank", "size")
+    __slots__ = ("job", "node", "rank", "size")
 
-    def __init__(self, rank: int, size: Optional[int], node: str, job: str = "", launcher: str = "") -> None:
+    def __init__(self, rank: int, size: Optional[int], node: str, job: str = "") -> None:
         self.rank = rank
         self.size = size
         self.node = node
         self.job = job
-        self.launcher = launcher
 
 
 def rank_of(environ: Environ, host: str) -> Rank:
@@ -48,20 +46,18 @@ def rank_of(environ: Environ, host: str) -> Rank:
     Raises:
         UsageError: no launcher says so, or a variable holds no number.
     """
-    name, found = _launched(environ)
-    own = {key: environ[variable] for key, variable in OWN.items() if environ.get(variable)}
-    found = {**found, **own}
+    found = {**_launched(environ), **{key: environ[name] for key, name in OWN.items() if environ.get(name)}}
     if "rank" not in found:
         hint = f"start it with a launcher, or set {OWN['rank']}, {OWN['size']} and {OWN['job']} for each process"
         raise UsageError("cannot find the rank of this process: no launcher has set one", hint=hint)
     rank, size = (_number(found[key], key) if key in found else None for key in ("rank", "size"))
     if rank is None or (size is not None and not rank < size):
         raise UsageError(f"rank {rank} is not one of {size} ranks", hint=f"check {OWN['rank']} and {OWN['size']}")
-    return Rank(rank, size, _short(found.get("node") or host), _short(found.get("job", "")), name)
+    return Rank(rank, size, _short(found.get("node") or host), _short(found.get("job", "")))
 
 
-def _launched(environ: Environ) -> Tuple[str, Dict[str, str]]:
-    """Return the launcher that numbers the processes, and what it says of this one; the nearest comes first."""
+def _launched(environ: Environ) -> Dict[str, str]:
+    """Return what the launcher that numbers the processes says of this one; the nearest comes first."""
     for row in table("launchers"):
         named: Optional[Dict[str, Any]] = row["rank"]
         if named is None or not environ.get(named["rank"]) or (named["needs"] and not environ.get(named["needs"])):
@@ -69,16 +65,21 @@ def _launched(environ: Environ) -> Tuple[str, Dict[str, str]]:
         if named["rank"] == CLUSTER:
             found = _task(environ[CLUSTER])
             if found:
-                return row["name"], found
+                return found
             continue
         keys = {key: environ[named[key]] for key in ("rank", "size", "node") if environ.get(named[key] or "")}
-        return row["name"], {**keys, **_job(named["job"], environ)}
-    return "", {}
+        return {**keys, "job": _job(named, environ)}
+    return {}
 
 
-def _job(names: Sequence[str], environ: Environ) -> Dict[str, str]:
-    parts = [environ[name] for name in names if environ.get(name)]
-    return {"job": ".".join(parts)} if parts else {}
+def launched_job(environ: Environ) -> str:
+    """Return what a launcher calls the job around a process, as far as it does; empty where there is none."""
+    named = [row["rank"] for row in table("launchers") if row["rank"] is not None]
+    return next(filter(None, (_job(each, environ) for each in named)), "")
+
+
+def _job(named: Dict[str, Any], environ: Environ) -> str:
+    return ".".join([environ[name] for name in named["job"] if environ.get(name)])
 
 
 def _task(text: str) -> Dict[str, str]:

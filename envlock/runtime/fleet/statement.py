@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from envlock.runtime.fleet.ranks import Rank
 
     Statement = Dict[str, Any]
-    """rank, size, node, job, launcher; root and sections, digests of the facts; lock, the digest of the lockfile;
+    """rank, size, node, job; root and sections, digests of the facts; lock, the digest of the lockfile;
     proven; and `problem`, a sentence, where a rank cannot say more."""
 
     Document = Dict[str, Any]
@@ -67,8 +67,7 @@ def failed(rank: Rank, problem: str) -> Statement:
 
 
 def _head(rank: Rank) -> Statement:
-    head = {"rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job, "launcher": rank.launcher}
-    return {"statement": VERSION, **head}
+    return {"statement": VERSION, "rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job}
 
 
 def is_statement(value: Any) -> bool:

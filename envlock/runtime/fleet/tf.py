@@ -58,6 +58,9 @@ class Store:
         """Return None: the service lists nothing."""
         return None
 
+    def give_up(self) -> None:
+        """Do nothing: how a worker ends is the strategy's business."""
+
 
 def board() -> Store:
     """Return the board of this process's cluster.

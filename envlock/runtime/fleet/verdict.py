@@ -18,26 +18,20 @@ def report_of(document: Mapping[str, Any]) -> Report:
     """
     try:
         policy = document["policy"] or {"name": None, "overrides": 0}
-        return Report(
-            [_finding(each) for each in document["findings"]],
-            command=str(document["command"]),
-            policy=policy["name"],
-            overrides=policy["overrides"],
-            headline=str(document["headline"]),
-            notes=[str(note) for note in document["notes"]],
-            attachments=dict(document["attachments"]),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
+        rest: Any = {name: document[name] for name in ("command", "headline", "notes", "attachments")}
+        findings = [_finding(each) for each in document["findings"]]
+        return Report(findings, policy=policy["name"], overrides=policy["overrides"], **rest)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a report: {error!r}") from None
 
 
 def _finding(document: Mapping[str, Any]) -> Finding:
-    message, why, fix, source = (str(document[name]) for name in ("message", "why", "fix", "source"))
+    words: Any = {name: str(document[name]) for name in ("rule", "message", "why", "fix", "source")}
     where = dict(document["where"])
-    sides = {name: _value(document[name]) for name in ("expected", "actual") if name in document}
     place = Where(where.pop("fact", ""), **where)
     severity = document["severity"] if document["severity"] in SEVERITIES else ERROR
-    return Finding(str(document["rule"]), severity, place, message, why, fix, source, **sides)
+    sides: Any = {name: _value(document[name]) for name in ("expected", "actual") if name in document}
+    return Finding(severity=severity, where=place, **words, **sides)
 
 
 def _value(value: Any) -> Any:
