@@ -5,20 +5,24 @@
 Statements of three environments (all but 11 ranks, 10 ranks, 1 rank; 92 packages), with another kernel on each node,
 are written to a folder as `envlock fleet report` writes them, and a child process reads, compares and reports them.
 CPU time and the most memory of that child are measured. A rank costs what `assert_fleet()` costs beyond
-`assert_locked()`, each in a process of its own. With `--launchers`, a job of 8 ranks with an odd one is refused under
-each launcher of the tests: the time from the call of the last rank until the last has raised.
+`assert_locked()`, each in a process of its own. With `--launchers`, a job with an odd rank is refused under each
+launcher of the tests (8 ranks; 3 workers of TensorFlow; 4 workers on 2 nodes of Ray): the time from the call of the
+last rank until the last has raised, and until the launcher, or the last process, has ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -96,41 +100,119 @@ def cost(code: str, folder: str) -> float:
 
 
 REFUSED = """
-import os, sys, time
+import json, os, sys, time
 if sys.argv[1] == "mpi":
     from mpi4py import MPI
+if sys.argv[1] == "tf":
+    import tensorflow as tf
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
 import envlock
-rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK") or os.environ["SLURM_PROCID"]
+names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "WORKER")
+rank = next(os.environ[name] for name in names if name in os.environ)
 start = time.time()
 try:
     envlock.assert_fleet(engine=sys.argv[1])
 except envlock.EnvironmentMismatch as error:
     open("refused-" + rank, "w").write(f"{start} {time.time()}")
-    sys.exit(error.exit_code)
+    os._exit(error.exit_code) if sys.argv[1] == "tf" else sys.exit(error.exit_code)
+"""
+RAY = """
+import json, os, sys, time
+import ray
+from ray.cluster_utils import Cluster
+small = {"num_cpus": 2, "object_store_memory": 80_000_000}
+cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+cluster.add_node(**small)
+ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+
+@ray.remote(num_cpus=1)
+def work(rank):
+    import os, time
+    who = {"RANK": rank, "SIZE": 4, "JOB": "bench"}
+    os.environ.update({"ENVLOCK_FLEET_" + name: str(value) for name, value in who.items()})
+    if rank == 3:
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    import envlock
+    start = time.time()
+    try:
+        envlock.assert_fleet(engine="files", folder=sys.argv[1])
+    except envlock.EnvironmentMismatch:
+        return start, time.time()
+
+times = ray.get([work.remote(rank) for rank in range(4)])
+print(json.dumps([*times, time.time()]))
+os._exit(0)
 """
 
 
-def refusals(folder: Path) -> Iterator[tuple[str, float]]:
-    """Yield each launcher and engine, and the seconds from the last call until all ranks have raised."""
+def spans(folder: Path, ranks: int, ended: float, errors: str) -> tuple[float, float]:
+    """Return the seconds from the call of the last rank until the last has raised, and until all has ended."""
+    times = [[float(word) for word in file.read_text().split()] for file in folder.glob("refused-*")]
+    if len(times) != ranks:
+        raise SystemExit(f"{len(times)} of {ranks} ranks were refused: {errors}")
+    last = max(begin for begin, _ in times)
+    return max(end for _, end in times) - last, ended - last
+
+
+def of_tensorflow(folder: Path) -> tuple[float, float]:
+    """Return both spans of three workers that meet by TensorFlow's coordination service."""
+    from tests.fleet import bed
+
+    first = bed.free_ports(3)
+    workers = [f"127.0.0.1:{first + each}" for each in range(3)]
+    python = Path(os.environ.get("ENVLOCK_TEST_TENSORFLOW", ROOT / ".venvs/tensorflow/bin/python"))
+
+    def worker(rank: int) -> bed.Started:
+        config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
+        odd = {"NVIDIA_TF32_OVERRIDE": "0"} if rank == 2 else {}
+        own = {"TF_CONFIG": json.dumps(config), "WORKER": str(rank), "TF_CPP_MIN_LOG_LEVEL": "3", **odd}
+        return bed.run([python, "-c", REFUSED, "tf"], folder, own, timeout=300)
+
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(worker, range(3)))
+    return spans(folder, 3, time.time(), ends[0].errors)
+
+
+def of_ray(folder: Path) -> tuple[float, float]:
+    """Return both spans of four workers on two nodes of Ray; they do not end: the driver has heard of all."""
+    from tests.fleet import bed
+
+    python = bed.python("ray")
+    alone: list[str | Path] = ["unshare", "--net", python, ROOT / "tests/fleet/network.py"]
+    done = bed.run([*alone, python, "-c", RAY, folder / "shared"], folder, {}, timeout=300)
+    if not done.output.strip().endswith("]"):
+        raise SystemExit(f"Ray: {done.errors}")
+    *times, ended = json.loads(done.output.splitlines()[-1])
+    for rank, each in enumerate(times):
+        (folder / f"refused-{rank}").write_text(" ".join(map(str, each)))
+    return spans(folder, 4, ended, done.errors)
+
+
+def refusals(folder: Path) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield each launcher and engine, and both spans."""
     from tests.fleet import bed
     from tests.fleet.conftest import ODD, mpi_python_of, mpirun_of
 
-    def seconds(run: Callable[..., bed.Started], start: Sequence[str], python: str | Path, engine: str) -> float:
+    def emptied() -> Path:
         (folder / "pyproject.toml").touch()
         for file in folder.glob("refused-*"):
             file.unlink()
+        return folder
+
+    def seconds(
+        run: Callable[..., bed.Started], start: Sequence[str], python: str | Path, engine: str
+    ) -> tuple[float, float]:
         words = [*start, ODD, python, "-c", REFUSED, engine]
-        done = run(words, folder, {"ODD": "TF_ENABLE_ONEDNN_OPTS=0"})
-        times = [[float(word) for word in file.read_text().split()] for file in folder.glob("refused-*")]
-        if len(times) != 8:
-            raise SystemExit(f"{len(times)} of 8 ranks were refused: {done.errors}")
-        return max(end for _, end in times) - max(begin for begin, _ in times)
+        done = run(words, emptied(), {"ODD": "TF_ENABLE_ONEDNN_OPTS=0"})
+        return spans(folder, 8, time.time(), done.errors)
 
     with bed.slurm() as slurm:
         yield "Slurm, `files`", seconds(slurm.run, ["srun", "-K1", "-N4", "-n8"], sys.executable, "files")
     for kind in ("openmpi", "mpich"):
         for engine in ("files", "mpi"):
             yield f"{kind}, `{engine}`", seconds(mpirun_of(kind), ["mpirun", "-n", "8"], mpi_python_of(kind), engine)
+    yield "TensorFlow, `tf`", of_tensorflow(emptied())
+    yield "Ray, `files`", of_ray(emptied())
 
 
 def draw(found: dict[int, tuple[float, float]], file: Path) -> None:
@@ -167,11 +249,11 @@ def main() -> None:
     parser.add_argument("--launchers", action="store_true", help="only measure refusals under real launchers")
     asked = parser.parse_args()
     if asked.launchers:
-        print("| launcher, engine | from the last call until all ranks have raised, s |\n|---|--:|")
+        print("| launcher, engine | last call to last exception, s | to the end of all, s |\n|---|--:|--:|")
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
-                for name, seconds in refusals(Path(folder)):
-                    print(f"| {name} | {seconds:.2f} |", flush=True)
+                for name, (raised, ended) in refusals(Path(folder)):
+                    print(f"| {name} | {raised:.2f} | {ended:.2f} |", flush=True)
         return
     of_ranks(asked.ranks, asked.svg)
     with tempfile.TemporaryDirectory() as folder:
