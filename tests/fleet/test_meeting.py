@@ -312,6 +312,36 @@ def test_what_is_said_once_is_no_traceback(tmp_path: Path, rank: int, program: s
     assert done.errors.count("Traceback") == (program == CAUGHT)
 
 
+SPAWNS = """
+import envlock
+print(envlock.assert_fleet(timeout=20).headline, flush=True)
+import multiprocessing
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=print, args=("worked",))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.processes
+def test_what_multiprocessing_spawns_is_no_other_rank(tmp_path: Path) -> None:
+    """It repeats line 1 of the script; only rank 0 of two has a child here, which would wait for the other's."""
+    (tmp_path / "train.py").write_text(SPAWNS, encoding="utf-8")
+    said: dict[int, str] = {}
+
+    def start(rank: int) -> None:
+        who = {"ENVLOCK_FLEET_RANK": str(rank), "ENVLOCK_FLEET_SIZE": "2", "ENVLOCK_FLEET_JOB": "j"}
+        words = ["train.py"] if rank == 0 else ["-c", SPAWNS.partition("import multi")[0]]
+        said[rank] = run([sys.executable, *words], tmp_path, who).output
+
+    threads = [threading.Thread(target=start, args=(rank,)) for rank in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert said == {0: "2 ranks alike\n1 rank alike\nworked\n", 1: "2 ranks alike\n"}
+
+
 def test_the_switch_of_an_emergency(
     alone: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

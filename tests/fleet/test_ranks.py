@@ -49,6 +49,7 @@ def config(kind: str, index: int, cluster: Any = None) -> dict[str, str]:
         (MPIRUN, (3, 8, "host", "prterun-host-17@1")),
         ({**SBATCH, **MPIRUN}, (3, 8, "host", "prterun-host-17@1")),
         (MPIEXEC, (3, 8, "host", "")),
+        ({**MPIEXEC, "I_MPI_HYDRA_UUID": "3b54-1"}, (3, 8, "host", "3b54-1")),
         ({**SBATCH, **MPIEXEC}, (3, 8, "host", "7")),
         (MVAPICH, (3, 8, "host", "")),
         (HOROVOD, (3, 8, "n2", "")),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 120.0  # seconds
 ENGINES = ("auto", "files", "mpi", "tf")
+ALONE = {OWN["rank"]: "0", OWN["size"]: "1"}
 SILENT = "cannot decide: rank 0"
 
 
@@ -39,7 +40,8 @@ def assert_fleet(
     """Return the report when every rank's environment is the locked one and that of the other ranks, else refuse.
 
     Every rank of the job must call it, as often as the others. All of them return, or all of them raise. Without a
-    lockfile, ranks are compared with one another.
+    lockfile, ranks are compared with one another. A process that `multiprocessing` spawns, which repeats the line, is
+    compared with the lockfile only.
 
     Args:
         path: the lockfile, as for `assert_locked()`.
@@ -66,8 +68,11 @@ def assert_fleet(
     if mode == "off":
         assertion.say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None
-    chosen = None if folder is None else os.fspath(folder)
-    rank, board = place(engine, chosen, os.environ)
+    caller = sys._getframe(1)
+    # what multiprocessing spawns repeats line 1 of the script, and is no other rank
+    is_child = caller.f_globals.get("__name__") == "__mp_main__" and caller.f_code.co_name == "<module>"
+    environ = ALONE if is_child else os.environ
+    rank, board = place("files" if is_child else engine, None if folder is None else os.fspath(folder), environ)
     report = gathered(rank, board, path, policy or os.environ.get("ENVLOCK_POLICY"), timeout)
     if not report.match and mode in assertion.ENFORCING:
         raise _refusal(report)
