@@ -16,6 +16,8 @@ try:
     envlock.assert_fleet(engine=sys.argv[1], timeout=float(os.environ.get("FLEET_TIMEOUT", "60")))
 except envlock.EnvironmentMismatch as error:
     seconds = time.monotonic() - start
-    Path(f"refused-{rank}").write_text(f"{error.exit_code} {seconds:.3f} {error}", encoding="utf-8")
+    whole = Path(f".refused-{rank}")  # a launcher may kill a rank while it writes, as another one has ended
+    whole.write_text(f"{error.exit_code} {seconds:.3f} {error}", encoding="utf-8")
+    whole.rename(whole.name[1:])
     sys.exit(error.exit_code)
 Path(f"began-{rank}").write_text(str(time.time()), encoding="utf-8")

@@ -21,6 +21,7 @@ from envlock.containers.engines.container import Start
 from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
+from envlock.runtime.report import clean
 from tests.containers.bed import engine as daemons
 from tests.containers.bed.fixtures import StartEngine, starting, use
 from tests.containers.bed.session import Bed
@@ -545,7 +546,7 @@ def test_the_choice() -> None:
 def test_what_is_no_name_is_refused_before_anything_is_built(tag: str, docker: daemons.Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         find("docker").build(tmp_path, epoch=EPOCH, tag=tag)
-    assert raised.value.message == f"invalid image name `{tag}`"
+    assert raised.value.message == f"invalid image name `{clean(tag)}`"
 
 
 @pytest.mark.processes
