@@ -36,6 +36,9 @@ SLURM = (
 NODES = 4
 START_SECONDS = 60
 
+_CLAIMS: list[socket.socket] = []
+"""What this process holds until it ends, so that no two beds that start together are given the same ports."""
+
 CONF = """\
 ClusterName=envlock
 SlurmctldHost={host}(127.0.0.1)
@@ -203,11 +206,14 @@ def _slurm_root() -> Path:
 
 
 def free_ports(number: int) -> int:
-    """Return the first of several neighbouring ports that are free now."""
-    for first in range(21000 + os.getpid() % 8000, 32000, number):
+    """Return the first of several neighbouring ports, ten at most, that are free and that no other bed is given."""
+    for first in range(21000, 32000, 10):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            claim = stack.enter_context(socket.socket(socket.AF_UNIX))
+            claim.bind(f"\0envlock-ports-{first}")  # an abstract name: gone with the process
             for port in range(first, first + number):
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            _CLAIMS.append(claim.dup())
             return first
     raise BedError("no free ports")
 
