@@ -38,11 +38,12 @@ def is_chained(module: Module, call: ast.Call) -> bool:
     if _telling(call) or is_dataset(module, call.func.value):
         return True
     node: ast.AST = call
-    before = _words_before(call.func.value)
+    passed = _words_before(call.func.value) | {call.func.attr}
     for around in module.ancestors(call):
         if isinstance(around, ast.Attribute) and around.value is node:
-            if around.attr in ONLY_DATASETS or (around.attr == "batch" and before & ANY_DATASET):
+            if around.attr in ONLY_DATASETS or (around.attr == "batch" and passed & ANY_DATASET):
                 return True
+            passed |= {around.attr}
         elif not (isinstance(around, ast.Call) and around.func is node):
             break
         elif _telling(around):

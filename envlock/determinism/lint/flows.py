@@ -290,7 +290,9 @@ class Flow:
         return any(self._passes_on(use, KEYS) for use in self._uses(owner, target))
 
     def _writes(self, call: ast.Call, loop: Loop) -> bool:
-        """Return whether a call in a loop hands on a file of records that was opened before it."""
+        """Return whether a call in a loop hands on a file of records that was opened before it, or copies into one."""
+        if self.module.name(call.func) == "shutil.copyfileobj" and isinstance(call.args[-1], ast.Name):
+            return not self._is_made_in(call.args[-1], loop)
         given = [each for each in call.args if isinstance(each, ast.Name) and not self._is_made_in(each, loop)]
         made = [value for each in given for value in self.module.values(each) if isinstance(value, ast.Call)]
         return any((self.module.name(each.func) or "").endswith("TFRecordWriter") for each in made)

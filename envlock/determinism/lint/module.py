@@ -222,7 +222,9 @@ class Module:
         if key not in self._meanings:
             self._meanings[key] = None  # while it is looked for: a name that is made of itself means nothing
             found = {self._meaning(binding, depth) for binding in bindings if not _is_none(binding)}
-            self._meanings[key] = found.pop() if len(found) == 1 else None
+            words = {name.rpartition(".")[2] if name else name for name in found}
+            imported = all(binding.kind == "import" for binding in bindings)  # one of them stands in for the other
+            self._meanings[key] = min(found, key=str) if len(found) == 1 or (imported and len(words) == 1) else None
         return self._meanings[key]
 
     def _meaning(self, binding: Binding, depth: int) -> str | None:

@@ -18,6 +18,7 @@ class Places:
             path if PurePath(file).stem == "__init__" else path[:-1]
             for file, path in zip(files, self.paths, strict=True)
         ]
+        self._packages = {path for path, folder in zip(self.paths, self.folders, strict=True) if path == folder}
         self._by_last: dict[str, list[int]] = {}
         for index, path in enumerate(self.paths):
             if path and not files[index].endswith(SUFFIX):  # nothing imports a notebook
@@ -26,7 +27,8 @@ class Places:
     def meant(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:
         """Return the files that an absolute name can mean to a file in a folder: their path ends so.
 
-        A single word means a neighbour, or else the only file or package of that name, unless Python has one, too.
+        A single word means a neighbour, or else the only file or package of that name, unless Python has one, too, or
+        it lies in a package, where other files find it under that name only.
         """
         fit = [each for each in self._by_last.get(name[-1], []) if self.paths[each][-len(name) :] == name]
         if len(name) > 1:
@@ -35,7 +37,7 @@ class Places:
         top = min(fit, key=lambda each: len(self.paths[each]), default=None)
         below = top is not None and all(self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit)
         alone = below and name[0] not in sys.stdlib_module_names  # a package of its own modules' name is one, too
-        return near or ([top] if alone and top is not None else [])
+        return near or ([top] if alone and top is not None and self.paths[top][:-1] not in self._packages else [])
 
     def split(self, name: tuple[str, ...], folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
         """Return the file in which a name is looked up, and what is looked up there; None for what lies elsewhere.

@@ -157,7 +157,14 @@ def _function(module: Module, call: ast.Call) -> str | None:
 def _words(module: Module) -> frozenset[str]:
     """Return the names of what is called, and of what is handed to a call: it may call that."""
     handed = {given.id for call in module.nodes(ast.Call) for given in call.args if type(given) is ast.Name}
-    return frozenset(handed.union(module.words))
+    return frozenset(handed.union(word for word in module.words if not _gives_no_seed(module, word)))
+
+
+def _gives_no_seed(module: Module, word: str) -> bool:
+    """Return whether what is called so is TensorFlow's own, or gets no seed here unless somebody asks for one."""
+    calls = module.worded((word,)) if "seed" in word else []
+    own = [call for call in calls if module.name(call.func) not in SEEDS]
+    return bool(calls) and all(call.args and is_optional(module, call.args[0]) for call in own)
 
 
 def _sets_the_variable(module: Module, tensorflow: str) -> bool:
@@ -245,7 +252,8 @@ def _with_offers(files: Sequence[Summary], edges: Sequence[Iterable[int]]) -> li
 def _load(files: Sequence[Summary], places: Places, edges: list[set[int]]) -> None:
     """Let a file that imports by a name of the run import what lies below it or its users and nothing else imports."""
     imported = set().union(*edges)
-    rest = [at for at, file in enumerate(files) if at not in imported and not (file.loads or file.is_program)]
+    others = [at for at, file in enumerate(files) if at not in imported and not (file.loads or file.is_program)]
+    rest = [at for at in others if not _is_test(places.paths[at])]
     for at in [at for at, file in enumerate(files) if file.loads]:
         folders = {places.folders[each] for each, others in enumerate(edges) if each == at or at in others}
         below = (each for each in rest if any(places.paths[each][: len(folder)] == folder for folder in folders))

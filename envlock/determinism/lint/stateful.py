@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from envlock.determinism.lint.module import DEPTH, Module, argument
+from envlock.determinism.lint.module import DEPTH, Definition, Module, argument, constant
 from envlock.determinism.lint.names import (
     GENERATOR_METHODS,
     GENERATORS,
@@ -191,8 +192,20 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
 
 
 def is_tape(module: Module, call: ast.Call) -> bool:
-    """Return whether this records a gradient, in a file that also takes steps along gradients."""
-    return module.name(call.func) in TRAINING_NAMES and any(_is_step(each) for each in module.worded((*STEPS, "apply")))
+    """Return whether this records a gradient, in a file that also takes steps along gradients: in a test, beside it."""
+    if module.name(call.func) not in TRAINING_NAMES:
+        return False
+    steps = [each for each in module.worded((*STEPS, "apply")) if _is_step(each)]
+    around = _test_around(module, call)
+    return any(around is None or around in module.ancestors(each) for each in steps)
+
+
+def _test_around(module: Module, node: ast.AST) -> ast.AST | None:
+    """Return the outermost function around what stands in a test, or None."""
+    functions = [each for each in module.ancestors(node) if isinstance(each, Definition)]
+    names = (PurePath(module.path).stem, *(each.name for each in functions))
+    is_test = any(name.startswith("test") or name.endswith("_test") for name in names)
+    return functions[-1] if functions and is_test else None
 
 
 def _is_step(call: ast.Call) -> bool:
@@ -201,6 +214,8 @@ def _is_step(call: ast.Call) -> bool:
     owner = getattr(call.func.value, "id", "") or getattr(call.func.value, "attr", "")
     if call.func.attr == "assign":  # weight.assign(weight - rate * gradient): anything else sets it
         return any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add | ast.Sub) for each in call.args)
+    if call.func.attr.startswith("assign_"):  # a counter goes up by one
+        return all(type(constant(each)) is not int for each in call.args)
     return call.func.attr in STEPS or (call.func.attr == "apply" and "opt" in owner.lower())  # Keras 3: optimizer.apply
 
 

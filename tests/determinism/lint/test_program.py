@@ -200,6 +200,36 @@ def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
     assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}
 
 
+def test_a_file_in_a_package_is_no_package_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "mine/__init__.py": "",
+        "mine/torch/__init__.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "one/main.py": f"import torch\n{SHUFFLE}",
+        "two/main.py": f"import mine.torch\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"one/main.py": ["ENV203"]}
+
+
+def test_no_loader_of_a_program_loads_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "src/load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "src/test_it.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "src/train.py": f"import load\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"src/train.py": ["ENV203"]}
+
+
+def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeding = "import tensorflow as tf\n\n\ndef set_seed(number):\n    tf.random.set_seed(number)\n"
+    flag = "import argparse\nimport seeding\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--seed', {})\n"
+    call = f"{SHUFFLE}\nseeding.set_seed(parser.parse_args().seed)\n"
+    found = {
+        default: rules(tmp_path, monkeypatch, {"seeding.py": seeding, "main.py": flag.format(default) + call})
+        for default in ("type=int", "default=3")
+    }
+    assert found == {"type=int": {"main.py": ["ENV203"]}, "default=3": {}}
+
+
 def test_what_a_loader_of_the_program_imports_belongs_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "tools/load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",

@@ -169,7 +169,10 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether an embedding is trained with an optimizer that adds sparse gradients to it, in this file."""
     if name != "keras.layers.Embedding" or not module.methods(TRAINING_METHODS):
         return False
-    made = any(each.rpartition(".")[2] in SPARSE_OPTIMIZERS and "optim" in each for each in module.named)
+    optimizers = [each for each, made in module.calls if "optim" in made]
+    here = module.function_around(call)
+    near = [each for each in optimizers if here is not None and module.function_around(each) is here] or optimizers
+    made = any((module.name(each.func) or "").rpartition(".")[2] in SPARSE_OPTIMIZERS for each in near)
     return made or any(
         str(constant(argument(each, "optimizer", 0))).lower() in [name.lower() for name in SPARSE_OPTIMIZERS]
         for each, _ in module.methods(("compile",))
@@ -211,6 +214,11 @@ def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
     return not ones and not any(module.name(each) in WHOLE for each in kinds)
 
 
+def _of_repeated(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in its own method."""
+    return not any("apply_sparse" in getattr(around, "name", "") for around in module.ancestors(call))
+
+
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
     "upsampling-nearest-backprop": _nearest,
@@ -223,6 +231,7 @@ CONDITIONS: dict[str, Condition] = {
     "indexed-slices-to-tensor": _never,
     "gather-backprop": _of_trained,
     "scatter-nd": _of_fractions,
+    "scatter-ref-variables": _of_repeated,
     "resource-scatter-add-cpu": _sparse_updates,
 }
 """When a call that the table lists is noisy; without an entry: always."""
@@ -239,10 +248,17 @@ def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
         many = None if given is None else _count(module, given)
         if (many is not None and many < 3) or not (measured or many or _is_long(module, given)):
             continue
+        if isinstance(given, ast.ListComp) and _is_counted(module, given.elt):
+            continue
         if isinstance(given, ast.List | ast.Tuple) and many is not None:
             yield Hit(call, f"{name} adds {many} tensors in any order")
         elif not _is_asserted(module, call):
             yield Hit(call, f"{name} adds three or more tensors in any order")
+
+
+def _is_counted(module: Module, each: ast.expr) -> bool:
+    """Return whether each of what is added is a size: whole numbers add up alike in any order."""
+    return isinstance(each, ast.Call) and module.name(each.func) in ("tf.size", "tf.shape", "tf.rank")
 
 
 def _is_long(module: Module, given: ast.expr | None) -> bool:

@@ -326,8 +326,18 @@ def _is_distribution(module: Module, node: ast.expr) -> bool:
     calls = [each for each in (node, *module.values(node)) if isinstance(each, ast.Call)]
     functions = [each for each in (module.definition(call.func) for call in calls) if isinstance(each, Definition)]
     returned = [each.value for one in functions for each in ast.walk(one) if isinstance(each, ast.Return)]
-    made = [*calls, *(each for each in returned if isinstance(each, ast.Call))]
-    return any((module.name(each.func) or "").startswith(DISTRIBUTIONS) for each in made)
+    made = [each.func for each in (*calls, *returned) if isinstance(each, ast.Call)]
+    return any((module.name(each) or "").startswith(DISTRIBUTIONS) for each in (*made, *_said_of(module, node)))
+
+
+def _said_of(module: Module, node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the classes that a file says a name is of: as a parameter, or where it asks."""
+    for binding in (module.bindings(node) or []) if isinstance(node, ast.Name) else []:
+        annotation = getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        yield from [annotation] if annotation is not None else []
+    for call in module.worded(("isinstance",)):
+        if len(call.args) == 2 and ast.unparse(call.args[0]) == ast.unparse(node):
+            yield call.args[1]
 
 
 def _last_word(node: ast.expr) -> str:
@@ -357,7 +367,8 @@ def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV208: what the global seed does not reach."""
-    given = "tf.random.set_global_generator" in module.named
+    setters = module.named.get("tf.random.set_global_generator", [])
+    given = any(call.args and constant(call.args[0]) is not None for call in setters)
     for call, name in module.called({*OWN_ENTROPY, *NEED_OP_SEED}):
         seed = argument(call, "seed", NEED_OP_SEED.get(name))
         if name in OWN_ENTROPY and not (given and name == "tf.random.get_global_generator"):
