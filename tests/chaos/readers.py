@@ -586,6 +586,8 @@ def read_page(data: bytes, folder: Path) -> None:
     for file in page._page(data, "https://pypi.example/simple/thing/", Index("https://pypi.example/simple/"), "thing"):
         if not file.url.startswith(("http://", "https://")) or "/" in file.name or file.name.startswith("."):
             raise AcceptedError("a file that leads elsewhere")
+        if not (file.name + file.url).isprintable():
+            raise AcceptedError("a file whose name is not text")
         if file.sha256 is not None and not page.SHA256.fullmatch(file.sha256):
             raise AcceptedError("a hash that is none")
 

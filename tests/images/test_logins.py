@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ case "$server" in
   token.example) echo '{"Username": "<token>", "Secret": "s"}' ;;
   broken.example) echo 'no JSON' ;;
   slow.example) exec sleep 5 ;;
+  tree.example) sleep 5 & exec sleep 5 ;;
+  closed.example) exec >&-; sleep 5 ;;
+  endless.example) exec cat /dev/zero ;;
+  loud.example) exec cat /dev/zero >&2 ;;
+  bytes.example) printf '{"Username": "\\377", "Secret": "s"}' ;;
   bad.example) echo 'a secret' >&2; exit 3 ;;
   *) echo 'credentials not found in native keychain'; exit 1 ;;
 esac
@@ -72,6 +78,12 @@ def test_a_login_in_the_file(tmp_path: Path) -> None:
         ({}, "nvcr.io", None),
     ]
     assert [(config, asked, login(asked, write(tmp_path, config))) for config, asked, _ in rows] == rows
+
+
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(RegistryError, match=r"config\.json: it is not a regular file"):
+        login("nvcr.io", tmp_path / "config.json")
 
 
 def test_no_file_is_no_login(tmp_path: Path) -> None:
@@ -125,6 +137,11 @@ def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
         ("mine", "bad.example", "a credential helper is missing, or failed"),
         ("mine", "broken.example", "an entry is not one of `docker login`"),
         ("mine", "slow.example", "no answer within 0.1 s"),
+        ("mine", "tree.example", "no answer within 0.1 s"),
+        ("mine", "closed.example", "no answer within 0.1 s"),
+        ("mine", "loud.example", "no answer within 0.1 s"),
+        ("mine", "endless.example", "a credential helper is missing, or failed"),
+        ("mine", "bytes.example", "an entry is not one of `docker login`"),
         ("absent", "nvcr.io", "a credential helper is missing, or failed"),
         ("../../bin/mine", "nvcr.io", "the name of a credential helper is not valid"),
     ],
@@ -132,7 +149,7 @@ def test_an_entry_that_docker_does_not_write(tmp_path: Path) -> None:
 def test_a_credential_helper_that_fails(
     name: str, registry: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logins, "SECONDS", 0.1 if registry == "slow.example" else 15)
+    monkeypatch.setattr(logins, "SECONDS", 0.1 if why.endswith("0.1 s") else 15)
     with pytest.raises(RegistryError) as caught:
         login(registry, write(tmp_path, {"credsStore": name}))
     assert str(caught.value) == (

@@ -141,7 +141,8 @@ def _file(offered: DistributionPackage, index: Index) -> IndexFile | None:
     except ValueError:
         return None
     local = parts.scheme == "file" and index.url.startswith("file:")
-    if not (known or local) or not NAME.fullmatch(offered.filename):
+    named = NAME.fullmatch(offered.filename) and (offered.filename + offered.url).isprintable()
+    if not (known or local) or not named:
         return None
     return IndexFile(
         name=offered.filename,

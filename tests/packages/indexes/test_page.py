@@ -141,6 +141,9 @@ def test_what_json_can_say(client: Client) -> None:
         {"filename": ".."},
         {"filename": ""},
         {"filename": "x" * 300},
+        {"filename": "thing-1\u202e-py3-none-any.whl"},
+        {"filename": "thing-1-py3-none-any\ud800.whl"},
+        {"url": "https://files.example/\ud800.whl"},
     ],
 )
 def test_files_that_lead_elsewhere_are_not_offered(client: Client, row: dict[str, str]) -> None:
