@@ -4,36 +4,45 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
 FORWARDED = "ENVLOCK_FORWARDED"
 
 
 def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
-    from pathlib import Path
-
-    if not (Path(__file__).parent / "cli").is_dir():  # in an image: the runtime half alone
-        from envlock.runtime.command import main as verify
-
-        sys.exit(verify(sys.argv[1:]))
-    if _is_rank(sys.argv[1:]):
-        from envlock.runtime.command import main as report
-
-        sys.exit(report(sys.argv[1:]))
-    if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
-        _without("Python 3.10 or newer")
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    program = _program()
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.exit(program())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _program() -> "Callable[[], int | None]":
+    """Return what this installation and these words need: the command line, or the runtime half's."""
+    from pathlib import Path
+
+    if not (Path(__file__).parent / "cli").is_dir() or _is_rank(sys.argv[1:]):  # in an image: the runtime half alone
+        from envlock.runtime.command import main as runtime
+
+        return lambda: runtime(sys.argv[1:])
+    if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
+        _without("Python 3.10 or newer")
     try:
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("envlock"):
             raise
         _without(error.name)
-    else:
-        if interruptible:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        program()
+    return program
 
 
 def _is_rank(words: "list[str]") -> bool:
@@ -46,7 +55,7 @@ def _is_rank(words: "list[str]") -> bool:
     return not elsewhere and find_spec("tensorflow") is not None
 
 
-def _without(what: str) -> None:
+def _without(what: str) -> "NoReturn":
     """Hand over to the envlock that is installed as a tool, or say what this one needs."""
     tool = _tool()
     if tool is not None:

@@ -118,12 +118,14 @@ def main() -> None:
 
 
 def _unexpected(error: Exception) -> int:
-    """Return the exit code for a stream that did not take the parser's own text, or for a bug, and say which.
+    """Return the exit code for an interrupt, a stream that did not take the parser's own text, or a bug, and say which.
 
     A crash must never read as "does not match", which is Python's own exit code for it.
     """
     import traceback
 
+    if "KeyboardInterrupt" in str(error):  # pydantic's words for one that came while it made a model
+        return INTERRUPTED
     if isinstance(error, OSError) and traceback.extract_tb(error.__traceback__)[-1].name == "echo":
         settle()
         fail(lost(error))  # where it was stderr, this goes nowhere

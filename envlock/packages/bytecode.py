@@ -8,6 +8,7 @@ import select
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ CHILD = Path(launch.__file__).with_name("bytecode.py")
 MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
 MOST_CHILDREN = 2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
 SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
+TICK = 0.1  # seconds until an interrupt is noticed
 MOST_CRASHES = 10  # of one child's share
 
 WORDS = {
@@ -76,7 +78,7 @@ def _share(
     for _ in range(MOST_CRASHES):
         if not left or stop.is_set():
             break
-        ready, words = _ask(python, left, advance)
+        ready, words = _ask(python, left, advance, stop)
         told.update(zip((each.path for each in left), words, strict=False))
         left = left[len(words) :]
         if not ready:
@@ -87,7 +89,9 @@ def _share(
     return told | {each.path: NOT_TOLD for each in left}
 
 
-def _ask(python: Path, files: list[Compiled], advance: Callable[[int], None]) -> tuple[bool, list[str]]:
+def _ask(
+    python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
+) -> tuple[bool, list[str]]:
     """Return whether a child was there, and its words, one a file, up to the file at which it ended."""
     with tempfile.TemporaryFile() as asked:
         asked.write("".join(json.dumps(each) + "\n" for each in files).encode("ascii"))
@@ -100,16 +104,20 @@ def _ask(python: Path, files: list[Compiled], advance: Callable[[int], None]) ->
         except UsageError:
             return False, []
     try:
-        ready, *answers = [*_lines(child.stdout, advance), ""]
+        ready, *answers = [*_lines(child.stdout, advance, stop), ""]
     finally:
         launch.end(child)  # it has ended, or says nothing any more
     return ready == "ready", answers[:-1][: len(files)]
 
 
-def _lines(stream: IO[bytes] | None, advance: Callable[[int], None]) -> list[str]:
-    """Return what is written until the end, or until nothing was for too long."""
+def _lines(stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event) -> list[str]:
+    """Return what is written until the end, until nothing was for too long, or until nobody wants to know."""
     text = b""
-    while stream is not None and select.select([stream], [], [], SILENCE)[0]:
+    until = time.monotonic() + SILENCE
+    while stream is not None and time.monotonic() < until and not stop.is_set():
+        if not select.select([stream], [], [], TICK)[0]:
+            continue
+        until = time.monotonic() + SILENCE
         piece = os.read(stream.fileno(), 65536)
         if not piece:
             break

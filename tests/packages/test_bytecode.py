@@ -155,6 +155,24 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     assert time.monotonic() - begin < 30
 
 
+def test_an_interrupt_does_not_wait_for_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One child says how far it is, which is interrupted; the other would take ten minutes."""
+    made = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        made.append(make(tmp_path / name))
+    child = tmp_path / "child.py"
+    silent = f"time.sleep(0 if {made[0].path!r} in sys.stdin.read() else 600)"
+    child.write_text(f"import sys, time; print('ready', flush=True); {silent}; print('fine', flush=True)\n")
+    monkeypatch.setattr(bytecode, "CHILD", child)
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(PYTHON, made, interrupt)
+
+
 @pytest.mark.parametrize("python", ["/nonexistent/python", "/bin/true", "/bin/cat"])
 def test_an_interpreter_that_is_none(python: str, tmp_path: Path) -> None:
     made = make(tmp_path)
