@@ -75,8 +75,8 @@ def check(data: bytes, digest: str, reference: Reference) -> None:
         )
 
 
-def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
-    """Return a document.
+def parse(data: bytes, what: str, reference: Reference, kind: str | None = None) -> dict[str, Any]:
+    """Return a document, of the media type `kind` where the registry told one.
 
     Raises:
         RegistryError: it is not a manifest.
@@ -84,7 +84,8 @@ def parse(data: bytes, what: str, reference: Reference) -> dict[str, Any]:
     try:
         document = strict_json.parse(data)
     except ValueError as error:
-        raise unreadable(what, reference, str(error)) from None
+        told = f"; it is {kind[:60]}" if kind and kind.partition(";")[0] not in (*INDEXES, *MANIFESTS) else ""
+        raise unreadable(what, reference, f"{error}{told}") from None
     if not isinstance(document, dict):
         raise unreadable(what, reference, "it is not an object")
     return document
@@ -135,7 +136,7 @@ def config_digest(manifest: dict[str, Any], reference: Reference) -> str:
     config = manifest.get("config")
     digest = config.get("digest") if isinstance(config, dict) else None
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise unreadable("a manifest", reference, "it names no config")
+        raise unreadable("a manifest", reference, "it names no config, as those of schema 1 do")
     return digest
 
 

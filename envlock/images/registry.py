@@ -24,6 +24,8 @@ CONFIG_LIMIT = 8 * 1024 * 1024
 TOKEN_LIMIT = 1024 * 1024
 PROBE = Limits(connect=2, silence=2, answer=4, attempts=1)
 
+LATER = "try again later, after `docker login {0}`, or with a mirror: `--mirror {0}=...`"
+
 READ, WRITE = "pull", "pull,push"
 """What a token is asked for."""
 
@@ -121,7 +123,7 @@ class Registry:
         for promised in (name, said):
             if promised.startswith("sha256:"):
                 manifest.check(answer.body, promised, reference)
-        return digest, manifest.parse(answer.body, "a manifest", reference)
+        return digest, manifest.parse(answer.body, "a manifest", reference, answer.headers.get("Content-Type"))
 
     def _ask(self, reference: Reference, path: str, headers: Mapping[str, str], limit: int) -> Answer:
         """Return the answer of the registry, after showing it what it wants to see."""
@@ -131,8 +133,9 @@ class Registry:
             if answer.status == 401 and self._authorize(reference, answer):
                 answer = self._get(reference, url, headers, limit)
         except WebError as error:
+            hint = LATER.format(reference.registry) if error.status is not None and error.passing else error.hint
             raise RegistryError(
-                f"cannot look up {reference}: {error.message}", hint=error.hint, ours=error.status is None
+                f"cannot look up {reference}: {error.message}", hint=hint, ours=error.status is None
             ) from None
         if answer.status != 200:
             raise self._refusal(reference, answer, path)
@@ -214,6 +217,14 @@ class Registry:
                 f"{reference.registry} denies access to {reference.repository}: it sends logins to {host}, "
                 "which is not known as its token server",
                 hint=f"if it is its token server, set {TOKEN_SERVERS}={reference.registry}={host}",
+                ours=True,
+            )
+        origin = self._origin(reference.registry)
+        if answer.status in (401, 403) and not answer.url.startswith(f"{origin}/"):
+            message, storage = refused(answer.url, answer.status).message, urlsplit(answer.url).hostname
+            return RegistryError(
+                f"cannot look up {reference}: {origin} redirects, and {message}",
+                hint=f"check that proxy and firewall allow {storage}, or use a mirror (`--mirror`)",
                 ours=True,
             )
         if answer.status in (401, 403):

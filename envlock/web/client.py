@@ -183,7 +183,7 @@ class Client:
             except WebError as error:
                 wait = pause if error.wait is None else min(error.wait, limits.retry_after)
                 over = attempt == limits.attempts or time.monotonic() + wait >= patience.until
-                if over or not error.passing:
+                if over or not error.passing or (error.wait or 0) > limits.answer:
                     raise
             time.sleep(wait)
             pause *= 2
@@ -222,7 +222,10 @@ class Client:
             own = _harmless(headers) if elsewhere else dict(headers)
             if login is not None and not elsewhere and "authorization" not in map(str.lower, own):
                 own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
-            response = self._send(replace(request, url=url, headers=own), patience)
+            try:
+                response = self._send(replace(request, url=url, headers=own), patience)
+            except WebError as error:
+                raise error if url == first else errors.after_redirect(first, error) from None
             target = response.headers.get("Location")
             if response.status_code not in followed or target is None:
                 return response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from http import HTTPStatus
 
 import requests
 import urllib3
+from requests.utils import get_environ_proxies, select_proxy
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
@@ -27,11 +29,18 @@ ADDRESS = "check the address of the index or registry"
 LATER = "try again later, or name another index or registry"
 NETWORK = "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
 PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # noqa: S105 (a hint, no password)
+PROXY_LOGIN = "put the proxy's user and password into its URL (HTTPS_PROXY), or ask its administrator"
 TRUST = "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
 
 
 LONGEST = 300
 """Characters of an address in a message: a server chooses where it redirects to."""
+
+_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})")
+_OTHER_HOST = "use the name that its certificate is for, or ask its administrator"
+_DATE = "check the clock of this machine, or ask its administrator to renew the certificate"
+_CERTIFICATES = {9: _DATE, 10: _DATE, 62: _OTHER_HOST, 64: _OTHER_HOST}
+"""Hints by OpenSSL's codes, where more trust does not help. Source: openssl/x509_vfy.h, X509_V_ERR_*"""
 
 
 class WebError(OutsideError):
@@ -67,7 +76,8 @@ def shown(url: str) -> str:
 def refused(url: str, status: int, wait: float | None = None) -> WebError:
     """Return the error for a status that is not what was asked for."""
     known = status in HTTPStatus.__members__.values()
-    text = f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}"
+    asks = f", and asks to be left alone for {wait:.0f} seconds" if wait else ""
+    text = f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}{asks}"
     passing = status in AGAIN
     hint = PASSWORD if status in (401, 403) else LATER if passing else ADDRESS
     return WebError(text, hint=hint, status=status, passing=passing, wait=wait)
@@ -76,6 +86,12 @@ def refused(url: str, status: int, wait: float | None = None) -> WebError:
 def no_address(url: str) -> WebError:
     """Return the error for what is not the URL of a web page."""
     return WebError(f"invalid URL: {shown(url)}", hint="use one that begins with https:// and names a host")
+
+
+def after_redirect(first: str, error: WebError) -> WebError:
+    """Return the error for what went wrong where a server had sent us."""
+    text = f"{shown(first)} redirects, and {error.message}"
+    return WebError(text, hint=error.hint, status=error.status, passing=error.passing, wait=error.wait)
 
 
 def too_large(url: str, limit: int) -> WebError:
@@ -120,6 +136,8 @@ def failure(
         return broken_off(url, received, wanted)
     if any(isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema) for cause in causes):
         return no_address(url)
+    if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
+        return _by_proxy(url, causes)
     for kinds, why in _WHY:
         if any(isinstance(cause, kinds) for cause in causes):
             return WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
@@ -129,7 +147,7 @@ def failure(
 
 
 _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
-    ((requests.exceptions.ProxyError, requests.exceptions.InvalidProxyURL), "the proxy denies access"),
+    ((requests.exceptions.InvalidProxyURL,), "the address of its proxy is invalid"),
     ((socket.gaierror,), "its host is unknown"),
     ((ConnectionRefusedError,), "connection refused"),
     ((requests.ConnectTimeout,), "the connection timed out"),
@@ -140,18 +158,32 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 """Exceptions from the most telling to the least, and what they mean."""
 
 
+def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
+    """Return the error for a proxy that says no, or that is not there; of its address no password is shown."""
+    proxy = shown(select_proxy(url, get_environ_proxies(url)) or "")
+    said = next((found for each in causes if (found := _TUNNEL.search(str(each)))), None)
+    if said is None:
+        told = [why for kinds, why in _WHY if any(isinstance(each, kinds) for each in causes)] or ["it does not answer"]
+        text = f"{shown(url)} cannot be reached through the proxy {proxy}: {told[0]}"
+        return WebError(text, hint=NETWORK, passing=True)
+    status = int(said[1])
+    hint = PROXY_LOGIN if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else NETWORK
+    answered = refused(proxy, status).message
+    return WebError(f"{shown(url)} cannot be reached: the proxy {answered}", hint=hint)
+
+
 def _no_trust(url: str, causes: list[BaseException], hint: str) -> WebError | None:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            why = clean(str(getattr(cause, "verify_message", "") or "its certificate is not valid"))
-            return WebError(f"{shown(url)} is not trusted: {why}", hint=hint)
+            why = clean(str(getattr(cause, "verify_message", "") or "its certificate is not valid")).rstrip(".")
+            return WebError(f"{shown(url)} is not trusted: {why}", hint=_CERTIFICATES.get(cause.verify_code, hint))
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
             return WebError(f"{shown(url)} cannot be reached over TLS: {why}", hint=hint)
     if isinstance(causes[0], requests.exceptions.SSLError) and not any(
         isinstance(each, OSError) for each in causes[1:]
     ):
-        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=hint)
+        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=_OTHER_HOST)
     return None
 
 

@@ -323,8 +323,8 @@ def test_a_manifest_that_is_none(server: Hostile, shelf: Shelf) -> None:
         b"[]": "it is not an object",
         b"[" * 100_000: "it is nested too deeply",
         b'{"a": 1, "a": 2}': "the key 'a' stands twice in one object",
-        b'{"schemaVersion": 1, "signatures": []}': "it names no config",
-        b'{"config": {"digest": "sha256:../../x"}}': "it names no config",
+        b'{"schemaVersion": 1, "signatures": []}': "it names no config, as those of schema 1 do",
+        b'{"config": {"digest": "sha256:../../x"}}': "it names no config, as those of schema 1 do",
     }
     for document, why in whys.items():
         shelf.put(document, MANIFEST, TAG)
@@ -370,7 +370,8 @@ def test_a_registry_that_fails_every_time() -> None:
         error = fails(server)
         assert shown(error, server) == (
             f"cannot look up HOST/nvidia/tensorflow:{TAG}: http://HOST/v2/nvidia/tensorflow/manifests/{TAG} answered "
-            "503 (Service Unavailable)\nhint: try again later, or name another index or registry"
+            "503 (Service Unavailable)\n"
+            "hint: try again later, after `docker login HOST`, or with a mirror: `--mirror HOST=...`"
         )
         asked = [request for request in server.requests if "/manifests/" in request.path]
         assert (len(asked), error.ours) == (2, False)
