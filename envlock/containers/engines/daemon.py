@@ -96,10 +96,11 @@ class Daemon:
         repository, tag = parse_repository_tag(reference)
         if tag and tag.startswith("sha256:"):  # a tag beside the digest would be taken for a part of the name
             repository = parse_repository_tag(repository)[0]
-        with _told(reference):
+        about = f"pull of {reference}: "
+        with _told(reference, about):
             for message in self._api.pull(repository, tag=tag or "latest", stream=True, decode=True):
                 if "error" in message:
-                    raise explain(str(message["error"]), image=reference)
+                    raise explain(f"{about}{message['error']}", image=reference)
                 yield message
 
     def push(self, name: str) -> Iterator[dict[str, Any]]:
@@ -109,10 +110,11 @@ class Daemon:
             EngineError: the registry was not reached, or refused.
         """
         repository, tag = parse_repository_tag(name)
-        with _told(name):
+        about = f"push of {name}: "
+        with _told(name, about):
             for message in self._api.push(repository, tag=tag or "latest", stream=True, decode=True):
                 if "error" in message:
-                    raise explain(f"push of {name}: {message['error']}", image=name)
+                    raise explain(f"{about}{message['error']}", image=name)
                 yield message
 
     def save(self, image: str, file: Path) -> None:
@@ -216,8 +218,8 @@ def _tar(folder: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def _told(image: str | None = None) -> Iterator[None]:
-    """Say in a sentence what the SDK, or the connection under it, raises.
+def _told(image: str | None = None, about: str = "") -> Iterator[None]:
+    """Say in a sentence what the SDK, or the connection under it, raises; `about` is what was asked for.
 
     The SDK lets errors of requests through, which are OSErrors, and of urllib3, which are not.
     """
@@ -225,7 +227,7 @@ def _told(image: str | None = None) -> Iterator[None]:
         yield
     except (DockerException, OSError, HTTPError) as error:
         text = str(getattr(error, "explanation", None) or error)
-        raise explain(text, image=image) from None
+        raise explain(f"{about}{text}", image=image) from None
 
 
 def _context_host() -> str | None:

@@ -88,7 +88,8 @@ FAILURES = [
         "install the NVIDIA container toolkit on the machine of the engine, or leave out `--gpus`",
     ),
     Failure(
-        rf"(?i)^push of {_REF}: .*(?:denied|unauthorized|no basic auth credentials|authentication required)",
+        rf"(?i)^push of {_REF}: .*(?:denied|unauthorized|no basic auth credentials|authentication required"
+        r"|403 \(?Forbidden)",
         "the registry denies a push to {what}",
         "run `docker login {host}` with a key that can push, or name another repository with `--tag`",
     ),
@@ -96,6 +97,31 @@ FAILURES = [
         rf"(?i)^push of {_REF}: .*(?:name unknown|repository .*(?:not found|does not exist)|NAME_UNKNOWN)",
         "the registry has no repository for {what}",
         "create it there, or name another repository with `--tag`",
+    ),
+    Failure(
+        rf"(?i)^push of {_REF}: .*(?:too large|\b413\b)",
+        "the registry of {what}, or a proxy before it, does not take a layer of this size",
+        "raise its limit (nginx: `client_max_body_size`), or name another repository with `--tag`",
+    ),
+    Failure(
+        rf"(?i)^pull of {_REF}: .*(?:unauthorized|no basic auth credentials|authentication required)",
+        "the registry rejects the login for {what}",
+        _LOGIN,
+    ),
+    Failure(
+        rf"(?i)^pull of {_REF}: (?!pull access denied for).*(?:\bdenied|403 \(?Forbidden)",
+        "the registry denies access to {what}",
+        _LOGIN,
+    ),
+    Failure(
+        rf"(?i)^pull of {_REF}: .*(?:(?:name|manifest)[ _]unknown|not found)",
+        "the registry does not have {what}",
+        "choose another tag: the publisher may have removed this one",
+    ),
+    Failure(
+        rf"(?i)^(?:push|pull) of {_REF}: .*(?:toomanyrequests|too many requests)",
+        "too many requests to the registry of {what}",
+        "run `docker login {host}`, or try again later",
     ),
     Failure(
         r"(?i)toomanyrequests|429 Too Many Requests",
@@ -157,6 +183,11 @@ FAILURES = [
         r"(?i)dockerfile parse error (?:on )?(?P<what>line \d+): (?P<said>.*)$",
         "invalid Dockerfile, {what}: {said}",
         "correct it, or let envlock write it again",
+    ),
+    Failure(
+        rf"^(?P<verb>push|pull) of {_REF}: (?P<said>.{{1,300}})",
+        "the {verb} of {what} failed: {said}",
+        "check the name and the state of its registry, or try again later",
     ),
 ]
 

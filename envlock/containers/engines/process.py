@@ -84,11 +84,15 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
     """Return what a command prints.
 
     Raises:
-        EngineError: it is not installed, or failed; `about` stands before its words, and `image` is what it was about.
+        EngineError: it is not installed, or failed; `about` stands before its last words (it may have tried more than
+            once), and `image` is what it was about.
     """
     code, stdout, stderr = ask(program, *arguments)
     if code != 0:
-        raise explain(f"{about}{stderr.strip() or stdout.strip()}", image=image, hint=f"see `{program} info`")
+        said = stderr.strip() or stdout.strip()
+        if about:
+            said = about + said.rpartition("\n")[2].removeprefix("Error: ")
+        raise explain(said, image=image, hint=f"see `{program} info`")
     return stdout
 
 
@@ -105,7 +109,7 @@ def tag(program: str, image: str, name: str) -> None:
 def pull(program: str, reference: str) -> Iterator[dict[str, Any]]:
     """Pull an image and yield messages as a daemon's; see `Daemon.pull`."""
     yield {"status": f"pulling {reference}"}
-    call(program, "pull", "--quiet", "--", reference, image=reference)
+    call(program, "pull", "--quiet", "--", reference, image=reference, about=f"pull of {reference}: ")
 
 
 def push(program: str, name: str) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,10 @@ FULL = "the disk of the container engine is full"
 AWAY = "the connection to the container engine was lost"
 NONE = "the container engine does not respond"
 
+HERE = "127.0.0.1:5000/team/x:1"
+PULL, PUSH = f"pull of {HERE}: ", f"push of {HERE}: "
+REGISTRY = "check the name and the state of its registry, or try again later"
+
 TEXTS = {
     "digest gone, BuildKit": (RESOLVE.format(NGC) + f"{NGC}: not found", f"the registry does not have {NGC}", GONE),
     "digest gone, classic": (
@@ -191,6 +195,71 @@ TEXTS = {
         "dockerfile parse error line 2: unknown instruction: RUNN",
         "invalid Dockerfile, line 2: unknown instruction: RUNN",
         "correct it, or let envlock write it again",
+    ),
+    "pull, wrong key, Docker 26": (
+        PULL + 'unauthorized: {"errors":[{"code":"X","message":"told so"}]}',
+        f"the registry rejects the login for {HERE}",
+        LOGIN.replace("nvcr.io`", "127.0.0.1:5000`"),
+    ),
+    "pull, denied, podman": (
+        PULL + "initializing source docker://127.0.0.1:5000/team/x:1: reading manifest 1 in 127.0.0.1:5000/team/x: "
+        "denied: no",
+        f"the registry denies access to {HERE}",
+        LOGIN.replace("nvcr.io`", "127.0.0.1:5000`"),
+    ),
+    "pull, gone, Docker 26": (
+        PULL + 'unknown: {"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}',
+        f"the registry does not have {HERE}",
+        GONE,
+    ),
+    "pull, gone, podman": (
+        PULL + "initializing source docker://127.0.0.1:5000/team/x:1: reading manifest 1 in 127.0.0.1:5000/team/x: "
+        "name unknown: repository not known",
+        f"the registry does not have {HERE}",
+        GONE,
+    ),
+    "pull, too often": (
+        PULL + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
+        f"too many requests to the registry of {HERE}",
+        "run `docker login 127.0.0.1:5000`, or try again later",
+    ),
+    "pull, closed": (
+        PULL + 'Head "http://127.0.0.1:5000/v2/team/x/manifests/1": EOF',
+        "the container engine cannot reach the registry 127.0.0.1:5000",
+        NETWORK,
+    ),
+    "pull, redirected to nowhere": (
+        PULL + 'Head "http://elsewhere.invalid/x": dial tcp: lookup elsewhere.invalid on 10.0.0.53:53: no such host',
+        "the container engine cannot reach the registry elsewhere.invalid",
+        NETWORK,
+    ),
+    "pull, no manifest": (
+        PULL + "error unmarshalling content: invalid character '<' looking for beginning of value",
+        f"the pull of {HERE} failed: error unmarshalling content: invalid character '<' looking for beginning of value",
+        REGISTRY,
+    ),
+    "push, a server that fails": (
+        PUSH + "received unexpected HTTP status: 503 Service Unavailable",
+        f"the push of {HERE} failed: received unexpected HTTP status: 503 Service Unavailable",
+        REGISTRY,
+    ),
+    "push, closed": (PUSH + "EOF", f"the push of {HERE} failed: EOF", REGISTRY),
+    "push, denied, podman": (
+        PUSH + "trying to reuse blob sha256:4488 at destination: failed to read from destination repository team/x: "
+        "403 (Forbidden)",
+        f"the registry denies a push to {HERE}",
+        "run `docker login 127.0.0.1:5000` with a key that can push, or name another repository with `--tag`",
+    ),
+    "push, too often": (
+        PUSH + 'toomanyrequests: {"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}',
+        f"too many requests to the registry of {HERE}",
+        "run `docker login 127.0.0.1:5000`, or try again later",
+    ),
+    "push, too large": (
+        PUSH + "trying to reuse blob sha256:4488 at destination: failed to read from destination repository team/x: "
+        "413 (Request Entity Too Large)",
+        f"the registry of {HERE}, or a proxy before it, does not take a layer of this size",
+        "raise its limit (nginx: `client_max_body_size`), or name another repository with `--tag`",
     ),
     "something new": (
         "ERROR: the moon is in the wrong place",
