@@ -6,15 +6,24 @@ A file is part of every program that imports it, directly or not; what any file 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
 from envlock.determinism.lint.defaults import given_by_default, is_off, is_optional
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Definition, Module, argument, constant
-from envlock.determinism.lint.names import PYTHON_DRAWS, SEEDS, SWITCHES, TENSORFLOW_1, TRAINING_METHODS, TRAINING_NAMES
+from envlock.determinism.lint.names import (
+    PYTHON_DRAWS,
+    SEEDS,
+    SWITCHES,
+    TENSORFLOW_1,
+    TRAINING_METHODS,
+    TRAINING_NAMES,
+    TRAINING_WORDS,
+)
 from envlock.determinism.lint.places import Places, absolute
+from envlock.determinism.lint.purposes import words
 from envlock.determinism.lint.stateful import draws
 
 LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_from_file_location")
@@ -73,7 +82,11 @@ def summary(module: Module, tensorflow: str) -> Summary:
     names = module.named.keys()
     for call, name in module.called(SEEDS):
         if _seeds(module, call) and not is_off(module, call) and not _is_taken_back(module, call, name):
-            seeds = frozenset(f"seeds-{generator}" for generator in SEEDS[name])
+            drawn = drawn_from(module, call.args[0]) if call.args else None
+            by = f"-by-{drawn}" if drawn else ""
+            seeds = frozenset(f"seeds-{generator}{by}" for generator in SEEDS[name])
+            if _is_of_evaluation(module, call):
+                continue
             function = _function(module, call)
             if function is None:
                 does |= seeds
@@ -97,6 +110,13 @@ def summary(module: Module, tensorflow: str) -> Summary:
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
     is_program = "__main__" in module.text
     return Summary(module.path, frozenset(does), module.imports, loads, is_program, tuple(offers), _words(module))
+
+
+def _is_of_evaluation(module: Module, call: ast.Call) -> bool:
+    """Return whether a seed stands in a function that evaluates, by its name: no training is seeded there."""
+    functions = [around.name for around in module.ancestors(call) if isinstance(around, Definition)]
+    told = {word for name in functions if not name.lower().startswith(STARTED) for word in words(name)}
+    return not told & TRAINING_WORDS and bool(told & EVALUATING)
 
 
 def _is_own(module: Module, call: ast.Call) -> bool:
@@ -135,6 +155,7 @@ def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:
     return any(not each.args or constant(each.args[0]) is None for each in following if not each.keywords)
 
 
+EVALUATING = frozenset({"eval", "evals", "evaluate", "evaluation", "evaluator", "predict", "infer", "inference"})
 FEW = 12
 """Calls in a function that only prepares; one that also works is a program's own part, whoever starts it."""
 STARTED = ("main", "test", "setup", "pytest_", "run")
@@ -189,8 +210,12 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     """
     places = Places([file.path for file in files])
     edges = _edges(files, places)
+    own = _spread(_with_offers(files, edges), edges)
     _load(files, places, edges)
     down = _spread(_with_offers(files, edges), edges)
+    for all_does, does in zip(down, own, strict=True):  # what is loaded by a name of the run seeds no program
+        all_does -= SEEDED - does
+        all_does.update(_drawn_seeds(does))
     _prepare(places.paths, down)
     importers: list[set[int]] = [set() for _ in files]
     tests = [_is_test(path) for path in places.paths]
@@ -200,9 +225,15 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
                 importers[other].add(index)
     project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
     left = _spread(_left_out(down, importers, tests), importers)
-    own = [each | (SEEDED if TESTED in file.does else frozenset()) for each, file in zip(down, files, strict=True)]
-    every = zip(_spread(down, importers), left, own, strict=True)
-    return [frozenset((does - out) | here | project) for does, out, here in every]
+    here = [each | (SEEDED if TESTED in file.does else frozenset()) for each, file in zip(down, files, strict=True)]
+    every = zip(_spread(down, importers), left, here, strict=True)
+    return [frozenset((does - out) | itself | project) for does, out, itself in every]
+
+
+def _drawn_seeds(does: Set[str]) -> Iterator[str]:
+    """Yield the generators that are seeded by a draw from another one, which is seeded."""
+    for fact in sorted(SEEDED):
+        yield from (fact for by in sorted(SEEDED & does) if f"{fact}-by-{by.removeprefix('seeds-')}" in does)
 
 
 def _left_out(down: Sequence[set[str]], importers: Sequence[Iterable[int]], tests: Sequence[bool]) -> list[set[str]]:

@@ -11,6 +11,8 @@ from envlock.determinism.lint.module import DEPTH, Definition, Module, constant
 from envlock.determinism.lint.names import ASIDE_WORDS, KEEPERS, SHOWING_WORDS, TRAINING_WORDS
 
 FITS = ("fit", "fit_generator", "train_on_batch")
+PICKS = ("choice", "randint", "randrange")
+"""Functions that pick one of several."""
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 NO_DATA = re.compile(
     r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s", re.IGNORECASE
@@ -79,6 +81,9 @@ def _is_text(module: Module, call: ast.Call) -> bool:
     """Return whether what is drawn becomes a part of a text, as the name of a file does."""
     around = module.parent(call)
     written = isinstance(around, ast.Call) and module.is_builtin(around.func, "str")
+    while isinstance(around, ast.GeneratorExp | ast.ListComp):
+        around = module.parent(around)
+        written = isinstance(around, ast.Call) and getattr(around.func, "attr", "") == "join"
     filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
     return written or filled or isinstance(around, ast.FormattedValue)
 
@@ -102,9 +107,30 @@ def _is_named_so(module: Module, call: ast.Call) -> bool:
 
 
 def only_shows(module: Module, node: ast.AST) -> bool:
-    """Return whether the function around a node is called so that what it draws is only shown."""
+    """Return whether what a node draws is only shown: its function is called so, or it picks what is printed."""
     function = module.function_around(node)
-    return not SHOWING_WORDS.isdisjoint(words(getattr(function, "name", "")))
+    return not SHOWING_WORDS.isdisjoint(words(getattr(function, "name", ""))) or _picks_what_is_printed(module, node)
+
+
+def _picks_what_is_printed(module: Module, node: ast.AST) -> bool:
+    """Return whether a draw gets a name that stands in statements which print or plot, and nowhere else."""
+    assign = module.parent(node)
+    picks = isinstance(node, ast.Call) and (getattr(node.func, "attr", "") in PICKS)
+    target = assign.targets[0] if picks and isinstance(assign, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    bound = module.bindings(target)
+    read = [each for each in module.nodes(ast.Name) if each.id == target.id and isinstance(each.ctx, ast.Load)]
+    uses = [each for each in read if module.bindings(each) is bound]
+    statements = (next(around for around in module.ancestors(use) if isinstance(around, ast.stmt)) for use in uses)
+    return bool(uses) and all(_shows(module, statement) for statement in statements)
+
+
+def _shows(module: Module, statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return False
+    return module.is_builtin(call.func, "print") or (module.name(call.func) or "").startswith("matplotlib.")
 
 
 def _names_around(module: Module, node: ast.AST) -> Iterator[str]:

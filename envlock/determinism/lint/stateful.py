@@ -185,6 +185,9 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     """Return whether a method such as `fit` belongs to a model of Keras, or to one that the project makes."""
     if not isinstance(call.func, ast.Attribute) or not is_of_model(call):
         return False
+    name = module.name(call.func) or ""
+    if name.startswith("./") and name.partition(".")[2].count(".") == 1:  # a function at the top of another file
+        return False
     made = [module.name(each.func) or "" for each in module.values(call.func.value) if isinstance(each, ast.Call)]
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False

@@ -219,6 +219,48 @@ def test_no_loader_of_a_program_loads_its_tests(tmp_path: Path, monkeypatch: pyt
     assert rules(tmp_path, monkeypatch, files) == {"src/train.py": ["ENV203"]}
 
 
+def test_what_is_loaded_by_a_name_of_the_run_seeds_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "other.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "train.py": f"import load\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"train.py": ["ENV203"]}
+
+
+def test_a_seed_that_is_drawn_is_as_good_as_what_it_is_drawn_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = "import numpy as np\nimport tensorflow as tf\n{}\ntf.random.set_seed(np.random.randint(9))\n"
+    files = {"main.py": "import seeding\nimport data\n", "data.py": SHUFFLE}
+    found = {
+        seed: rules(tmp_path, monkeypatch, {**files, "seeding.py": drawn.format(seed)})
+        for seed in ("np.random.seed(1)", "")
+    }
+    assert found["np.random.seed(1)"] == {}
+    assert found[""] == {"data.py": ["ENV203"], "seeding.py": ["ENV207", "ENV205"]}
+
+
+def test_what_an_evaluation_seeds_is_not_seeded_for_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "".join(f"    print({number})\n" for number in range(12))
+    code = f"import tensorflow as tf\n\n\ndef {{}}():\n    tf.random.set_seed(1)\n{steps}"
+    found = {
+        name: rules(tmp_path, monkeypatch, {"model.py": code.format(name), "main.py": f"import model\n{SHUFFLE}"})
+        for name in ("eval_model", "fit_model")
+    }
+    assert found == {"eval_model": {"main.py": ["ENV203"]}, "fit_model": {}}
+
+
+def test_a_function_of_another_file_trains_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = "import tensorflow as tf\nimport tools\nfrom tools import net\n\nlayer = tf.keras.layers.Dense(2)\n"
+    files = {"tools.py": "net = make()\n\n\ndef fit(image, size):\n    return image\n"}
+    found = {
+        call: rules(tmp_path, monkeypatch, {"main.py": f"{main}{call}.fit(1, 2)\n", **files})
+        for call in ("tools", "net")
+    }
+    assert found == {"tools": {}, "net": {"main.py": ["ENV108", "ENV202"]}}
+
+
 def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeding = "import tensorflow as tf\n\n\ndef set_seed(number):\n    tf.random.set_seed(number)\n"
     flag = "import argparse\nimport seeding\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--seed', {})\n"
