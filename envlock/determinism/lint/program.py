@@ -127,13 +127,25 @@ def _is_own(module: Module, call: ast.Call) -> bool:
 
 def _seeds(module: Module, call: ast.Call) -> bool:
     """Return whether a call gives a seed that has a value by default."""
-    none = bool(call.args) and (constant(call.args[0]) is None or is_optional(module, call.args[0]))
+    none = bool(call.args) and (
+        constant(call.args[0]) is None or is_optional(module, call.args[0]) or _is_left_open(module, call.args[0])
+    )
     drawn = drawn_from(module, call.args[0]) if call.args else None
     return (
         bool(call.args or call.keywords)
         and not none
         and (drawn is None or drawn not in SEEDS[module.name(call.func) or ""])
     )
+
+
+def _is_left_open(module: Module, node: ast.expr) -> bool:
+    """Return whether a seed is a parameter that a method leaves open, as `split(rows, seed=None)`."""
+    function = module.function_around(node) if isinstance(node, ast.Name) else None
+    if not isinstance(node, ast.Name) or not isinstance(function, Definition) or "seed" in function.name:
+        return False
+    given = given_by_default(module, node) if isinstance(module.parent(function), ast.ClassDef) else None
+    bound = [each.kind for each in module.bindings(node) or []]
+    return given is not None and constant(given) is None and bound == ["parameter"] and function.name != "__init__"
 
 
 def drawn_from(module: Module, node: ast.expr) -> str | None:

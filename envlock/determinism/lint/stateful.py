@@ -170,6 +170,8 @@ def random_layer(module: Module, node: ast.AST) -> str | None:
 
 OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
 """What is fitted and is no model, by its name."""
+OTHER_MODELS = frozenset({"jax", "flax", "haiku", "torch", "sklearn", "xgboost", "lightning", "pytorch_lightning"})
+"""Packages with models of their own, or that train those of others."""
 STEPS = ("apply_gradients", "minimize", "assign", "assign_add", "assign_sub")
 
 
@@ -191,7 +193,7 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     made = [module.name(each.func) or "" for each in module.values(call.func.value) if isinstance(each, ast.Call)]
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False
-    return module.uses_keras or any(each.startswith("./") for each in made)
+    return module.uses_keras or (OTHER_MODELS.isdisjoint(module.packages) and any(each[:2] == "./" for each in made))
 
 
 def is_tape(module: Module, call: ast.Call) -> bool:

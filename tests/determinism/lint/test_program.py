@@ -261,6 +261,23 @@ def test_a_function_of_another_file_trains_no_model(tmp_path: Path, monkeypatch:
     assert found == {"tools": {}, "net": {"main.py": ["ENV108", "ENV202"]}}
 
 
+def test_a_method_that_leaves_its_seed_open_seeds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import tensorflow as tf\n\n\nclass Splitter:\n    def split(self, rows, seed={}):\n        {}(seed)\n"
+    main = f"import splitter\n{SHUFFLE}"
+    found = {
+        seed: rules(tmp_path, monkeypatch, {"splitter.py": code.format(seed, "tf.random.set_seed"), "main.py": main})
+        for seed in ("None", "3")
+    }
+    assert found == {"None": {"main.py": ["ENV203"]}, "3": {}}
+
+
+def test_a_model_of_another_package_is_none_of_keras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = "import tensorflow as tf\n\n\ndef make():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    main = "import models\n\nnet = models.make()\nnet.fit(1, 2)\n"
+    files = {"models.py": models, "forest.py": f"import sklearn\n{main}", "main.py": main}
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV202"]}
+
+
 def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeding = "import tensorflow as tf\n\n\ndef set_seed(number):\n    tf.random.set_seed(number)\n"
     flag = "import argparse\nimport seeding\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--seed', {})\n"

@@ -45,14 +45,12 @@ from envlock.determinism.lint.program import (
 )
 from envlock.determinism.lint.purposes import FITS, is_no_data, only_shows
 from envlock.determinism.lint.sets import looks_like_number
-from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
+from envlock.determinism.lint.stateful import OTHER_MODELS, hands_on, is_of_keras, is_tape
 
 FLOWS = ("flow_from_directory", "flow_from_dataframe")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
-MODELS = frozenset({"jax", "flax", "haiku", "torch"})
-"""Packages with models of their own."""
 SEEDED_BY_HAND = frozenset({"random.Random", "tf.random.Generator.from_seed", "jax.random.PRNGKey", "jax.random.key"})
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
@@ -66,7 +64,7 @@ def and_more(drawn: Sequence[object]) -> str:
 def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV201: `tf.random.set_seed` and no `random.seed`, where Keras draws from `random`; the first in a file."""
     calls = module.called(SEEDS)
-    if not MODELS.isdisjoint(module.packages) and not builds_models(module):
+    if not OTHER_MODELS.isdisjoint(module.packages - {"sklearn"}) and not builds_models(module):
         return  # the model that is trained beside tf.data is of another package
     python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
     alone = [call for call, name in calls if SEEDS[name] == ("tf",) and module.function_around(call) not in python]
