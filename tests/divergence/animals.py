@@ -7,9 +7,9 @@ from pathlib import Path
 
 from envlock.runtime.report import Report
 
-ZOO, THREAD_ZOO, PIPELINE_ZOO, SCRIPT_ZOO, GRAPH_ZOO, TRAINING_ZOO, LOOP_ZOO = (
+ZOO, THREAD_ZOO, PIPELINE_ZOO, SCRIPT_ZOO, GRAPH_ZOO, TRAINING_ZOO, LOOP_ZOO, STREAM_ZOO, OBJECT_ZOO = (
     Path(__file__).with_name(f"{name}zoo.py")
-    for name in ("", "thread_", "pipeline_", "script_", "graph_", "training_", "loop_")
+    for name in ("", "thread_", "pipeline_", "script_", "graph_", "training_", "loop_", "stream_", "object_")
 )
 
 
@@ -104,7 +104,7 @@ SCRIPTS = (
     Animal("resumed_checkpoint", "outside", ("RestoreV2",), SCRIPT_ZOO),
 )
 CLEAN_SCRIPTS = ("sorted_set", "set_of_counts", "stopwatch", "checkpoint", "futures")
-CLEAN_FRESH = ("sorted_set", "set_of_counts", "stop_words")
+CLEAN_FRESH = ("sorted_set", "set_of_counts", "stop_words", "keys")
 GRAPHS = (
     Animal("free_generator", "operation", ("NonDeterministicInts",), GRAPH_ZOO),
     Animal("unseeded_layer", "operation", ("TruncatedNormal",), GRAPH_ZOO),
@@ -178,7 +178,49 @@ LOOPS = (
 CLEAN_LOOPS = (
     *("reordered", "models_of_threads", "gathered", "run_name", "stop_words", "agent", "parallel_seeds", "counted"),
 )
-FRESH = (*PIPELINES, *SCRIPTS, *GRAPHS, *TRAININGS, *LOOPS)
+_STREAMS = {
+    "data": (
+        *("bucketed", "scanned", "nested_windows", "snapshotted", "ragged_batches", "sparse_rows", "chosen", "by_hand"),
+        *("table_of_files", "counted_rows", "as_arrays", "reduced", "single", "resumed_iterator"),
+    ),
+    "outside": (
+        *("time_series", "ledger", "picked_by_database", "other_program", "forked_workers", "appended", "towers"),
+        *("numbered_threads", "values_of_replicas"),
+    ),
+}
+STREAMS = (
+    *(Animal(name, verdict, zoo=STREAM_ZOO) for verdict, names in _STREAMS.items() for name in names),
+    Animal("mirrored_start", "operation", ("RandomStandardNormal",), STREAM_ZOO),
+    Animal("replicas_with_generator", "operation", ("NonDeterministicInts",), STREAM_ZOO),
+)
+CLEAN_STREAMS = (*("bucketed", "snapshot", "reduced", "iterator", "ledger", "forked_workers", "appended", "replicas"),)
+OBJECTS = (
+    Animal("gumbel_head", "operation", ("RandomUniform",), OBJECT_ZOO),
+    *(Animal(name, "operation", _RANDOM, OBJECT_ZOO) for name in ("noisy_gradient", "recomputed", "noisy_loss")),
+    Animal("switched", "operation", ("RandomUniformInt",), OBJECT_ZOO),
+    *(Animal(name, "operation", _RANDOM, OBJECT_ZOO) for name in ("vectorized", "scanned_walk")),
+    Animal("drawn_under_xla", "operation", ("Multinomial",), OBJECT_ZOO),
+    Animal("seeded_under_xla", "graph", ("TruncatedNormal",), OBJECT_ZOO),
+    Animal("histogram", "operation", ("DenseBincount",), OBJECT_ZOO),
+    Animal("boxed", "operation", ("SampleDistortedBoundingBoxV2",), OBJECT_ZOO),
+    *(Animal(name, "sequence", zoo=OBJECT_ZOO) for name in ("fit_until", "kept_backup")),
+    *(
+        Animal(name, "outside", zoo=OBJECT_ZOO)
+        for name in (
+            *("frozen_mask", "batches_of_index", "in_session", "phase_of_day", "paid_seconds", "age_of_file"),
+            *("batch_that_fits", "alarmed", "pool_of_entropy", "reseeded", "weighted", "context_of_call"),
+            *("set_of_objects", "weak_registry"),
+        )
+    ),
+    *(
+        Animal(name, "outside", zoo=OBJECT_ZOO, fresh=True)
+        for name in ("columns_of_union", "table_of_set", "parts_of_set", "hash_of_settings")
+    ),
+)
+CLEAN_OBJECTS = (
+    *("custom_gradient", "alarmed", "filled", "decomposed", "lookup", "walk_under_xla", "timed_fit", "keys"),
+)
+FRESH = (*PIPELINES, *SCRIPTS, *GRAPHS, *TRAININGS, *LOOPS, *STREAMS, *OBJECTS)
 """Programs that were written before anybody looked at how verdicts come about."""
 FRESH_CLEAN = tuple(
     Animal(f"clean_{name}", "identical", zoo=zoo, fresh=name in CLEAN_FRESH)
@@ -188,6 +230,8 @@ FRESH_CLEAN = tuple(
         (GRAPH_ZOO, CLEAN_GRAPHS),
         (TRAINING_ZOO, CLEAN_TRAININGS),
         (LOOP_ZOO, CLEAN_LOOPS),
+        (STREAM_ZOO, CLEAN_STREAMS),
+        (OBJECT_ZOO, CLEAN_OBJECTS),
     )
     for name in names
 )
