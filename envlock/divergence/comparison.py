@@ -26,6 +26,7 @@ DATA = _GROUPS["next_element"] | _GROUPS["opened"]
 COLLECTIVES = _GROUPS["collectives"]
 PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
 READS = _GROUPS["reads"]
+_HANDLES = ("resource", "variant")
 BEFORE, AFTER, OTHERS = 8, 24, 10
 """How many entries are shown before and after the first difference, and how many other causes."""
 
@@ -200,6 +201,9 @@ def _by_itself(found: Difference, tainted: set[str | None]) -> bool:
     """Return whether a later difference does not follow from an earlier one."""
     if found.kind not in ("operation", "data") or not isinstance(found.entry, Record):
         return False
+    read = zip(found.entry.inputs, found.entry.operation.inputs, strict=False)
+    if any(print_ is None and not spec.startswith(_HANDLES) for print_, spec in read):
+        return False  # inside of a graph not all is looked at
     return not (_on_variable(found.entry) and found.entry.operation.name in tainted)
 
 

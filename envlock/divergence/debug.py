@@ -49,6 +49,7 @@ SEED_FIRST = (
     "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
     "call it first, and give each thread its own generator"
 )
+LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
 
@@ -114,10 +115,19 @@ class _Search:
         eager = self._try("running it eagerly, operation by operation", eagerly)
         levels = [level_of(own), level_of(eager)]
         if eager.comparison.first is not None:
-            return self._explained(eager, eager.comparison.first, levels)
+            return self._eagerly_different(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
             return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._in_graph(own, levels)
+
+    def _eagerly_different(self, eager: Observed, first: Difference, levels: list[Level]) -> Evidence:
+        """Return the report on eager runs that differ; what stays a graph in them, as `vectorized_map` does, is opened."""
+        if inside_graph(first):
+            inside = self._inside(racing=True)
+            there = inside.comparison.first
+            if there is not None and not inside_graph(there):
+                return self._explained(inside, there, [*levels, level_of(inside)])
+        return self._explained(eager, first, levels)
 
     def _until(self, first: Difference) -> int:
         """Return how many steps show a difference, and whether it is gone."""
@@ -205,6 +215,8 @@ class _Search:
     def _python(self, seen: Observed, first: Difference) -> tuple[list[str], Known | None, Maker | None]:
         """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
         base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
+        if self._is_gone_by_itself(first):
+            return [LEFT], known_row("left-by-an-earlier-run", seen.header.tensorflow), None
         drawn = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
         found = makers_of(seen, first)
         tries: list[tuple[str, Request, str | None, Maker | None]] = []
@@ -233,6 +245,13 @@ class _Search:
             because.append(f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}")
         likely = next((each for each in found[:LINES] if each.row.hold == "nothing" and known is None), None)
         return because, known, likely and with_text(seen, replace(likely, is_shown=False))
+
+    def _is_gone_by_itself(self, first: Difference) -> bool:
+        """Return whether the first run alone was different, and no run is when all are made once more."""
+        if len(set(first.groups[1:])) > 1 or first.kind == "data":
+            return False
+        again = replace(self.request, steps=self._until(first))
+        return self._try("running it once more, with nothing changed", again).comparison.first is None
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
         """Return the report on runs that differ in graphs only."""

@@ -84,7 +84,7 @@ def inside_graph(first: Difference) -> bool:
     """Return whether the cause can stand inside of a graph, where the program's own mode does not show it."""
     entry = first.entry
     if isinstance(entry, Record):
-        return first.kind in ("call", "variable") or (entry.operation.type == CALL and first.kind != "outside")
+        return first.kind in ("call", "variable")
     return True
 
 

@@ -155,8 +155,8 @@ def resumed_iterator() -> dict[str, Any]:
     """Each run goes on in the pipeline where the last one stopped."""
     rows = iter(_rows().repeat())
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(rows=rows), str(LEFT), max_to_keep=1)
-    manager.restore_or_initialize()
-    found = Fold().over(next(rows) for _ in range(5))  # resumed_iterator
+    manager.restore_or_initialize()  # resumed_iterator
+    found = Fold().over(next(rows) for _ in range(5))
     manager.save()
     return found
 
@@ -177,9 +177,9 @@ class _Ledger:
 def ledger() -> dict[str, Any]:
     with _Ledger() as base:
         (done,) = base.execute("select count(*) from steps").fetchone()
-        rate = tf.constant(0.5 ** (done + 1))  # ledger
+        rate = tf.constant(0.5 ** (done + 1))
         base.execute("insert into steps values (0.5)")
-    return {"step": rate * ROWS[0]}
+    return {"step": rate * ROWS[0]}  # ledger
 
 
 def picked_by_database() -> dict[str, Any]:

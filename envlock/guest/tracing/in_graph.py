@@ -62,6 +62,7 @@ _EACH = frozenset(_GROUPS["each"])
 order that could be another one."""
 _MUTATING = tuple(_GROUPS["mutating_prefix"])
 _TEMPORARY = "envlock_"
+_UNSEEDED = "seed=0 seed2=0"  # as the eager trace has it
 
 
 class InGraph:
@@ -122,7 +123,8 @@ class InGraph:
         operation = outputs[0].op if outputs else graph.get_operation_by_name(name)
         place = self._places.of_stack(operation.traceback)
         read, given = (tuple([_spec(each) for each in side]) for side in (inputs, looked_at + left))
-        self._operations.append(((kind, operation.name, place, read, given), known, made))
+        about = _UNSEEDED if _is_unseeded(operation) else operation.name
+        self._operations.append(((kind, about, place, read, given), known, made))
 
     def take(self, writer: TraceWriter) -> bool:
         """Write down what has run since the last time, in the order in which it was built; return whether any has."""
@@ -282,6 +284,14 @@ def of_array(array: Any) -> int:
 def _signed(number: int) -> int:
     """Return a number of 64 bits as int64 has it."""
     return number - (1 << 64) if number >> 63 else number
+
+
+def _is_unseeded(operation: Any) -> bool:
+    """Return whether an operation draws with no seed at all."""
+    try:
+        return not (operation.get_attr("seed") or operation.get_attr("seed2"))
+    except ValueError:  # it has none
+        return False
 
 
 def _is_looked_at(kind: str, tensor: Any) -> bool:

@@ -35,9 +35,14 @@ class Places:
 
         Without `libraries`: None where that frame itself is a library's.
         """
+        return self._innermost(sys._getframe(depth), DEEPEST if libraries else 1)
+
+    def of_thread(self, thread: int) -> Optional[Place]:
+        """Return the innermost frame of the user's in which a thread is now, by its identity."""
+        return self._innermost(sys._current_frames().get(thread), DEEPEST)
+
+    def _innermost(self, frame: Optional[FrameType], left: int) -> Optional[Place]:
         found = self._known
-        frame: Optional[FrameType] = sys._getframe(depth)
-        left = DEEPEST if libraries else 1
         while frame is not None and left:
             code = frame.f_code
             known = found.get(id(code)) or self._learn(code)

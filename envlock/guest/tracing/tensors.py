@@ -77,6 +77,19 @@ def of_tensor(tensor: Any) -> Print:
     return found
 
 
+def of_element(tf: Any, tensor: Any) -> Print:
+    """Return the same of an element of a pipeline, where a variant holds a value: sparse and ragged rows."""
+    found = of_tensor(tensor)
+    if found[0] is not None or tensor.dtype != tf.variant:
+        return found
+    try:
+        words = tf.raw_ops.SerializeTensor(tensor=tensor).numpy()
+    except Exception:  # what this TensorFlow cannot write down
+        return found
+    tensor._envlock_print = found = _digest(words), found[1]
+    return found
+
+
 def _converted(value: Any) -> Print:
     """Return them of a value that is no eager tensor: a number, a list, an array, a composite tensor."""
     try:

@@ -35,6 +35,7 @@ PYTHON = "PythonFunction"
 _CALLED = re.compile(r"^__(?:inference|forward|backward)_(.*?)(?:_\d+)*$")
 _MUTATING = tuple(table("operations")["mutating_prefix"])
 _READS = frozenset(table("operations")["reads"])
+_ELEMENTS = frozenset(table("operations")["next_element"])
 _HANDLE_AS_TEXT = "ToStringHandle"  # a number of the process's own
 
 
@@ -218,7 +219,7 @@ class Tracer:
         if kind.startswith("__") and _CALLED.match(kind):
             self._called(kind, inputs, outputs)
             return
-        made = _prints(outputs)
+        made = [tensors.of_element(self._tf, each) for each in outputs] if kind in _ELEMENTS else _prints(outputs)
         for number in undefined.outputs(kind, lambda name: _attribute(attrs, name)):
             made[number] = outputs[number]._envlock_print = None, made[number][1]
         about = None
@@ -291,6 +292,8 @@ class Tracer:
 
     def _write(self, kind: str, name: Optional[str], read: List[Print], made: List[Print], depth: int) -> None:
         place = self._places.here(depth)
+        if place is None and threading.get_ident() != self._thread:  # a replica whose step is a library's
+            place = self._places.of_thread(self._thread)
         operation = kind, name, place, tuple([spec for _, spec in read]), tuple([spec for _, spec in made])
         self._writer.record(operation, [print_ for print_, _ in read], [print_ for print_, _ in made])
 
