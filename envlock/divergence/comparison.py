@@ -6,6 +6,7 @@ flat however long the runs were.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ DATA = _GROUPS["next_element"] | _GROUPS["opened"]
 COLLECTIVES = _GROUPS["collectives"]
 PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
 READS = _GROUPS["reads"]
+_DIGITS = re.compile(r"\d+")
 _HANDLES = ("resource", "variant")
 BEFORE, AFTER, OTHERS = 8, 24, 10
 """How many entries are shown before and after the first difference, and how many other causes."""
@@ -253,10 +255,11 @@ def _difference(index: int, entries: tuple[Entry | None, ...]) -> Difference | N
 
 
 def _what(entry: Entry) -> object:
-    """Return what has to be equal in runs that do the same: not names, which count the models of a process."""
+    """Return what has to be equal in runs that do the same: of names without the numbers, which count models."""
     if isinstance(entry, Value):
         return "value"
-    return entry.operation.type, entry.operation.place
+    kind, name, place = entry.operation[:3]
+    return kind, place, _DIGITS.sub("", name) if name and kind in READS else None
 
 
 def _of_records(index: int, lead: Record, records: list[Record]) -> Difference | None:

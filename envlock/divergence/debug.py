@@ -49,6 +49,8 @@ SEED_FIRST = (
     "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
     "call it first, and give each thread its own generator"
 )
+AGAIN = " again"
+"""How the folder of runs ends that are to be made in a new process, whoever makes them."""
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
@@ -121,7 +123,7 @@ class _Search:
         return self._in_graph(own, levels)
 
     def _eagerly_different(self, eager: Observed, first: Difference, levels: list[Level]) -> Evidence:
-        """Return the report on eager runs that differ; what stays a graph in them, as `vectorized_map` does, is opened."""
+        """Return the report on eager runs that differ, with a look into what stays a graph in them."""
         if inside_graph(first):
             inside = self._inside(racing=True)
             there = inside.comparison.first
@@ -162,7 +164,19 @@ class _Search:
         ):
             return found
         later = without_first(found)  # only the first run differs: it has set up what the process keeps
-        return found if later.comparison.first is not None and later.comparison.first.kind == "sequence" else later
+        if later.comparison.first is not None and later.comparison.first.kind == "sequence":
+            return found
+        return found if self.processes and not self._first_is_other(request) else later
+
+    def _first_is_other(self, request: Request) -> bool:
+        """Return whether the first run of another process is different, too; or what it left is in files."""
+        return self._again(replace(request, runs=2)).comparison.first is not None
+
+    def _again(self, request: Request) -> Observed:
+        """Make runs once more, in a new process."""
+        self.count += 1
+        self.say(f"running it once more, with nothing changed: {request.runs} runs")
+        return self.observer(request, self.folder / f"{self.count}{AGAIN}")
 
     def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
         """Return the report on a difference between operations."""
@@ -215,7 +229,7 @@ class _Search:
     def _python(self, seen: Observed, first: Difference) -> tuple[list[str], Known | None, Maker | None]:
         """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
         base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
-        if self._is_gone_by_itself(first):
+        if self._is_left(first):
             return [LEFT], known_row("left-by-an-earlier-run", seen.header.tensorflow), None
         drawn = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
         found = makers_of(seen, first)
@@ -246,12 +260,11 @@ class _Search:
         likely = next((each for each in found[:LINES] if each.row.hold == "nothing" and known is None), None)
         return because, known, likely and with_text(seen, replace(likely, is_shown=False))
 
-    def _is_gone_by_itself(self, first: Difference) -> bool:
+    def _is_left(self, first: Difference) -> bool:
         """Return whether the first run alone was different, and no run is when all are made once more."""
-        if len(set(first.groups[1:])) > 1 or first.kind == "data":
+        if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
             return False
-        again = replace(self.request, steps=self._until(first))
-        return self._try("running it once more, with nothing changed", again).comparison.first is None
+        return self._again(replace(self.request, steps=self._until(first))).comparison.first is None
 
     def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
         """Return the report on runs that differ in graphs only."""

@@ -31,7 +31,7 @@ with suppress(RuntimeError):  # the process stays, and has them already
 ROWS = np.random.RandomState(6).randn(64, 8).astype("float32")
 TARGETS = np.tanh(ROWS.sum(1, keepdims=True))
 WIDTHS = {"query": 4, "key": 6, "value": 8, "gate": 10, "skip": 12}
-LEFT = Path(tempfile.gettempdir()) / f"object-zoo-{os.getpid()}"
+LEFT = Path(tempfile.gettempdir()) / f"object-zoo-{os.getppid()}"  # of one test, and all its processes
 PLACES = np.random.RandomState(7).randint(0, 40, 200_000).astype("int32")
 
 

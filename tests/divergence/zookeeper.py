@@ -12,7 +12,7 @@ from typing import Any
 
 import envlock
 from envlock.divergence.comparison import compare
-from envlock.divergence.debug import debug
+from envlock.divergence.debug import AGAIN, debug
 from envlock.divergence.observe import Observed, Request, answers
 from envlock.divergence.trace import read
 from envlock.guest.launch import BORROWED
@@ -54,8 +54,11 @@ class Keeper:
             child.stdout.close()
             child.kill()
             child.wait(10)
+        self._children.clear()
 
-    def _observe(self, request: Request, _: Path) -> Observed:
+    def _observe(self, request: Request, into: Path) -> Observed:
+        if into.name.endswith(AGAIN):
+            self.close()
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()

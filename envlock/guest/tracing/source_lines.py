@@ -43,14 +43,26 @@ class Places:
 
     def _innermost(self, frame: Optional[FrameType], left: int) -> Optional[Place]:
         found = self._known
+        converted: Optional[Tuple[str, int]] = None
         while frame is not None and left:
             code = frame.f_code
             known = found.get(id(code)) or self._learn(code)
             if known[1] is not None:
                 return known[1], frame.f_lineno, code.co_name
+            if converted is not None and code.co_name == "converted_call":
+                return self._origin(frame, converted) or self._innermost(frame.f_back, left)
+            if converted is None and _AUTOGRAPH in code.co_filename:
+                converted = code.co_filename, frame.f_lineno
             frame = frame.f_back
             left -= 1
         return None
+
+    def _origin(self, frame: FrameType, line: Tuple[str, int]) -> Optional[Place]:
+        """Return the user's line that AutoGraph made a line of; `frame` is TensorFlow's call of what it has made."""
+        sources = getattr(frame.f_locals.get("converted_f"), "ag_source_map", None) or {}
+        origin: Any = sources.get(line)
+        name = None if origin is None else self.name(origin.loc.filename)
+        return None if name is None else (name, origin.loc.lineno, origin.function_name or "")
 
     def of_stack(self, stack: Iterable[Any]) -> Optional[Place]:
         """Return the innermost frame of the user's in the stack of an operation in a graph, mapped to his own lines."""
