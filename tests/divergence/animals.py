@@ -81,26 +81,21 @@ KERAS_3 = (
 PIPELINES = tuple(
     Animal(name, "data", zoo=PIPELINE_ZOO)
     for name in (
-        *("interleave_order", "map_unordered", "generator_noise", "sloppy_options", "sampled_datasets"),
-        *("random_dataset", "graph_iteration", "second_iterator", "cached_noise", "numpy_in_map", "keras_pipeline"),
+        *("interleave_order", "map_unordered", "generator_noise", "sloppy_options"),
+        *("random_dataset", "second_iterator", "cached_noise", "numpy_in_map", "keras_pipeline"),
     )
 )
 CLEAN_PIPELINES = ("interleave", "seeds_in_map", "generator", "slow_map", "keras_pipeline")
 SCRIPTS = (
-    Animal("set_vocabulary", "outside", ("GatherV2", "ResourceGather"), SCRIPT_ZOO, fresh=True),
-    Animal("hashed_feature", "outside", ("OneHot",), SCRIPT_ZOO, fresh=True),
     Animal("object_ids", "outside", ("AddV2",), SCRIPT_ZOO),
     Animal("folder_names", "outside", ("AddV2",), SCRIPT_ZOO),
-    Animal("time_seed", "outside", (), SCRIPT_ZOO),
     Animal("secret_key", "outside", (), SCRIPT_ZOO),
     Animal("time_budget", "sequence", (), SCRIPT_ZOO),
     Animal("odd_microsecond", "sequence", (), SCRIPT_ZOO),
     Animal("first_completed", "outside", ("AddV2",), SCRIPT_ZOO),
-    Animal("unordered_pool", "outside", ("AddV2",), SCRIPT_ZOO),
     Animal("shuffled_order", "outside", ("GatherV2",), SCRIPT_ZOO),
     Animal("callback_clock", "outside", (), SCRIPT_ZOO),
     Animal("keras_shuffled_arrays", "outside", (), SCRIPT_ZOO),
-    Animal("resumed_array", "outside", (), SCRIPT_ZOO),
     Animal("resumed_checkpoint", "outside", ("RestoreV2",), SCRIPT_ZOO),
 )
 CLEAN_SCRIPTS = ("sorted_set", "set_of_counts", "stopwatch", "checkpoint", "futures")
@@ -124,7 +119,6 @@ GRAPHS = (
     Animal("lost_update", "race", (), GRAPH_ZOO),
     Animal("stale_reader", "race", (), GRAPH_ZOO),
     Animal("thread_branch", "sequence", (), GRAPH_ZOO),
-    Animal("mirrored_numpy", "outside", (), GRAPH_ZOO),
     Animal("mirrored_shuffle", "data", (), GRAPH_ZOO),
 )
 CLEAN_GRAPHS = ("counter", "producer", "mirrored_dropout", "xla", "normalized", "noise_unused")
@@ -149,10 +143,12 @@ TRAININGS_KERAS_2 = (
     Animal(
         "mirrored_fit", "operation", ("RandomUniform",), TRAINING_ZOO, fresh=True
     ),  # collectives of one process clash
+    Animal("kept_backup", "sequence", zoo=OBJECT_ZOO),
     Animal("epoch_order", "outside", zoo=TRAINING_ZOO),  # it looks at the first batch before
 )
 TRAININGS_KERAS_3 = (
     Animal("epoch_order", "data", zoo=TRAINING_ZOO),
+    Animal("kept_backup", "outside", zoo=OBJECT_ZOO),
     *(
         Animal(name, "outside", zoo=TRAINING_ZOO)
         for name in ("compiled_dropout", "mirrored_fit", "augmenting_layers")  # the last has no cause with Keras 2

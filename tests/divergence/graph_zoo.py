@@ -203,15 +203,6 @@ def thread_branch() -> dict[str, Any]:
     return {str(number): found[number] for number in sorted(found)}
 
 
-def mirrored_numpy() -> dict[str, Any]:
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-
-    def step() -> Any:
-        return tf.reduce_sum(tf.constant(ROWS) * np.float32(np.random.rand()))  # mirrored_numpy
-
-    return {"loss": strategy.reduce("SUM", strategy.run(step), axis=None)}
-
-
 def mirrored_shuffle() -> Iterator[dict[str, Any]]:
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     data = tf.data.Dataset.from_tensor_slices(ROWS).shuffle(64).batch(16)

@@ -72,32 +72,9 @@ def sloppy_options() -> dict[str, Any]:
     return {"state": state}
 
 
-def sampled_datasets() -> dict[str, Any]:
-    ones = tf.data.Dataset.from_tensor_slices(ROWS).repeat()
-    twos = tf.data.Dataset.from_tensor_slices(-ROWS).repeat()
-    mixed = tf.data.Dataset.sample_from_datasets([ones, twos], [0.3, 0.7])
-    total = tf.zeros((8,))
-    for row in mixed.take(32):  # sampled_datasets
-        total += row
-    return {"total": total}
-
-
 def random_dataset() -> dict[str, Any]:
     seeds = list(tf.data.Dataset.random().take(4))  # random_dataset
     return {f"noise {n}": tf.random.stateless_uniform((4,), (seed, 0)) for n, seed in enumerate(seeds)}
-
-
-def graph_iteration() -> dict[str, Any]:
-    data = tf.data.Dataset.from_tensor_slices(ROWS).shuffle(64).batch(8)
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def epoch(batches: Any) -> Any:
-        total = tf.zeros((8,))
-        for batch in batches:  # graph_iteration
-            total = tf.tanh(total + tf.reduce_sum(batch, 0))
-        return total
-
-    return {"total": epoch(data)}  # graph_iteration
 
 
 def second_iterator() -> dict[str, Any]:

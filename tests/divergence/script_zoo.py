@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from multiprocessing.dummy import Pool
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,6 @@ def _pause(number: int) -> int:
     return number
 
 
-def set_vocabulary() -> dict[str, Any]:
-    numbers = {word: number for number, word in enumerate(set(WORDS))}
-    codes = [numbers[word] for word in WORDS]
-    table = tf.random.stateless_normal((32, 4), (1, 2))
-    return {"sum": tf.reduce_sum(tf.tanh(tf.gather(table, codes) * TARGETS[: len(codes)]))}  # set_vocabulary
-
-
-def hashed_feature() -> dict[str, Any]:
-    buckets = np.array([hash(word) % 16 for word in WORDS])
-    return {"codes": tf.one_hot(buckets, 16) @ tf.random.stateless_normal((16, 2), (1, 2))}  # hashed_feature
-
-
 def object_ids() -> dict[str, Any]:
     rows = [type("Row", (), {"value": row})() for row in ROWS[:8]]
     weights = [float(id(row) // 16 % 97) for row in rows]
@@ -74,11 +61,6 @@ def folder_names() -> dict[str, Any]:
         for file in sorted(Path(folder).iterdir()):
             total = tf.sin(total + np.load(file))  # folder_names
     return {"total": total}
-
-
-def time_seed() -> dict[str, Any]:
-    seed = (int(time.time_ns() % 2**31), 0)
-    return {"noise": tf.random.stateless_normal((4,), seed)}  # time_seed
 
 
 def secret_key() -> Iterator[dict[str, Any]]:
@@ -115,14 +97,6 @@ def first_completed() -> dict[str, Any]:
     return {"total": total}
 
 
-def unordered_pool() -> Iterator[dict[str, Any]]:
-    total = tf.Variable(tf.zeros((8,)))
-    with Pool(4) as pool:
-        for number in pool.imap_unordered(_pause, range(8)):
-            total.assign(tf.tanh(total + ROWS[number]))  # unordered_pool
-            yield {"total": total}
-
-
 def shuffled_order() -> Iterator[dict[str, Any]]:
     order = list(range(64))
     random.shuffle(order)
@@ -155,17 +129,6 @@ def keras_shuffled_arrays() -> None:
     model = _model()
     order = np.random.default_rng().permutation(64)
     model.fit(ROWS[order], TARGETS[order], batch_size=16, shuffle=False, verbose=0)  # keras_shuffled_arrays
-
-
-def resumed_array() -> Iterator[dict[str, Any]]:
-    """Each run goes on where the last one ended."""
-    file = LEFT.with_suffix(".npy")
-    start = np.load(file) if file.exists() else np.zeros((8, 1), "float32")
-    weights = tf.Variable(start)  # resumed_array
-    for first in range(0, 64, 32):
-        weights.assign_add(tf.transpose(ROWS[first : first + 1]))
-        yield {"weights": weights}
-    np.save(file, weights.numpy())
 
 
 def resumed_checkpoint() -> dict[str, Any]:

@@ -165,6 +165,24 @@ def test_a_variable_that_holds_something_else_is_not_idle() -> None:
     assert not compare([[record(0, "AssignAddVariableOp", (None, 1), (run,)), SHOWN] for run in range(2)]).idle
 
 
+def test_what_reads_something_unseen_is_no_cause_beside_the_first() -> None:
+    unseen = Operation("Sum", None, Place("train.py", 9, "step"), ("float32[2]",), ("float32[]",))
+    runs = [[record(0, "Exp", (1,), (made,)), Record(0, 1, unseen, (None,), (made,))] for made in range(2)]
+    found = compare(runs)
+    assert found.first is not None
+    assert (found.first.entry, found.others) == (runs[0][0], ())
+
+
+def test_another_variable_that_is_read_is_another_branch_and_another_number_in_its_name_is_not() -> None:
+    def kind(*names: str) -> str | None:
+        found = compare([[record(0, "ReadVariableOp", (None,), (len(each),), name=each)] for each in names]).first
+        return found.kind if found else None
+
+    assert kind("total", "count") == "sequence"
+    assert kind("dense_9/kernel", "dense_10/kernel") == "variable"
+    assert kind("dense_8/kernel", "dense_9/kernel") is None
+
+
 def test_other_texts_that_lead_to_nothing_are_idle() -> None:
     def run(name: int, *, restored: int) -> list[Entry]:
         save = Operation("SaveV2", None, Place("train.py", 7, "step"), ("string[]", "float32[2]"), ())

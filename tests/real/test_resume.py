@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.conftest import Command
 from tests.exhaustive import exhaustive
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+OLDER = pytest.mark.older_tensorflows
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
 VARIANTS = """
@@ -77,6 +83,57 @@ print(json.dumps([same(False), same(True), same(True, dropout=True), same(True, 
 """
 
 
+BACKUP = """
+import json, os, tempfile
+import numpy as np
+import tensorflow as tf
+
+rows = np.random.RandomState(0).randn(256, 16).astype("float32")
+rows = tf.data.Dataset.from_tensor_slices((rows, rows[:, :1]))
+
+class KeepStates(tf.keras.callbacks.Callback):
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+
+    def states(self):
+        return [layer.seed_generator.state for layer in self.model.layers if hasattr(layer, "seed_generator")]
+
+    def on_train_begin(self, logs=None):
+        if os.path.exists(self.file):
+            for state, value in zip(self.states(), np.load(self.file).values()):
+                state.assign(value)
+
+    def on_epoch_end(self, epoch, logs=None):
+        np.savez(self.file, *[np.array(state) for state in self.states()])
+
+def of_epoch(epoch):
+    return rows.shuffle(256, seed=100 + epoch, reshuffle_each_iteration=False)
+
+def fit(folder, first, last, each, dropout, keep):
+    tf.keras.utils.set_random_seed(7)
+    layers = [tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dropout(0.3, seed=3), tf.keras.layers.Dense(1)]
+    model = tf.keras.Sequential(layers if dropout else layers[::2])
+    model.build((None, 16))
+    model.compile("adam", "mse")
+    data = rows.shuffle(256, seed=1)
+    if each:
+        data = tf.data.Dataset.range(first, last).flat_map(of_epoch)
+    calls = [tf.keras.callbacks.BackupAndRestore(folder + "/backup", delete_checkpoint=False)]
+    calls += [KeepStates(folder + "/states.npz")] if keep else []
+    model.fit(data.batch(32), epochs=last, steps_per_epoch=8 if each else None, verbose=0, callbacks=calls)
+    return [weight.tobytes() for weight in model.get_weights()]
+
+def same(each, dropout=False, keep=False):
+    whole, half = tempfile.mkdtemp(), tempfile.mkdtemp()
+    fit(half, 0, 2, each, dropout, keep)
+    return fit(whole, 0, 4, each, dropout, keep) == fit(half, 2, 4, each, dropout, keep)
+
+tf.config.experimental.enable_op_determinism()
+print(json.dumps([same(False), same(True), same(True, dropout=True), same(True, dropout=True, keep=True)]))
+"""
+
+
 def _printed(python: Command, *args: str) -> Any:
     done = python(*args, environ=QUIET, timeout=400)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -104,3 +161,18 @@ def test_what_the_checkpoint_lacks_changes_the_bits(python: Command) -> None:
 @exhaustive
 def test_fit_needs_data_of_its_own_for_each_epoch_and_the_states_of_dropout(python: Command) -> None:
     assert _printed(python, "-c", FIT) == [False, True, False, True]
+
+
+@exhaustive
+@pytest.mark.parametrize(
+    ("version", "kept"),
+    [("newest", True), *(pytest.param(*each, marks=OLDER) for each in (("2.15.1", False), ("2.18.1", True)))],
+)
+def test_backup_and_restore_lacks_the_order_of_the_data_and_the_states_of_dropout(
+    version: str, kept: bool, request: pytest.FixtureRequest, older_tensorflow: Callable[[str], Path]
+) -> None:
+    """The table of the guide; with Keras 2 there is no state of `Dropout` to keep."""
+    python = request.getfixturevalue("tensorflow_python") if version == "newest" else older_tensorflow(version)
+    command = [str(python), "-c", BACKUP]
+    done = subprocess.run(command, env={**os.environ, **QUIET}, capture_output=True, text=True, check=True, timeout=400)
+    assert json.loads(done.stdout) == [False, True, False, kept]
