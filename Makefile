@@ -17,6 +17,7 @@ OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine or chaos)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
+COVERED := 83 # percent of lines and branches that the fast tests take; what they miss, the lane with TensorFlow runs
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 PIP_AUDIT = $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip
 LOCKED := pip install --quiet --require-hashes --requirement
@@ -52,7 +53,7 @@ testall: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testall: lint $(TF)/.envlock ## lint, types and every test: what `make test` is in CI
-	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
+	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n auto
 
@@ -85,13 +86,20 @@ chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and s
 mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
 
-coverage: $(DEV)/.ready ## which branches the fast tests take: first of what decides, then of everything
+# LANES=all measures what `make test` runs, and what that starts beside TensorFlow: but not a process that is killed.
+coverage: export ENVLOCK_TEST_TENSORFLOW := $(if $(LANES),$(CURDIR)/$(TF)/bin/python)
+coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock) ## the fast tests, and which branches they take: all of what decides
 	@rm -rf .coverage && mkdir .coverage
 	$(DEV)/bin/python -m coverage run -m pytest -m $(FAST) -n $(WORKERS)
+ifdef LANES
+	@$(DEV)/bin/python tools/measured.py $(TF) on
+	$(DEV)/bin/python -m coverage run -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL) || true
+	@$(DEV)/bin/python tools/measured.py $(TF) off
+endif
 	@$(DEV)/bin/python -m coverage combine --quiet
-	@$(DEV)/bin/python -m coverage report --show-missing --skip-covered \
+	@$(DEV)/bin/python -m coverage report --skip-covered --fail-under=$(COVERED)
+	@$(DEV)/bin/python -m coverage report --show-missing --skip-covered --fail-under=100 \
 		--include="$$($(DEV)/bin/python -c 'from tests.test_architecture import PURE; print(*PURE, sep=",")')"
-	@$(DEV)/bin/python -m coverage report --skip-covered
 
 lint: $(DEV)/.ready ## ruff, mypy, and whether everything generated is up to date
 	$(DEV)/bin/ruff check .
