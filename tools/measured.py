@@ -1,4 +1,4 @@
-"""Let coverage measure what runs in another environment of the same Python: `python tools/measured.py VENV on` or `off`.
+"""Let coverage measure what another environment of this Python runs: `python tools/measured.py VENV on` or `off`.
 
 The environment gets no package, but a file that its interpreter obeys at every start; see `make coverage`.
 """
