@@ -69,7 +69,7 @@ def _compared_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(bytecode, "_ask", judged_here)
 
 
-def judged_here(python: Path, asked: list[Compiled], advance: object) -> tuple[bool, list[str]]:
+def judged_here(python: Path, asked: list[Compiled], *_: object) -> tuple[bool, list[str]]:
     """Return the child's words."""
     assert {each.tag for each in asked} <= {sys.implementation.cache_tag}
     return True, [child._answer(each.path, each.source, each.optimization) for each in asked]
