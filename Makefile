@@ -15,9 +15,9 @@ empty :=
 CUDA_PYTHONS := $(subst $(empty) $(empty),:,$(CUDA:%=$(CURDIR)/%/bin/python))
 OLDER_PYTHONS := $(subst $(empty) $(empty),:,$(OLDER:%=$(CURDIR)/%/bin/python))
 FAST := "not (tensorflow or slow or engine or chaos)"
-WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))) # many of the fast tests wait
+WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) # some of the fast tests wait, and collecting them takes each worker 4 s
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
-COVERED := 83 # percent of lines and branches that the fast tests take; what they miss, the lane with TensorFlow runs
+COVERED := 84 # percent of lines and branches that the fast tests take; what they miss, the lane with TensorFlow runs
 SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
 PIP_AUDIT = $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip
 LOCKED := pip install --quiet --require-hashes --requirement
@@ -87,6 +87,7 @@ mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
 
 # LANES=all measures what `make test` runs, and what that starts beside TensorFlow: but not a process that is killed.
+# A test there that counts what is loaded fails under it.
 coverage: export ENVLOCK_TEST_TENSORFLOW := $(if $(LANES),$(CURDIR)/$(TF)/bin/python)
 coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock) ## the fast tests, and which branches they take: all of what decides
 	@rm -rf .coverage && mkdir .coverage
@@ -96,7 +97,7 @@ ifdef LANES
 	$(DEV)/bin/python -m coverage run -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL) || true
 	@$(DEV)/bin/python tools/measured.py $(TF) off
 endif
-	@$(DEV)/bin/python -m coverage combine --quiet
+	@$(DEV)/bin/python -m coverage combine --quiet || true # a killed process may leave half a file
 	@$(DEV)/bin/python -m coverage report --skip-covered --fail-under=$(COVERED)
 	@$(DEV)/bin/python -m coverage report --show-missing --skip-covered --fail-under=100 \
 		--include="$$($(DEV)/bin/python -c 'from tests.test_architecture import PURE; print(*PURE, sep=",")')"
