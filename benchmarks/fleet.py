@@ -140,7 +140,7 @@ def work(rank):
         return start, time.time()
 
 times = ray.get([work.remote(rank) for rank in range(4)])
-print(json.dumps([*times, time.time()]))
+print(json.dumps([*times, time.time()]), flush=True)
 os._exit(0)
 """
 

@@ -31,14 +31,7 @@ app = new_app(
 )
 
 ToOption = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        metavar="DIR",
-        envvar="ENVLOCK_FLEET_DIR",
-        help="Folder that all nodes share. [default: .envlock-fleet]",
-        show_default=False,
-    ),
+    str, typer.Option("--to", metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that all nodes share.")
 ]
 JobOption = Annotated[
     str | None,

@@ -64,25 +64,25 @@ def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[
         waiting[task.options(scheduling_strategy=where).remote(*asks)] = rank
     done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=asked["timeout"])
     for each in done:
+        rank = waiting[each]
         try:
-            code, output, errors = ray.get(each, timeout=1)
-        except Exception as error:  # of a node that has died, or of the task
-            code, output, errors = 1, b"", str(error).encode()
-        if code == 0:
-            yield waiting[each], output
-        else:
-            last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            sys.stderr.write(f"node {names[ranks[waiting[each]]]}: {last}\n")
+            yield rank, ray.get(each, timeout=1)
+        except Exception as error:  # of a node that has died, or of the program
+            sys.stderr.write(f"node {names[ranks[rank]]}: {str(error).strip().splitlines()[-1]}\n")
 
 
-def run(
-    program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
-) -> Tuple[int, bytes, bytes]:
-    """Return how a program ended on the node that this task runs on, in the interpreter of Ray's workers there."""
+def run(program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float) -> bytes:
+    """Return what a program prints on the node that this task runs on, in the interpreter of Ray's workers there.
+
+    Raises:
+        RuntimeError: it failed, with what it wrote to stderr.
+    """
     import os
     import subprocess
     import sys
 
     variables = {**defaults, **os.environ, **environ}
     done = subprocess.run([sys.executable, *program], env=variables, capture_output=True, timeout=timeout, check=False)
-    return done.returncode, done.stdout, done.stderr
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode("utf-8", "replace"))
+    return done.stdout

@@ -24,7 +24,7 @@ from envlock.runtime.report import Report, clean, ranked
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.fleet_bits import BITS, add_bits, bits_asked
 from envlock.workflows.locks import plain, subject_of
-from envlock.workflows.run import Prepared
+from envlock.workflows.run import Prepared, located
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def check_fleet(
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
     meant = job_of(folder.jobs(path), path, os.environ, job)
-    statements, documents = _settled(path, meant, ranks, wait)
-    size = ranks or _size(statements)
+    statements, documents, size = _settled(path, meant, ranks, wait)
     if not size:
         raise UsageError("no launcher says how many ranks there are", hint="name their number with `--ranks`")
     report = _reduced(statements, documents, size, lock, policy)
@@ -142,7 +141,8 @@ def prepare_fleet(
         if numerics:
             raise UsageError("engine `files` cannot compute the canary", hint=f"choose from: {', '.join(ENGINES)}")
         asked = _asked(to, lock, policy=policy, command=list(command), timeout=timeout)
-        return _prepared([str(chosen), *launch.module("rank", asked)], Report([], headline=""))
+        words = [str(chosen), *launch.module("rank", asked)]
+        return Prepared(located(words[0]), tuple(words), os.environ, Report([], headline=""), (), ())
     started = _Job(ENGINES[name], chosen, ranks, options, Path(to).absolute() / f"run-{os.urandom(6).hex()}")
     try:
         report = _preflight(started, _asked(to, lock, job=started.place.name, timeout=timeout), lock, policy)
@@ -151,7 +151,8 @@ def prepare_fleet(
             add_bits(report, started.place, lock, policy, ended[1])
     finally:
         shutil.rmtree(started.place, ignore_errors=True)
-    return _prepared(started.argv(command), report)
+    words = started.argv(command)
+    return Prepared(located(words[0]), tuple(words), os.environ, report, (), ())
 
 
 @dataclass(frozen=True)
@@ -186,11 +187,10 @@ class _Job:
 def _preflight(job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None) -> Report:
     """Return the report on the ranks that have answered."""
     is_good, said = job.run("rank", asked, asked["timeout"])
-    statements, documents = _settled(asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0)
+    statements, documents, size = _settled(asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0)
     if not statements:
         raise OutsideError(f"no rank has reported: {said}", hint="start a small command with the launcher itself")
-    size = job.ranks or _size(statements) or len(statements)
-    report = _reduced(statements, documents, size, lock, policy)
+    report = _reduced(statements, documents, size or len(statements), lock, policy)
     report.notes += [] if is_good else [said]
     return report
 
@@ -204,22 +204,14 @@ def _reduced(
     return report
 
 
-def _prepared(argv: Sequence[str], report: Report) -> Prepared:
-    program = shutil.which(argv[0])
-    if program is None:
-        raise UsageError(f"command not found: {argv[0]}", hint="check its spelling and PATH")
-    return Prepared(program, tuple(argv), dict(os.environ), report, (), ())
+def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[Any], dict[str, Any], int]:
+    """Return what has been reported, and how many ranks there are, once that is all or `wait` seconds are over.
 
-
-def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[Any], dict[str, Any]]:
-    """Return what has been reported, once it is all there or `wait` seconds are over."""
+    The number is 0 where nobody says it.
+    """
     pause = Pause(time.monotonic() + wait)
     while True:
         statements, documents = folder.kept(to, job)
-        if 0 < (ranks or _size(statements)) <= len(statements) or not pause.over():
-            return statements, documents
-
-
-def _size(statements: Sequence[Any]) -> int:
-    """Return how many ranks there are, as somebody says; 0 where nobody does."""
-    return max((each.get("size") or 0 for each in statements), default=0)
+        size = ranks or max((each.get("size") or 0 for each in statements), default=0)
+        if 0 < size <= len(statements) or not pause.over():
+            return statements, documents, size

@@ -121,10 +121,20 @@ def _variables(
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 
-def _program(name: str, path: str, own: Path) -> str:
+def located(name: str, path: str | None = None) -> str:
+    """Return the file of a program, from the folders of PATH where none are given.
+
+    Raises:
+        UsageError: it is in none of them.
+    """
     found = shutil.which(name, path=path)
     if found is None:
         raise UsageError(f"command not found: {name}", hint="check its spelling and PATH")
+    return found
+
+
+def _program(name: str, path: str, own: Path) -> str:
+    found = located(name, path)
     folder = Path(found).parent
     is_python = Path(found).name.startswith("python")
     if is_python and folder.resolve() != own.resolve():

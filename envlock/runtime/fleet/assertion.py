@@ -136,16 +136,20 @@ def looked(rank: Rank, path: Optional[Path]) -> Tuple[Optional[Dict[str, Any]], 
 
     A lockfile is needed only where one is named.
     """
+    from hashlib import sha256
+
     from envlock.runtime.collectors import snapshot
-    from envlock.runtime.fleet.statement import failed, stated
+    from envlock.runtime.fleet.statement import canonical, failed, stated
     from envlock.runtime.launchers import traces
+    from envlock.runtime.lockfile import read_file
     from envlock.runtime.proof import is_proven
 
     try:
-        found = _lockfile(path)
-        if found is None:
+        named = _named(path)
+        if named is None:
             return None, stated(rank, snapshot(), traces(os.environ))
-        lock, digest = found
+        lock = read_file(named)
+        digest = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules = lock["policy"]["overrides"] if overrides_count() else {}
@@ -154,19 +158,12 @@ def looked(rank: Rank, path: Optional[Path]) -> Tuple[Optional[Dict[str, Any]], 
         return None, (failed(rank, error.message), None)
 
 
-def _lockfile(path: Optional[Path]) -> Optional[Tuple[Dict[str, Any], str]]:
-    """Return the lockfile and its digest; None where none is named and none is near."""
-    from hashlib import sha256
-
-    from envlock.runtime.fleet.statement import canonical
-    from envlock.runtime.lockfile import read_file
-
+def _named(path: Optional[Path]) -> Optional[str]:
+    """Return the file of the lockfile; None where none is named and none is near."""
     try:
-        named = assertion.locate(path)
+        return assertion.locate(path)
     except LockfileError:
         return None
-    lock = read_file(named)
-    return lock, sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
 
 
 def place(engine: str, folder: Optional[str], environ: Mapping[str, str]) -> Tuple[Rank, Optional[Board]]:

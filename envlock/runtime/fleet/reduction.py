@@ -13,7 +13,7 @@ from envlock.runtime.verify import judge, policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     from envlock.runtime.fleet.statement import Document, Statement
 
@@ -26,8 +26,18 @@ LONGEST = 40  # characters of a list of ranks; a longer one becomes a number
 SOURCE = "docs/fleet.md"
 WHERE = "fleet"  # what a finding is about that is not about a fact
 BREAKING = (ERROR, UNKNOWN)
-WHY_ALIKE = "Ranks compute parts of one result: where environments differ, the bits depend on which rank computes what."
-WHY_MISSING = "A rank that does not report can have any environment, or has ended."
+PARTS = "Ranks compute parts of one result: where environments differ, the bits depend on which rank computes what."
+LOST = "A rank that does not report can have any environment, or has ended."
+SEVERAL = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
+OF_RANKS = {
+    MISSING: (UNKNOWN, LOST, "Look for the end of that rank in the launcher's log, and start the job again."),
+    "rank-size": (ERROR, PARTS, "Give each job a folder of its own, or the number of its ranks."),
+    "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
+    "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
+    "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
+    "rank-groups": (ERROR, PARTS, "Remove the differences above first; `--format json` lists all groups."),
+}
+"""What is wrong with ranks rather than with facts, by the rule of its finding: how bad, why, and what to do."""
 
 
 class Group:
@@ -81,11 +91,13 @@ def reduced(
     as_stated = None if lock is None else _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
     groups, aside = _judged(roots, documents, as_stated, rules, overrides)
     odd = [group for group in groups if group.odd]
-    findings = [*_absent(statements, size), *_failed(statements), *_other_lockfiles(compared)]
+    findings = [*_problems(statements, compared, size)]
     for group in odd[:GROUPS_SHOWN]:
         findings += [_placed(each, group.members, len(compared)) for each in group.odd]
     if len(odd) > GROUPS_SHOWN:
-        findings.append(_more(odd[GROUPS_SHOWN:]))
+        more = [each for group in odd[GROUPS_SHOWN:] for each in group.members]
+        number = count(len(odd) - GROUPS_SHOWN, "more environment")
+        findings.append(_of_ranks("rank-groups", f"{place_of(more)}: {number} that are odd"))
     return Report(
         ranked([*findings, *aside]),
         command=COMMAND,
@@ -143,7 +155,7 @@ def _judged(
     for members in roots:
         document = documents.get(members[0]["root"])
         if document is None:
-            found = [_no_facts()]
+            found = [_of_ranks("rank-facts", "differs from other ranks, and its facts are missing")]
         else:
             found = [] if lock is None else _against(lock, document, members[0]["proven"], rules, overrides)
             if first and not _wrong(found):
@@ -215,52 +227,28 @@ def _placed(found: Finding, members: Sequence[Statement], total: int) -> Finding
     return found
 
 
-def _absent(statements: Sequence[Statement], size: int) -> List[Finding]:
+def _of_ranks(rule: str, message: str) -> Finding:
+    severity, why, fix = OF_RANKS[rule]
+    return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
+
+
+def _problems(statements: Sequence[Statement], compared: Sequence[Statement], size: int) -> Iterator[Finding]:
+    """Yield what is wrong with the ranks themselves, whatever their facts are."""
     missing = set(range(size)) - {each["rank"] for each in statements}
-    found = []
     if missing:
-        message = f"no report from {_listed(missing)}"
-        fix = "Look for the end of that rank in the launcher's log, and start the job again."
-        found.append(Finding(MISSING, UNKNOWN, WHERE, message, WHY_MISSING, fix, SOURCE))
+        yield _of_ranks(MISSING, f"no report from {_listed(missing)}")
     beyond = [each for each in statements if each["rank"] >= size or each.get("size") not in (None, size)]
     if beyond:
-        message = f"{place_of(beyond)}: belongs to a job of another size, not of {count(size, 'rank')}"
-        fix = "Give each job a folder of its own, or the number of its ranks."
-        found.append(Finding("rank-size", ERROR, WHERE, message, WHY_ALIKE, fix, SOURCE))
-    return found
-
-
-def _failed(statements: Sequence[Statement]) -> List[Finding]:
-    """Return why ranks could not look at their environments, ranks with one reason together."""
-    found = []
-    for members in together(statements, lambda each: "" if each["root"] else str(each.get("problem"))):
-        if not members[0]["root"]:
-            message = f"{place_of(members)}: cannot report: {members[0].get('problem') or 'no reason given'}"
-            fix = "Remove the cause on these nodes, and start the job again."
-            found.append(Finding("rank-failed", UNKNOWN, WHERE, message, WHY_MISSING, fix, SOURCE))
-    return found
-
-
-def _other_lockfiles(statements: Sequence[Statement]) -> List[Finding]:
-    kinds = [(each[0]["lock"][:12], place_of(each)) for each in together(statements, lambda each: each["lock"])]
-    if len(kinds) < 2:
-        return []
-    listed = ", ".join([f"{place} {f'sha256:{digest}' if digest else 'none'}" for digest, place in kinds])
-    message = f"ranks have different lockfiles: {listed}"
-    why = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
-    return [Finding("rank-lockfile", ERROR, WHERE, message, why, "Put one lockfile where every node reads it.", SOURCE)]
-
-
-def _no_facts() -> Finding:
-    message = "differs from other ranks, and its facts are missing"
-    return Finding("rank-facts", UNKNOWN, WHERE, message, WHY_MISSING, "Run the job again in an empty folder.", SOURCE)
-
-
-def _more(groups: Sequence[Group]) -> Finding:
-    members = [each for group in groups for each in group.members]
-    message = f"{place_of(members)}: {count(len(groups), 'more environment')} that are odd"
-    fix = "Remove the differences above first; `--format json` lists all groups."
-    return Finding("rank-groups", ERROR, WHERE, message, WHY_ALIKE, fix, SOURCE)
+        job = f"a job of another size, not of {count(size, 'rank')}"
+        yield _of_ranks("rank-size", f"{place_of(beyond)}: belongs to {job}")
+    failed = [each for each in statements if not each["root"]]
+    for members in together(failed, lambda each: str(each.get("problem"))):
+        reason = members[0].get("problem") or "no reason given"
+        yield _of_ranks("rank-failed", f"{place_of(members)}: cannot report: {reason}")
+    kinds = [(place_of(each), each[0]["lock"][:12]) for each in together(compared, lambda each: each["lock"])]
+    if len(kinds) > 1:
+        listed = ", ".join([f"{place} {f'sha256:{digest}' if digest else 'none'}" for place, digest in kinds])
+        yield _of_ranks("rank-lockfile", f"ranks have different lockfiles: {listed}")
 
 
 def _headline(
