@@ -41,7 +41,7 @@ def main() -> None:
             with open(os.path.join(folder.path, f"bits-{rank}.txt"), "wb") as stream:
                 stream.write(output)
         else:
-            folder.keep(*json.loads(output))
+            folder.keep(*json.loads(output.rpartition(b"\n")[2]))  # what it has imported can have printed lines
     os._exit(0)  # not through the shutdown of Ray, which waits for tasks that hang
 
 
@@ -58,7 +58,7 @@ def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[
     waiting = {}
     for rank, node in enumerate(ranks):
         where = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        who = {"rank": rank, "size": asked["nodes"] or len(ranks), "job": asked["job"]}
+        who = {"rank": rank, "size": max(asked["nodes"] or 0, len(ranks)), "job": asked["job"]}
         environ = {OWN[key]: str(value) for key, value in who.items()}
         asks = (asked["program"], {OWN["node"]: names[node]}, environ, asked["timeout"])
         waiting[task.options(scheduling_strategy=where).remote(*asks)] = rank

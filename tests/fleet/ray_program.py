@@ -1,4 +1,4 @@
-"""A Ray cluster in this process's own network, where only loopback is, and `envlock fleet run` on it, four times.
+"""A Ray cluster in this process's own network, where only loopback is, and `envlock fleet run` on it, five times.
 
 Arguments: the interpreter with envlock's command line, and a folder whose sitecustomize lets NumPy draw other numbers.
 Prints how each run ended, as JSON.
@@ -35,6 +35,7 @@ run("alike", "--numerics")
 odd = cluster.add_node(**SMALL, node_name="n5", env_vars={"PYTHONPATH": sys.argv[2]})
 run("bits", "--numerics")
 cluster.remove_node(odd)
+run("few", "--ranks", "2")
 odd = cluster.add_node(**SMALL, node_name="n4", env_vars={"TF_ENABLE_ONEDNN_OPTS": "0"})
 run("odd")
 cluster.remove_node(odd, allow_graceful=False)

@@ -32,8 +32,8 @@ def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3"}
     done = bed.run([*start, sys.executable, tmp_path / "patched"], tmp_path, quiet, timeout=500)
     ends = [json.loads(line) for line in done.output.splitlines() if line.startswith("[")]
-    assert [name for name, *_ in ends] == ["alike", "bits", "odd", "dead"], done.errors
-    alike, bits, odd, dead = (each[1:] for each in ends)
+    assert [name for name, *_ in ends] == ["alike", "bits", "few", "odd", "dead"], done.errors
+    alike, bits, few, odd, dead = (each[1:] for each in ends)
     assert alike[:2] == [0, "began\n"], alike
     assert alike[2].startswith("3 ranks alike\n3 ranks on 3 nodes, job run-")
     assert "canary on 3 nodes, compared with n[1-3]: the same bits on all nodes\n" in alike[2]
@@ -41,6 +41,8 @@ def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
     assert bits[2].startswith("4 ranks alike, and other bits\n  x n5: numerics.numpy.np_random: "), bits
     assert bits[2].count("\n  x ") == 1
     assert "canary on 4 nodes, compared with n[1-3]: 2 different results\n" in bits[2]
+    assert few[:2] == [1, ""], few
+    assert few[2].startswith("does not match: ranks do not belong together\n  x n[1-3] (ranks 0-2): belongs to "), few
     assert odd[:2] == [1, ""], odd
     assert odd[2].startswith("does not match: 1 of 4 ranks differ\n  x n4 (rank ")
     assert "): environ.TF_ENABLE_ONEDNN_OPTS: most ranks unset, here 0\n" in odd[2]

@@ -116,11 +116,15 @@ def gathered(rank: Rank, board: Optional[Board], path: Optional[Path], policy: O
             assertion.say(found.to_text())
         return found.to_json()
 
+    if board is None:
+        return report_of(decide([mine[0]], {mine[0]["root"]: mine[1]}))
     try:
-        if board is None:
-            return report_of(decide([mine[0]], {mine[0]["root"]: mine[1]}))
-        return report_of(meet(board, rank.rank, size, mine, decide, timeout))
+        report = report_of(meet(board, rank.rank, size, mine, decide, timeout))
+        if any(each.rule == MISSING for each in report.findings):
+            board.give_up()
+        return report
     except Silence:
+        board.give_up()
         message = f"{SILENT} gave no verdict within {timeout:g} s"
         why = "Rank 0 collects the reports; it has ended, hangs, or does not share the meeting place of this rank."
         fix = "Look for rank 0 in the launcher's log; check that all nodes share the folder."

@@ -68,8 +68,6 @@ def meet(board: Board, rank: int, size: int, mine: Tuple[Any, Any], decide: Deci
         verdict, answered = _lead(board, size, mine, decide, deadline - min(MARGIN, timeout / 10))
         if board.is_mortal:
             _listen(board, answered, min(deadline, time.monotonic() + LISTENING))
-        if len(answered) < size - 1:
-            board.give_up()
         return verdict
     return _follow(board, rank, mine, deadline)
 
@@ -134,7 +132,6 @@ def _follow(board: Board, rank: int, mine: Tuple[Any, Any], deadline: float) -> 
                 board.post(f"{nonce}.{rank}", mine[0])
                 answered = nonce
         if not pause.over():
-            board.give_up()
             raise Silence
 
 

@@ -6,6 +6,7 @@ Messages go from each rank to rank 0 and back. No collective operation is used, 
 from __future__ import annotations
 
 import sys
+import time
 
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.ranks import OWN, Rank, rank_of
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 TAG = 30211  # below the 32767 that every MPI has
 LOST = 4  # the exit code of a job that has lost a rank
+FIRST_END, OTHER_END = 0.5, 2.0
+"""Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts the job: mpirun of
+Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
 
 _inbox: Dict[str, Any] = {}
 """What this process has received: a message of the next call can overtake the end of this one."""
@@ -56,7 +60,11 @@ class Mail:
         """End the job when this process ends: MPI_Finalize would wait for the rank that is lost."""
         import atexit
 
-        atexit.register(self._comm.Abort, LOST)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        time.sleep(FIRST_END if self._comm.Get_rank() == 0 else OTHER_END)
+        self._comm.Abort(LOST)
 
 
 def world(*, required: bool) -> Optional[Any]:
