@@ -196,7 +196,9 @@ def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
     own = lock.project.name if lock.project is not None else None
     if own is None or own in installed:
         return []
-    return [f"the project's own package, {own}, is not in the image; envlock hash --build records its wheel"]
+    return [
+        f"the project's own package, {own}, is not in the image; if installed, envlock hash --build records its wheel"
+    ]
 
 
 def _ngc_release(base: Base) -> str | None:

@@ -165,6 +165,12 @@ def summary(lock: Lockfile) -> Iterator[str]:
     for name, each in packages.items():
         if each.reason is not None:
             yield f"  {name} {each.version or '(version unknown)'}: {each.reason}"
+    own = lock.project.name if lock.project is not None else None
+    if own is not None and own not in packages:
+        yield (
+            f"hint: the project's own package, {own}, is left out: if it is installed and belongs into an image, use "
+            "`envlock hash --build`"
+        )
     if any(each.wheel is None and _has_sources(each) for each in packages.values()):
         yield "hint: `envlock hash --build` builds the wheels of checkouts, folders and source archives"
 

@@ -271,7 +271,7 @@ def test_no_base_has_the_projects_own_package_and_one_may_have_a_local_wheel() -
 
 def test_a_project_that_is_not_in_its_image_is_told() -> None:
     held = {**HELD, "project": {"name": "mine"}}
-    told = "the project's own package, mine, is not in the image; envlock hash --build records its wheel"
+    told = "the project's own package, mine, is not in the image; if installed, envlock hash --build records its wheel"
     assert told in planned("wheels", held).notes
     file = CopiedFile("train.py", "ab" * 32, False, Path("train.py"))
     assert told not in planned("wheels", held, added=Additions((file,))).notes

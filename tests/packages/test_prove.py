@@ -157,6 +157,19 @@ def test_how_a_wheel_is_built_is_said_where_its_sources_are_known(file: str, hin
     assert list(summary(Lockfile.model_validate(document(identity=identity))))[2:] == hint
 
 
+def test_that_the_project_itself_is_left_out_is_said() -> None:
+    """An image of such a lockfile would lack the very program."""
+    identity = {"packages": {"six": ask(FakeIndex({"six-1.17.0.tar.gz": ""})).model_dump()}}
+    lock = document(identity=identity, project={"name": "segment"})
+    hint = (
+        "hint: the project's own package, segment, is left out: if it is installed and belongs into an image, use "
+        "`envlock hash --build`"
+    )
+    assert hint in list(summary(Lockfile.model_validate(lock)))
+    lock["project"] = {"name": "six"}
+    assert not [line for line in summary(Lockfile.model_validate(lock)) if "own package" in line]
+
+
 def test_offline_asks_nobody_and_keeps_what_still_holds() -> None:
     assert ask(None).reason == "no index was used (--offline)"
     assert ask(None, known={"six": proven("record")}) == proven("record")
