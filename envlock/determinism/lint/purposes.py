@@ -15,7 +15,8 @@ PICKS = ("choice", "randint", "randrange")
 """Functions that pick one of several."""
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 NO_DATA = re.compile(
-    r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s", re.IGNORECASE
+    r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s|^colou?rs?$",
+    re.IGNORECASE,
 )
 
 
@@ -88,12 +89,16 @@ def _is_text(module: Module, call: ast.Call) -> bool:
     return written or filled or isinstance(around, ast.FormattedValue)
 
 
+def _is_called(around: ast.AST | None, function: ast.AST) -> bool:
+    return isinstance(around, ast.Call) and around.func is function
+
+
 def _is_named_so(module: Module, call: ast.Call) -> bool:
     """Return whether what is drawn gets the name of an id, a port or a time to wait."""
     inside: ast.AST = call
     around = module.parent(call)
-    while isinstance(around, ast.BinOp):
-        inside, around = around, module.parent(around)
+    while isinstance(around, ast.BinOp | ast.Attribute | ast.ListComp) or _is_called(around, inside):
+        inside, around = around or inside, module.parent(around or inside)
     if isinstance(around, ast.keyword):
         name: object = around.arg
     elif isinstance(around, ast.Assign | ast.AugAssign):
@@ -113,17 +118,27 @@ def only_shows(module: Module, node: ast.AST) -> bool:
 
 
 def _picks_what_is_printed(module: Module, node: ast.AST) -> bool:
-    """Return whether a draw gets a name that stands in statements which print or plot, and nowhere else."""
+    """Return whether a draw gets a name that stands only in statements which print, plot or pick for an evaluation."""
     assign = module.parent(node)
-    picks = isinstance(node, ast.Call) and (getattr(node.func, "attr", "") in PICKS)
+    picks = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in PICKS and not node.keywords
     target = assign.targets[0] if picks and isinstance(assign, ast.Assign) else None
     if not isinstance(target, ast.Name):
         return False
-    bound = module.bindings(target)
-    read = [each for each in module.nodes(ast.Name) if each.id == target.id and isinstance(each.ctx, ast.Load)]
-    uses = [each for each in read if module.bindings(each) is bound]
-    statements = (next(around for around in module.ancestors(use) if isinstance(around, ast.stmt)) for use in uses)
-    return bool(uses) and all(_shows(module, statement) for statement in statements)
+    bound, used = module.bindings(target), False
+    for use in ast.walk(module.function_around(node) or module.tree):
+        if isinstance(use, ast.Name) and use.id == target.id and use is not target and module.bindings(use) is bound:
+            used = True
+            statement = next(around for around in module.ancestors(use) if isinstance(around, ast.stmt))
+            if not _shows(module, statement) and not _is_of_tests(statement):
+                return False
+    return used
+
+
+def _is_of_tests(statement: ast.stmt) -> bool:
+    """Return whether a statement names what a model is tested with, and no training."""
+    names = (getattr(each, "id", "") or getattr(each, "attr", "") for each in ast.walk(statement))
+    told = {word for name in names for word in words(name)}
+    return not told & TRAINING_WORDS and not told.isdisjoint(("test", "tests", "val", "valid", "validation"))
 
 
 def _shows(module: Module, statement: ast.stmt) -> bool:

@@ -198,10 +198,11 @@ def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
 
 
 def _of_trained_filter(module: Module, call: ast.Call, name: str) -> bool:
-    """Return whether a filter can be trained: one that is made of numbers, to blur or to sharpen, is not."""
-    given = None if name.startswith("keras.") else argument(call, "filter", 1)
-    made = [each for each in module.values(given) if isinstance(each, ast.Call)] if given is not None else []
-    return not any((module.name(each.func) or "").startswith(MADE_ONCE) for each in made)
+    """Return whether a filter or a bias can be trained: one that is made of numbers, to blur or to sharpen, is not."""
+    given = [] if name.startswith("keras.") else [argument(call, "filter", 1), argument(call, "bias", 1)]
+    made = [each for one in given if one is not None for each in (one, *module.values(one))]
+    names = [module.name(each.func) or "" for each in made if isinstance(each, ast.Call)]
+    return not any(each.startswith(MADE_ONCE) for each in names)
 
 
 def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
@@ -222,6 +223,7 @@ def _of_repeated(module: Module, call: ast.Call, name: str) -> bool:
 CONDITIONS: dict[str, Condition] = {
     "resize-nearest-backprop": _nearest,
     "upsampling-nearest-backprop": _nearest,
+    "bias-add-backprop": _of_trained_filter,
     "depthwise-conv-backprop-filter": _of_trained_filter,
     "resize-bilinear-backprop": _bilinear,
     "max-pool-with-argmax-backprop": _goes_on,
