@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.exhaustive import exhaustive
+from tests.exhaustive import exhaustive, first
 
 pytestmark = pytest.mark.tensorflow
 
@@ -41,7 +41,7 @@ REASONS = {
 }
 
 
-@pytest.fixture(params=[GONE, DEAF], ids=["gone", "deaf"])
+@pytest.fixture(params=first(1, [DEAF, GONE]), ids=["deaf", "gone"])
 def broken(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return why operations are not seen in `train.py`, which is written."""
     (tmp_path / "train.py").write_text(PROGRAM.replace("BREAK", request.param), encoding="utf-8")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import absent
 from tests.containers.bed.debian import BedError
+from tests.exhaustive import first
 from tests.fleet import bed
 
 ODD = Path(__file__).with_name("odd.sh")
@@ -55,7 +56,7 @@ def mpirun_of(kind: str) -> Callable[..., bed.Started]:
     return run
 
 
-@pytest.fixture(params=MPIS)
+@pytest.fixture(params=first(1, MPIS))
 def mpi_kind(request: pytest.FixtureRequest) -> str:
     """Return which MPI."""
     return str(request.param)
@@ -84,7 +85,7 @@ def ray_python() -> Path:
         absent(f"no Ray: {reason}")
 
 
-@pytest.fixture(params=["slurm", *MPIS])
+@pytest.fixture(params=first(2, ["slurm", *MPIS]))
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     """Return what starts a command as each rank, by each launcher."""
     (tmp_path / "pyproject.toml").touch()
@@ -96,7 +97,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     return lambda *words, **environ: mpirun(["mpirun", "-n", str(RANKS), ODD, *words], tmp_path, environ)
 
 
-@pytest.fixture(params=["slurm", *MPIS])
+@pytest.fixture(params=first(2, ["slurm", *MPIS]))
 def fleet_run(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     """Return what calls `envlock fleet run` with each launcher, for a command of 8 ranks."""
     (tmp_path / "pyproject.toml").touch()

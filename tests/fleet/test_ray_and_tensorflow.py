@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import absent
-from tests.exhaustive import exhaustive
+from tests.exhaustive import exhaustive, first
 from tests.fleet import bed
 from tests.fleet.conftest import ODD
 
@@ -62,7 +62,7 @@ def test_without_a_cluster_the_engine_is_missing(ray_python: Path, tmp_path: Pat
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("cap", ["", "AVX2"], ids=["alike", "odd"])
+@pytest.mark.parametrize("cap", first(1, ["AVX2", ""]), ids=["odd", "alike"])
 def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, cap: str) -> None:
     """Another instruction set is simulated by capping oneDNN's; it is a fact too, so that both are named."""
     if cap and "avx512f" not in Path("/proc/cpuinfo").read_text():
@@ -119,7 +119,7 @@ numpy.random.default_rng = Defective
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(("odd", "code"), [({}, 0), ({"NVIDIA_TF32_OVERRIDE": "0"}, 1)], ids=["alike", "odd"])
+@pytest.mark.parametrize(("odd", "code"), first(1, [({"NVIDIA_TF32_OVERRIDE": "0"}, 1), ({}, 0)]), ids=["odd", "alike"])
 def test_workers_of_tensorflow(tensorflow_python: Path, tmp_path: Path, odd: dict[str, str], code: int) -> None:
     (tmp_path / "pyproject.toml").touch()
     first = bed.free_ports(3)

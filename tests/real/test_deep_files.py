@@ -50,6 +50,7 @@ def corrupt_in_rounds(copy: Copy, random_: random.Random) -> int:
     return found
 
 
+@exhaustive
 def test_an_untouched_environment_of_pip(tensorflow_python: Path) -> None:
     seen = survey(installation(tensorflow_python))
     assert len(seen.claims) > 5000
