@@ -402,7 +402,7 @@ def test_pulls_are_told(docker: daemons.Engine, bed: Bed) -> None:
     assert engine.inspect(bed.ngc)["Config"]["Labels"]["com.nvidia.build.id"] == "143088766"
     with pytest.raises(EngineError) as raised:
         engine.pull(f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
-    assert raised.value.message == f"the registry does not have nvcr.io/nvidia/tensorflow@{NO_DIGEST}"
+    assert raised.value.message == (f"the registry does not have nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
     with pytest.raises(EngineError) as raised:
         engine.inspect("nosuch:1")
     assert raised.value.message == "the container engine does not have the image nosuch:1"
