@@ -55,7 +55,7 @@ testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
 testall: lint $(TF)/.envlock ## lint, types and every test: what `make test` is in CI
 	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
-	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n auto
+	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
@@ -81,7 +81,7 @@ fast: $(DEV)/.ready ## the quick tests, which need neither TensorFlow nor networ
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 
 chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and streams, kills, failing disks, a crowd
-	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) -rP --durations=10
+	$(DEV)/bin/python -m pytest tests/chaos -m chaos -n $(WORKERS) --dist worksteal -rP --durations=10
 
 mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
