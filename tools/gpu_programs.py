@@ -225,7 +225,7 @@ def observe(tf: Any) -> None:
     """Look at the outputs of every operation, as `envlock diverge` does."""
     from tensorflow.python.framework import op_callbacks
 
-    def look(kind: Any, inputs: Any, attributes: Any, outputs: Any, name: Any = None, graph: Any = None) -> None:
+    def look(kind: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
         for each in outputs if graph is None else ():
             if each.dtype not in (tf.resource, tf.variant):
                 each.numpy()

@@ -69,9 +69,12 @@ def _said(cases: Iterable[CaseResult]) -> str:
 
 
 def broken(result: Result) -> list[str]:
-    """Return the promises of the tables that did not hold: no error where one is promised, or several results."""
+    """Return the promises of the tables that did not hold: no error where one is promised, or several results.
+
+    A stand-in breaks none: they are about GPUs.
+    """
     found = []
-    for experiment in result.experiments:
+    for experiment in () if result.stand_in else result.experiments:
         for case in experiment.cases if experiment.number in (1, 2) else ():
             if not case.determinism:
                 continue

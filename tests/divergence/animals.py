@@ -206,7 +206,6 @@ OBJECTS = (
         Animal(name, "outside", zoo=OBJECT_ZOO)
         for name in (
             *(
-                "kept_backup",
                 "frozen_mask",
                 "batches_of_index",
                 "in_session",
