@@ -148,7 +148,7 @@ def queue_of_tensors() -> dict[str, Any]:
 
     def load(number: int) -> None:
         _pause()
-        rows.put(tf.sin(ROWS[number]))
+        rows.put(tf.sin(ROWS[number]))  # queue_of_tensors: loaded
 
     threads = [threading.Thread(target=load, args=(number,)) for number in range(6)]
     for each in threads:
@@ -282,7 +282,7 @@ def clean_normalized() -> dict[str, Any]:
 
 def clean_noise_unused() -> dict[str, Any]:
     """What is drawn decides nothing."""
-    noise = tf.random.uniform((64,))
+    noise = tf.random.uniform((64,))  # clean_noise_unused: drawn
     return {"sum": tf.reduce_sum(ROWS), "shape": tf.shape(noise)}
 
 
