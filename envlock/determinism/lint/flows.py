@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from envlock.determinism.lint.module import DEPTH, Definition, Module
+from envlock.determinism.lint.module import DEPTH, Definition, Module, argument
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.sets import ALGEBRA, is_set, is_set_of_any
@@ -291,8 +291,9 @@ class Flow:
 
     def _writes(self, call: ast.Call, loop: Loop) -> bool:
         """Return whether a call in a loop hands on a file of records that was opened before it, or copies into one."""
-        if self.module.name(call.func) == "shutil.copyfileobj" and isinstance(call.args[-1], ast.Name):
-            return not self._is_made_in(call.args[-1], loop)
+        if self.module.name(call.func) == "shutil.copyfileobj":
+            target = argument(call, "fdst", 1)
+            return isinstance(target, ast.Name) and not self._is_made_in(target, loop)
         given = [each for each in call.args if isinstance(each, ast.Name) and not self._is_made_in(each, loop)]
         made = [value for each in given for value in self.module.values(each) if isinstance(value, ast.Call)]
         return any((self.module.name(each.func) or "").endswith("TFRecordWriter") for each in made)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from envlock.determinism.lint.files import SIZE_LIMIT, Unreadable, find, parse
 from envlock.determinism.lint.linter import Settings, lint, look
 from envlock.determinism.lint.rules import RULES
 from envlock.runtime.errors import UsageError
+from tests.determinism.lint.test_examples import EXAMPLES
 from tests.exhaustive import exhaustive
 
 LATEST = Settings("2.21.0")
@@ -57,6 +60,32 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
 )
 def test_what_is_large_or_turns_in_circles_is_looked_at(code: str) -> None:
     look(parse("x.py", code), "2.21.0", list(RULES))
+
+
+def _bare(call: ast.Call) -> None:
+    call.args, call.keywords = [], []
+
+
+def _named(call: ast.Call) -> None:
+    call.args = []
+
+
+def _starred(call: ast.Call) -> None:
+    call.args = [ast.Starred(ast.Name("a", ast.Load()), ast.Load())]
+    call.keywords = [ast.keyword(None, ast.Name("k", ast.Load()))]
+
+
+def _backwards(call: ast.Call) -> None:
+    call.args.reverse()
+
+
+@pytest.mark.parametrize("change", [_bare, _named, _starred, _backwards])
+def test_calls_without_the_arguments_that_a_rule_expects_are_looked_at(change: Callable[[ast.Call], None]) -> None:
+    for file in sorted(set(EXAMPLES.rglob("*.py")) - set((EXAMPLES / "ENV001").iterdir())):
+        tree = ast.parse(file.read_bytes())
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            change(call)
+        look(parse(str(file), ast.unparse(tree)), "2.21.0", list(RULES))
 
 
 def test_fifos_links_in_circles_and_locked_files_are_passed_over_or_told(tmp_path: Path) -> None:
