@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -22,7 +21,7 @@ from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
-from envlock.lock.drafts import draft_folder
+from envlock.lock.drafts import PREFIX, draft_folder
 from envlock.lock.models import DebianPackage
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
@@ -67,7 +66,7 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
     try:
         if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
             raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
     target = folder.resolve()
@@ -83,10 +82,11 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
             if plan.base.python_archive is not None:
                 with (made / standalone.TAR).open("wb") as stream:
                     standalone.write(plan.base.python_archive, wheelhouse, plan.epoch, stream)
-            target.rename(draft / "old")  # no moment has files of two contexts
+            if target.exists():
+                target.rename(draft / "old")  # no moment has files of two contexts
             made.rename(target)
     except OSError as error:
-        is_temporary = Path(tempfile.gettempdir()) in target.parents
+        is_temporary = target.parent.name.startswith(PREFIX)
         hint = "free disk space there" + (", or set TMPDIR to a folder with more" if is_temporary else "")
         raise WriteError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
 
