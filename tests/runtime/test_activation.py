@@ -17,6 +17,7 @@ import envlock
 from envlock.runtime.activation import Activation
 from envlock.runtime.report import Report
 from tests.machines import distribution, write
+from tests.measured import MEASURED
 
 pytestmark = pytest.mark.processes
 
@@ -58,6 +59,7 @@ def installed(tmp_path: Path, captured: dict[str, bytes]) -> Installed:
         write(site / "numpy", {"__init__.py": "", "random.py": SEEDED})
 
         def run(code: str, *flags: str, file: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+            code = MEASURED + code
             argv = [*flags, "-c", code]
             if file is not None:
                 (tmp_path / file).write_text(code, encoding="utf-8")

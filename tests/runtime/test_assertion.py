@@ -14,6 +14,7 @@ import pytest
 
 import envlock
 from tests.machines import distribution
+from tests.measured import MEASURED
 
 pytestmark = pytest.mark.processes
 
@@ -57,8 +58,10 @@ def captured() -> list[bytes]:
 def run(tmp_path: Path, captured: list[bytes]) -> Run:
     """Return a function that runs code in a folder with a lock of a bare interpreter."""
 
-    def run(code: str, *, how: str = "-c", stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        code = f"import sys\nsys.path.append({ROOT!r})\nimport envlock\n{code}"
+    def run(
+        code: str, *, how: str = "-c", stdin: str = "", measured: str = MEASURED, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        code = f"{measured}import sys\nsys.path.append({ROOT!r})\nimport envlock\n{code}"
         if how == "-c":
             argv, stdin = ["-c", code], stdin
         elif how == "stdin":
@@ -327,7 +330,7 @@ argv = ["python", "-S", "-c", {again!r}]
 spawned = os.waitstatus_to_exitcode(os.waitpid(os.spawnv(os.P_NOWAIT, sys.executable, argv), 0)[1])
 print(forked, spawned)
 """
-    assert printed(run(code)) == "1 1\n"
+    assert printed(run(code, measured="")) == "1 1\n"  # to measure a forked child is to set a variable in it
 
 
 def test_a_forked_child_with_another_variable_looks_again(run: Run) -> None:
