@@ -56,6 +56,7 @@ def both_untold(finding: Finding) -> bool:
 
 def _differences(locked: Side, live: Side) -> Iterator[Tuple[str, Any, Any]]:
     untold = _by_parent({**locked[1], **live[1]})
+    above = {path[: place + 1] for path in untold for place, char in enumerate(path) if char == "."}
     stack: List[Tuple[str, Dict[str, Any], Dict[str, Any]]] = [("", locked[0], live[0])]
     while stack:
         prefix, old_node, new_node = stack.pop()
@@ -63,7 +64,8 @@ def _differences(locked: Side, live: Side) -> Iterator[Tuple[str, Any, Any]]:
             path = prefix + name
             old, new = _side(old_node, name, path, locked[1]), _side(new_node, name, path, live[1])
             if isinstance(old, dict) and isinstance(new, dict):
-                stack.append((path + ".", old, new))
+                if f"{path}." in above or not same(old, new):
+                    stack.append((path + ".", old, new))
             elif isinstance(old, Unavailable) and isinstance(new, Unavailable):
                 if not old.code == new.code in STEADY:
                     yield path, old, new

@@ -50,9 +50,13 @@ class Distribution:
     def read(self, file: str) -> Optional[str]:
         """Return a file of the metadata folder, or None when there is none (or it cannot be read)."""
         try:
-            return read_text(os.path.join(self.info, file))
+            return read_text(f"{self.info}/{file}")
         except OSError:
             return None
+
+    def has(self, file: str) -> bool:
+        """Return whether the metadata folder has a file: half the cost of reading one that it has not."""
+        return os.access(f"{self.info}/{file}", os.F_OK)
 
 
 def installed(host: Host) -> Dict[str, Distribution]:
@@ -104,7 +108,7 @@ def package_folder(host: Host, package: str) -> Optional[str]:
 
 def normalise(name: str) -> str:
     """Return a distribution name as PEP 503 compares it: lower case, runs of `-_.` as one `-`."""
-    return "-".join(part for part in name.lower().replace("_", "-").replace(".", "-").split("-") if part)
+    return "-".join(filter(None, name.lower().replace("_", "-").replace(".", "-").split("-")))
 
 
 def _scan(host: Host) -> Dict[str, Distribution]:
@@ -116,11 +120,11 @@ def _scan(host: Host) -> Dict[str, Distribution]:
             continue
         seen.add(real)
         try:
-            names = sorted(os.listdir(entry))
+            names = sorted(file for file in os.listdir(entry) if file.endswith((".dist-info", ".egg-info")))
         except OSError:  # a zip file, or gone
             continue
         for file in names:
-            if file.endswith((".dist-info", ".egg-info")) and file[0].isalnum():  # pip leaves `~name` behind
+            if file[0].isalnum():  # pip leaves `~name` behind
                 new = _distribution(entry, file)
                 if _is_name(new.name):  # pip, too, passes over what has no name
                     _add(found, new)

@@ -47,14 +47,14 @@ def split(tree: Mapping[str, Any]) -> Tuple[Tree, Dict[str, Dict[str, str]]]:
     def keep(node: Mapping[str, Any], prefix: str) -> Tree:
         kept: Tree = {}
         for key, value in node.items():
-            path = prefix + key
-            problem = None if isinstance(value, (dict, Unavailable)) else _problem(value)
+            if isinstance(value, dict):
+                kept[key] = keep(value, f"{prefix}{key}.")
+                continue
+            problem = None if value is None or isinstance(value, Unavailable) else _problem(value)
             if problem is not None:
                 value = Unavailable(problem, "malformed")
             if isinstance(value, Unavailable):
-                unavailable[path] = {"reason": value.reason, "code": value.code}
-            elif isinstance(value, dict):
-                kept[key] = keep(value, path + ".")
+                unavailable[prefix + key] = {"reason": value.reason, "code": value.code}
             else:
                 kept[key] = value
         return kept
@@ -75,8 +75,10 @@ def _problem(value: Any) -> Optional[str]:
 
 def same(left: Any, right: Any) -> bool:
     """Return whether two fact trees are equal in value *and* in type (1, 1.0 and true are three values)."""
-    if type(left) is not type(right):
+    if type(left) is not type(right) or left != right:
         return False
+    if repr(left) == repr(right):  # quick, and different for 1, 1.0 and true; but keys may have another order
+        return True
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
     if isinstance(left, list):

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 READ_LIMIT = 4 * 1024 * 1024
 """Bytes: the largest file a collector reads whole (the largest met is a 1.5 MB RECORD)."""
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+"""O_NONBLOCK: opening a FIFO nobody writes to would wait for ever."""
+_SMALL, _LARGE = 1 << 13, 1 << 18
+"""Bytes asked for at once: first, and of what is longer (room for a quarter of a megabyte costs as much as reading)."""
 
 
 class Host:
@@ -104,20 +108,15 @@ def read_bytes(path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         OSError: it is there and cannot be read.
     """
     try:
-        # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        fd = os.open(path, _READING)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        chunks: List[bytes] = []
-        left = limit
-        while left:
-            chunk = os.read(fd, min(left, 1 << 18))  # /proc gives no size, so read until the end
-            if not chunk:
-                break
-            chunks.append(chunk)
-            left -= len(chunk)
-        return b"".join(chunks)
+        data = more = os.read(fd, min(limit, _SMALL))
+        while more and len(data) < limit:  # /proc gives no size, so read until the end
+            more = os.read(fd, min(limit - len(data), _SMALL if len(data) < _SMALL else _LARGE))
+            data += more
+        return data
     finally:
         os.close(fd)
 

@@ -17,30 +17,39 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
 
+    Fact = Union[List[str], Unavailable, None]
+    Tags = Dict[Optional[str], Fact]
+    """By the text of a WHEEL file: many are equal."""
 
+
+ORIGIN = "direct_url.json"
 VCS = ("git", "hg", "bzr", "svn")
 """Every version control system that the specification of direct URLs registers."""
 
 
 def collect(host: Host) -> Tree:
     """Return version, wheel tags, installer and origin of every distribution, by normalised name."""
-    return {name: _package(found) for name, found in installed(host).items()}
+    tags: Tags = {}
+    return {name: _package(found, tags) for name, found in sorted(installed(host).items())}
 
 
-def _package(found: Distribution) -> Tree:
+def _package(found: Distribution, tags: Tags) -> Tree:
     version: Union[str, Unavailable] = found.version or NO_VERSION
     if found.rivals:
         versions = " and ".join(sorted(each or "(none)" for each in [found.version, *found.rivals]))
         version = Unavailable(f"versions {versions} are installed over one another; reinstall it", "ambiguous")
-    return {
-        "version": version,
-        "wheel_tags": _wheel_tags(found.read("WHEEL")),
+    wheel = found.read("WHEEL")
+    if wheel not in tags:
+        tags[wheel] = _wheel_tags(wheel)
+    return {  # in the order of a lockfile
         "installer": _word(found.read("INSTALLER")),
-        "origin": _origin(found.read("direct_url.json")),
+        "origin": _origin(found.read(ORIGIN)) if found.has(ORIGIN) else None,
+        "version": version,
+        "wheel_tags": tags[wheel],
     }
 
 
-def _wheel_tags(wheel: Optional[str]) -> Union[List[str], Unavailable, None]:
+def _wheel_tags(wheel: Optional[str]) -> Fact:
     if wheel is None:
         return None
     tags = sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
