@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module, constant
-from envlock.determinism.lint.names import ASIDE_WORDS, KEEPERS, SHOWING_WORDS, TRAINING_WORDS
+from envlock.determinism.lint.names import ASIDE_WORDS, KEEPERS, TRAINING_WORDS
 
 FITS = ("fit", "fit_generator", "train_on_batch")
-PICKS = ("choice", "randint", "randrange")
-"""Functions that pick one of several."""
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 NO_DATA = re.compile(
     r"(^|_|\.)(uu)?id$|(^|_)(port|token|key|nonce|suffix|hostname)$|sleep|delay|backoff|jitter_s|^colou?rs?$",
@@ -109,43 +107,6 @@ def _is_named_so(module: Module, call: ast.Call) -> bool:
     else:
         name = ast.unparse(around.func) if isinstance(around, ast.Call) and inside is not around.func else ""
     return NO_DATA.search(str(name)) is not None
-
-
-def only_shows(module: Module, node: ast.AST) -> bool:
-    """Return whether what a node draws is only shown: its function is called so, or it picks what is printed."""
-    function = module.function_around(node)
-    return not SHOWING_WORDS.isdisjoint(words(getattr(function, "name", ""))) or _picks_what_is_printed(module, node)
-
-
-def _picks_what_is_printed(module: Module, node: ast.AST) -> bool:
-    """Return whether a draw gets a name that stands only in statements which print, plot or pick for an evaluation."""
-    assign = module.parent(node)
-    picks = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in PICKS and not node.keywords
-    target = assign.targets[0] if picks and isinstance(assign, ast.Assign) else None
-    if not isinstance(target, ast.Name):
-        return False
-    bound, used = module.bindings(target), False
-    for use in ast.walk(module.function_around(node) or module.tree):
-        if isinstance(use, ast.Name) and use.id == target.id and use is not target and module.bindings(use) is bound:
-            used = True
-            statement = next(around for around in module.ancestors(use) if isinstance(around, ast.stmt))
-            if not _shows(module, statement) and not _is_of_tests(statement):
-                return False
-    return used
-
-
-def _is_of_tests(statement: ast.stmt) -> bool:
-    """Return whether a statement names what a model is tested with, and no training."""
-    names = (getattr(each, "id", "") or getattr(each, "attr", "") for each in ast.walk(statement))
-    told = {word for name in names for word in words(name)}
-    return not told & TRAINING_WORDS and not told.isdisjoint(("test", "tests", "val", "valid", "validation"))
-
-
-def _shows(module: Module, statement: ast.stmt) -> bool:
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call):
-        return False
-    return module.is_builtin(call.func, "print") or (module.name(call.func) or "").startswith("matplotlib.")
 
 
 def _names_around(module: Module, node: ast.AST) -> Iterator[str]:

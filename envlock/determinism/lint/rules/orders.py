@@ -20,6 +20,7 @@ from envlock.determinism.lint.names import (
 from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT, WRITERS
 from envlock.determinism.lint.purposes import is_aside
 from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_sets
+from envlock.determinism.lint.shown import only_shown
 
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")
@@ -61,7 +62,7 @@ def _reaches(module: Module, call: ast.Call, name: str) -> bool:
         read = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and node.id in names]
         if any(sorts(module, node) for node in read):
             return False
-    return Flow(module).reaches_data(call)
+    return Flow(module).reaches_data(call) and not only_shown(module, call)
 
 
 def _of_data(module: Module, node: ast.AST, message: str) -> Iterator[Hit]:

@@ -43,8 +43,9 @@ from envlock.determinism.lint.program import (
     builds_models,
     drawn_from,
 )
-from envlock.determinism.lint.purposes import FITS, is_no_data, only_shows
+from envlock.determinism.lint.purposes import FITS, is_no_data
 from envlock.determinism.lint.sets import looks_like_number
+from envlock.determinism.lint.shown import only_shows
 from envlock.determinism.lint.stateful import OTHER_MODELS, hands_on, is_of_keras, is_tape
 
 FLOWS = ("flow_from_directory", "flow_from_dataframe")

@@ -5,4 +5,4 @@ import numpy as np
 files = glob.glob("*.npy")  # expect: ENV303
 files = [file for file in files if file]
 data = [np.load(file) for file in files]
-print(np.stack(data))
+np.save("data.npy", np.stack(data))

@@ -6,4 +6,4 @@ first = glob.glob("*.npy")  # expect: ENV303
 second = glob.glob("*.npz")  # expect: ENV303
 files = first + second
 data = [np.load(file) for file in files]
-print(np.stack(data))
+np.save("data.npy", np.stack(data))

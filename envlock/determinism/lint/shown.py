@@ -1,0 +1,238 @@
+"""Where a value ends: whether all that is made of it is shown or printed, so that no training sees it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from envlock.determinism.lint.module import DEPTH, Definition, Module
+from envlock.determinism.lint.names import KEEPERS, ORDERLESS, SHOWING_WORDS, TRAINING_METHODS, TRAINING_WORDS
+from envlock.determinism.lint.purposes import words
+
+SHOWERS = (
+    "matplotlib.",
+    "IPython.display.",
+    "pprint.",
+    "seaborn.",
+    "plotly.",
+    "logging.",
+    "absl.logging.",
+    "tf.logging.",
+)
+"""Functions whose names begin so show what they are given."""
+SHOWING_METHODS = frozenset({"imshow", "show", "plot", "savefig", "set_title", "title", "scatter", "hist", "pprint"})
+"""Methods that show what they are given, or what they belong to."""
+LISTS = frozenset({"append", "appendleft", "extend", "insert", "add"})
+"""Methods that put something into a list or a set."""
+WITHOUT_EFFECT = (
+    "numpy.",
+    "keras.preprocessing.",
+    "keras.utils.",
+    "PIL.",
+    "cv2.",
+    "skimage.",
+    "tf.constant",
+    "tf.reshape",
+)
+"""Functions whose names begin so only compute what they return."""
+ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
+"""Methods that change nothing by what they are given."""
+PICKS = frozenset({"choice", "choices", "randint", "random_integers", "randrange", "sample", "permutation"})
+"""Functions that pick some of several."""
+TESTED = frozenset({"test", "tests", "val", "valid", "validation"})
+"""Words in the names of what a model is tested with."""
+_PASSES = (
+    *(ast.keyword, ast.Starred, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.Subscript),
+    *(ast.Slice, ast.Attribute, ast.IfExp, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.JoinedStr),
+    *(ast.FormattedValue, ast.Await, ast.BoolOp, ast.Compare),
+)
+
+
+def only_shows(module: Module, node: ast.AST) -> bool:
+    """Return whether a draw is only shown: its function is called so, or it picks what is shown or tested."""
+    function = module.function_around(node)
+    if not SHOWING_WORDS.isdisjoint(words(getattr(function, "name", ""))):
+        return True
+    picks = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in PICKS
+    return picks and _Ways(module, picked=True).end_shown(node)
+
+
+def only_shown(module: Module, start: ast.AST) -> bool:
+    """Return whether every way that an order takes in a file ends where it is shown."""
+    return _Ways(module).end_shown(start)
+
+
+class _Ways:
+    """The ways of one value; what was followed once is not followed again."""
+
+    def __init__(self, module: Module, *, picked: bool = False) -> None:
+        self.module = module
+        self.picked = picked  # a value that functions which are not known may learn from; else an order
+        self.shown = False
+        self.stack: list[ast.AST] = []
+        self.seen: set[ast.AST] = set()
+
+    def end_shown(self, start: ast.AST) -> bool:
+        self.stack.append(start)
+        while self.stack:
+            node = self.stack.pop()
+            if node in self.seen:
+                continue
+            self.seen.add(node)
+            if len(self.seen) > DEPTH * 8 or not self._ends_shown(node):
+                return False
+        return self.shown
+
+    def _ends_shown(self, node: ast.AST) -> bool:
+        """Return whether this place of the value is fine; what it is handed to by name is put on the stack."""
+        statement = next((each for each in self.module.ancestors(node) if isinstance(each, ast.stmt)), None)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and self._shows(statement.value):
+            return self._show()
+        for around in self.module.ancestors(node):
+            if isinstance(around, ast.Call):
+                verdict = self._call(around, node)
+                if verdict is not None:
+                    return verdict
+            elif isinstance(around, ast.comprehension):
+                if node is not around.iter:
+                    return False
+            elif isinstance(around, ast.stmt | ast.withitem | ast.NamedExpr):
+                return self._statement(around, node)
+            elif not isinstance(around, _PASSES):
+                return False
+            node = around
+        return False
+
+    def _call(self, call: ast.Call, node: ast.AST) -> bool | None:
+        """Return whether a call shows a value, or None where its result is made of it."""
+        name, method = self.module.name(call.func) or "", getattr(call.func, "attr", "")
+        if node is call.func:
+            return (
+                False if method in (*TRAINING_METHODS, "run") else self._show() if method in SHOWING_METHODS else None
+            )
+        word = method or getattr(call.func, "id", "")
+        said = set(words(word))
+        if self._shows(call):
+            return self._show()
+        plain = isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None
+        if plain and word in ORDERLESS and not self.picked:
+            return True
+        if method in LISTS and isinstance(call.func, ast.Attribute):
+            return self._into(call.func.value)
+        if word in KEEPERS or word in TRAINING_METHODS or word == "run" or said & TRAINING_WORDS:
+            return False
+        known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
+        known = known or not self.picked
+        if not isinstance(self.module.parent(call), ast.Expr):
+            return None if known else False
+        filled = (
+            isinstance(call.func, ast.Attribute) and not name and not self.picked
+        )  # example.ParseFromString(record)
+        return filled and isinstance(call.func, ast.Attribute) and self._into(call.func.value)
+
+    def _shows(self, call: ast.Call) -> bool:
+        """Return whether a call shows what it is given, by its name."""
+        word = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+        if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(words(word)):
+            return True
+        return (self.module.name(call.func) or "").startswith(SHOWERS)
+
+    def _show(self) -> bool:
+        self.shown = True
+        return True
+
+    def _into(self, owner: ast.AST) -> bool:
+        """Follow what a list, a table or an array is filled with to where that is read."""
+        while isinstance(owner, ast.Subscript | ast.Attribute) and not _is_self(owner):
+            owner = owner.value
+        if not isinstance(owner, ast.Name) or any(
+            each.kind == "parameter" for each in self.module.bindings(owner) or []
+        ):
+            return False
+        reads = [each for each in self._reads(owner, None) if not self._is_filled(each)]
+        self.stack.extend(reads)
+        return bool(reads)
+
+    def _is_filled(self, use: ast.AST) -> bool:
+        """Return whether a list is only put something into here: `items.append(x)`, `items[i] = x`."""
+        around = self.module.parent(use)
+        if isinstance(around, ast.Attribute):
+            return around.attr in LISTS or isinstance(self.module.parent(self.module.parent(around) or use), ast.Expr)
+        return isinstance(around, ast.Subscript) and around.value is use and isinstance(around.ctx, ast.Store)
+
+    def _statement(self, statement: ast.AST, node: ast.AST) -> bool:
+        """Return whether a statement can be followed: its names are put on the stack."""
+        if isinstance(statement, ast.Expr):
+            return self.module.cells is not None and self._show()  # a notebook shows what stands alone
+        if isinstance(statement, ast.Assert | ast.Raise | ast.Delete):
+            return True
+        if isinstance(statement, ast.For | ast.AsyncFor):
+            return node is statement.iter and self._bound(statement.target, statement)
+        if isinstance(statement, ast.withitem):
+            return statement.optional_vars is None or self._bound(statement.optional_vars, statement)
+        if isinstance(statement, ast.Assign):
+            return all(self._bound(target, statement) for target in statement.targets)
+        if isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+            return self._bound(statement.target, statement)
+        return False
+
+    def _bound(self, target: ast.AST, place: ast.AST) -> bool:
+        if isinstance(target, ast.Tuple | ast.List):
+            return sum(self._bound(each, place) for each in target.elts) > 0
+        if isinstance(target, ast.Subscript):
+            return self._into(target.value)
+        if not isinstance(target, ast.Name):
+            return isinstance(target, ast.Starred) and self._bound(target.value, place)
+        reads = list(self._reads(target, place))
+        rest = [use for use in reads if not (self.picked and self._is_of_tests(use))]
+        self.shown = self.shown or len(rest) < len(reads)
+        self.stack.extend(rest)
+        return bool(reads)
+
+    def _reads(self, target: ast.Name, place: ast.AST | None) -> Iterator[ast.AST]:
+        """Yield where a name is read that gets its value at a place: until it surely gets another one."""
+        bound, here = self.module.bindings(target), self.module.function_around(target)
+        first, last = (0, 1 << 40) if place is None else self._extent(target, place)
+        for use in self.module.nodes(ast.Name):
+            if use.id != target.id or not isinstance(use.ctx, ast.Load) or self.module.bindings(use) is not bound:
+                continue
+            if first <= use.lineno <= last or self.module.function_around(use) is not here:
+                yield use
+
+    def _extent(self, target: ast.Name, place: ast.AST) -> tuple[int, int]:
+        """Return the lines from where a name gets a value, or the loop around that, to where it gets the next one."""
+        statement = place if isinstance(place, ast.stmt) else self.module.parent(place)
+        first, last = getattr(statement, "lineno", 0), 1 << 40
+        inside: ast.AST = statement or place
+        for around in self.module.ancestors(inside):
+            for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
+                if isinstance(block, list) and inside in block:
+                    following = block[block.index(inside) + 1 :]
+                    last = min([last, *(each.lineno for each in following if _assigns(each, target.id))])
+            if isinstance(around, ast.For | ast.AsyncFor | ast.While):
+                first = around.lineno
+            if isinstance(around, Definition):
+                break
+            inside = around
+        return first, last
+
+    def _is_of_tests(self, use: ast.AST) -> bool:
+        """Return whether a name stands in a statement with what a model is tested with, and no training."""
+        statement = next(around for around in self.module.ancestors(use) if isinstance(around, ast.stmt))
+        if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
+            return False
+        others = (each for each in ast.walk(statement) if getattr(each, "id", "") != getattr(use, "id", ""))
+        names = (getattr(each, "id", "") or getattr(each, "attr", "") for each in others)
+        told = {word for name in names for word in words(name)}
+        return not told & TRAINING_WORDS and not told.isdisjoint(TESTED)
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
+
+
+def _assigns(statement: ast.stmt, name: str) -> bool:
+    """Return whether a statement gives a name a new value that is not made of the old one."""
+    if not isinstance(statement, ast.Assign) or not any(getattr(each, "id", "") == name for each in statement.targets):
+        return False
+    return not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value))
