@@ -38,6 +38,10 @@ WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".Re
 
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
+LEARNS = "learns"
+"""It trains, or calls something by a name of training: then the first values of weights count."""
+LEARNERS = ("train", "learn", "compute_gradients", "create_train_op", "optimize_loss", "optimize", "update", "evaluate")
+"""What is called so trains, or asks what is not trained."""
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
 SEEDS_ENVIRONMENT, SEEDS_SPACES = "seeds-environment", "seeds-spaces"
@@ -95,6 +99,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
+    does.update({LEARNS} if TRAINS in does or module.worded(LEARNERS) else ())
     resets = any(argument(call, "seed") is not None and _is_own(module, call) for call in module.worded(("reset",)))
     seeding = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
     seeded = [call for call in seeding if _is_own(module, call)]

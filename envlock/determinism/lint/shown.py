@@ -37,6 +37,8 @@ WITHOUT_EFFECT = (
 """Functions whose names begin so only compute what they return."""
 ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
 """Methods that change nothing by what they are given."""
+TEACHING = frozenset({"train", "trainer", "training", "learn", "run", "save", "dump", "convert"})
+"""Words in the names of functions that learn from what they are given, or keep it for others."""
 PICKS = frozenset({"choice", "choices", "randint", "random_integers", "randrange", "sample", "permutation"})
 """Functions that pick some of several."""
 TESTED = frozenset({"test", "tests", "val", "valid", "validation"})
@@ -108,7 +110,11 @@ class _Ways:
         name, method = self.module.name(call.func) or "", getattr(call.func, "attr", "")
         if node is call.func:
             return (
-                False if method in (*TRAINING_METHODS, "run") else self._show() if method in SHOWING_METHODS else None
+                False
+                if method in (*TRAINING_METHODS, "run", "save")
+                else self._show()
+                if method in SHOWING_METHODS
+                else None
             )
         word = method or getattr(call.func, "id", "")
         said = set(words(word))
@@ -119,7 +125,7 @@ class _Ways:
             return True
         if method in LISTS and isinstance(call.func, ast.Attribute):
             return self._into(call.func.value)
-        if word in KEEPERS or word in TRAINING_METHODS or word == "run" or said & TRAINING_WORDS:
+        if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING:
             return False
         known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
         known = known or not self.picked

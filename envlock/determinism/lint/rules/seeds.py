@@ -33,6 +33,7 @@ from envlock.determinism.lint.program import (
     DATA,
     HANDLES_DATA,
     KERAS,
+    LEARNS,
     NUMPY,
     PROJECT,
     PYTHON,
@@ -314,10 +315,22 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     called += [each for each in module.called(("tf.get_variable",)) if _is_new_variable(each[0])]
     drawn = [(call, name) for call, name in called if _is_unseeded(module, call, None) and not has_star(call)]
     drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
-    if drawn:
-        call, name = drawn[0]
-        message = f"{name} draws from TensorFlow's generator{and_more(drawn)}, which nothing seeds"
-        yield Hit(call, message, unless=frozenset({TF}))
+    others = [each for each in drawn if not _is_of_weights(module, *each)]
+    for found, needs, unless in ((drawn, LEARNS, ()), (others, "", (LEARNS,))):  # weights count where they are trained
+        if found:
+            call, name = found[0]
+            message = f"{name} draws from TensorFlow's generator{and_more(found)}, which nothing seeds"
+            yield Hit(call, message, needs=frozenset({needs} - {""}), unless=frozenset({TF, *unless}))
+
+
+def _is_of_weights(module: Module, call: ast.Call, name: str) -> bool:
+    """Return whether a draw gives a variable its first values."""
+    if name in RANDOM_WEIGHTS or name == "tf.get_variable":
+        return True
+    around = module.parent(call)
+    while isinstance(around, ast.BinOp | ast.keyword):
+        around = module.parent(around)
+    return isinstance(around, ast.Call) and module.name(around.func) == "tf.Variable"
 
 
 def _is_distribution(module: Module, node: ast.expr) -> bool:
