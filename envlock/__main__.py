@@ -1,29 +1,39 @@
 """The program: `envlock`, and `python -m envlock`. The command line is an extra of the distribution."""
 
+import _signal  # type: ignore[import-not-found]  # `signal` imports enum, too: 20 ms in which Ctrl-C shows a traceback
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 FORWARDED = "ENVLOCK_FORWARDED"
 
 
 def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if interruptible:  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     program = _program()
     if interruptible:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        sys.unraisablehook = _ask_again
     try:
         sys.exit(program())
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _ask_again(lost: "Any") -> None:
+    """Repeat, a little later, a Ctrl-C that came within a finalizer, as imports have them: Python only shows it."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        _signal.signal(_signal.SIGALRM, _signal.default_int_handler)
+        _signal.setitimer(_signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _program() -> "Callable[[], int | None]":

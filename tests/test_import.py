@@ -39,6 +39,12 @@ def test_import_adds_the_facade_and_nothing_else() -> None:
     assert python("import envlock\ngained = set(sys.modules) - before") == ["envlock"]
 
 
+def test_the_program_imports_nothing_before_an_interrupt_is_taken_care_of() -> None:
+    """Until then Ctrl-C shows a traceback of Python's. `os` is loaded by any start with `site`."""
+    code = "import os; before = set(sys.modules)\nimport envlock.__main__\ngained = set(sys.modules) - before"
+    assert python(code) == ["envlock", "envlock.__main__"]
+
+
 def test_assert_locked_imports_nothing_dear(tmp_path: Path) -> None:
     lock = tmp_path / "envlock.lock"
     # The live facts, written by the same kind of process, as the authoring half is not importable here.

@@ -259,6 +259,21 @@ def test_an_interrupt_while_the_program_is_loaded_leaves_no_traceback(envlock: C
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_an_interrupt_within_a_finalizer_is_not_lost(envlock: Command, tmp_path: Path) -> None:
+    text = """
+import os, signal, time
+class Final:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(20)
+Final()
+time.sleep(20)
+"""
+    (tmp_path / "pydantic.py").write_text(text, encoding="utf-8")
+    done = envlock("verify", environ={"PYTHONPATH": str(tmp_path)}, timeout=15)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -> None:
     """A copy with a broken table: what is never the user's doing, and never reads as "does not match"."""
     broken = tmp_path / "broken"
