@@ -11,7 +11,9 @@ LEFT = (*NAMES, "COVERAGE_PROCESS_CONFIG")
 """The last one is set by the start."""
 START = """\
 import os, sys; sys.path.append({packages!r}); os.environ.update(zip({names!r}, {values!r})); import coverage; \
-coverage.process_startup(); [os.environ.pop(name, None) for name in {left!r}]; sys.path.pop(); """
+os.register_at_fork(after_in_child=lambda own=coverage.process_startup(): own and setattr(own, "save", lambda: None)); \
+[os.environ.pop(name, None) for name in {left!r}]; sys.path.pop(); """
+"""A forked child that ends by `os._exit` would write the data of its parent, too, into the file of its parent."""
 
 
 def line() -> str:
