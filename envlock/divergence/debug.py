@@ -54,6 +54,8 @@ AGAIN = " again"
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
+BY_TENSORFLOW = ("operation", "data", "call")
+"""Kinds of differences that no value of Python's or NumPy's makes."""
 
 Observer = Callable[[Request, Path], Observed]
 
@@ -339,8 +341,13 @@ class _Search:
 
 
 def _is_later(found: Difference, here: Difference) -> bool:
-    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause."""
-    return found.index > here.index and label_of(found) != label_of(here) and _line_of(found) != _line_of(here)
+    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause.
+
+    What TensorFlow gave for equal inputs is another one on the same line as well: `Model.fit` is one line.
+    """
+    if found.index <= here.index or label_of(found) == label_of(here):
+        return False
+    return _line_of(found) != _line_of(here) or found.kind in BY_TENSORFLOW
 
 
 def _line_of(difference: Difference) -> Place | None:

@@ -87,6 +87,17 @@ def test_another_graph_that_is_called_is_another_branch_and_no_graph_is_opened()
     assert (report.attachments["verdict"], asked) == ("sequence", ["graph", "graph"])
 
 
+def test_a_value_is_found_although_tensorflow_makes_another_difference_on_the_same_line() -> None:
+    drawn: Runs = [[*read(number), op("Call", 7, [1], [number + 20], name="fit")] for number in (1, 2, 3)]
+    held: Runs = [[*read(1), op("Call", 7, [1], [number + 20], name="fit")] for number in (1, 2, 3)]
+    report, asked = searched(drawn, held)
+    assert (report.attachments["verdict"], asked) == ("outside", ["graph", "graph"])
+    assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference is gone"]
+    again: Runs = [[*read(1), op("Mul", 7, [number], [number + 20])] for number in (1, 2, 3)]  # it is drawn once more
+    report, _ = searched(drawn, again)
+    assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference remains"]
+
+
 def test_a_line_that_autograph_made_is_the_line_it_was_made_of(tmp_path: Path) -> None:
     places, generated = Places(str(tmp_path)), "/tmp/__autograph_generated_file1.py"
     made: dict[str, Any] = {"places": places}
