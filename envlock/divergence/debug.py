@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, origins
 from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.makers import Maker
-from envlock.divergence.observe import Observed, Request, Say, observe, readable, without_first
+from envlock.divergence.observe import AGAIN, Observed, Request, Say, observe, readable, without_first
 from envlock.divergence.readings import (
     first_inside,
     idle,
@@ -49,8 +51,6 @@ SEED_FIRST = (
     "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
     "call it first, and give each thread its own generator"
 )
-AGAIN = " again"
-"""How the folder of runs ends that are to be made in a new process, whoever makes them."""
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
@@ -72,8 +72,9 @@ def debug(request: Request, say: Say, observer: Observer | None = None, *, proce
     Raises:
         EnvlockError: it cannot be run, its runs fail, or TensorFlow does not show its operations.
     """
-    with draft_folder(None) as folder:
-        making = observer or partial(observe, say=say)
+    children = Children()
+    with draft_folder(None) as folder, closing(children):
+        making = observer or partial(observe, say=say, children=children)
         return report(_Search(request, folder, say, making, processes).evidence())
 
 

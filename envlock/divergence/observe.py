@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from envlock.divergence.children import Children
 from envlock.divergence.comparison import Comparison, Entry, compare
 from envlock.divergence.trace import Header, TraceError, read
 from envlock.guest import launch
@@ -21,7 +22,8 @@ from envlock.numerics.target import RELATIVE_IMPORT, Target
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
-PROGRAM = "tracing.trace_program"
+AGAIN = " again"
+"""How the folder of runs ends that are to be made in a new process, whoever makes them."""
 TIMEOUT = 3600.0  # seconds, of one process
 ANSWERS = "answers.jsonl"
 LAST_WORDS = 2_000  # bytes
@@ -89,8 +91,10 @@ class Observed:
         return grouped((str(each["run"]), each["message"], each["traceback"]) for each in failed)
 
 
-def observe(request: Request, folder: Path, say: Say = lambda text: None) -> Observed:
+def observe(request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None) -> Observed:
     """Return what the runs gave; `folder` is made for their traces, and `say` gets how long runs take.
+
+    The process stays in `children` for the next runs, where they can follow upon these.
 
     Raises:
         UsageError: there is no such interpreter, script or function, or it cannot be run so.
@@ -98,11 +102,28 @@ def observe(request: Request, folder: Path, say: Say = lambda text: None) -> Obs
         RunError: the program took too long, or failed before there was anything to compare.
     """
     folder.mkdir()
+    making = Children() if children is None else children
+    goes_on = False
+    try:
+        _make(request, folder, say, making)
+        found = _observed(request, folder)
+        goes_on = children is not None and _can_go_on(found)
+    finally:
+        if not goes_on:
+            making.close()
+    return found
+
+
+def _make(request: Request, folder: Path, say: Say, children: Children) -> None:
     numbers = list(range(request.runs))
     begun = time.monotonic()
+    if folder.name.endswith(AGAIN):
+        children.close()
     for group in [[each] for each in numbers] if request.fresh else [numbers]:
-        _child(request, group, folder)
+        _child(request, group, folder, children)
         done = group[-1] + 1
+        if request.fresh:
+            children.close()
         if request.fresh and done < request.runs:
             cost = (time.monotonic() - begun) / done
             left = cost * (request.runs - done)
@@ -111,8 +132,20 @@ def observe(request: Request, folder: Path, say: Say = lambda text: None) -> Obs
         _judge(said, request)
         if _failed(said) and not (folder / f"{group[0]}.trace").exists():
             break
+
+
+def _can_go_on(found: Observed) -> bool:
+    """Return whether further runs in the same process tell as much as those of a new one.
+
+    They do not where only the first run is another one: that is what a process keeps.
+    """
+    first = found.comparison.first
+    return not found.failures and (first is None or len(set(first.groups[1:])) > 1)
+
+
+def _observed(request: Request, folder: Path) -> Observed:
     said = answers(folder)
-    paths = [path for number in numbers if (path := folder / f"{number}.trace").exists()]
+    paths = [path for number in range(request.runs) if (path := folder / f"{number}.trace").exists()]
     if _failed(said) and (len(paths) < 2 or any(next(readable(path), None) is None for path in paths)):
         raise _nothing(said, request)
     comparison = _compared(paths, [folder / f"{number}.trace" for number in _failed(said)])
@@ -163,7 +196,7 @@ def readable(path: Path) -> Iterator[Entry]:
         yield from read(path)
 
 
-def _child(request: Request, numbers: list[int], folder: Path) -> None:
+def _child(request: Request, numbers: list[int], folder: Path, children: Children) -> None:
     """Run some runs in one process; where it dies, write down which run that was and its last words.
 
     Raises:
@@ -182,20 +215,15 @@ def _child(request: Request, numbers: list[int], folder: Path) -> None:
         "conditions": dict(request.conditions),
     }
     environ = {**os.environ, **request.environ}
-    with (folder / "output").open("ab") as output:
-        words = launch.module(PROGRAM, asked)
-        child = launch.start(words, request.python, output=output, errors=subprocess.STDOUT, environ=environ)
-        try:
-            code = child.wait(request.timeout)
-        except subprocess.TimeoutExpired:
-            raise RunError(
-                f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"
-            ) from None
-        finally:
-            launch.end(child)
+    try:
+        code = children.run(asked, request.python, environ, folder / "output", request.timeout)
+    except subprocess.TimeoutExpired:
+        raise RunError(
+            f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"
+        ) from None
     missing = [number for number in numbers if number not in answers(folder)["ends"]]
-    if code != 0 and missing:
-        message = f"the process {launch.ending(code)}; its last output: {_last_words(folder)}"
+    if code and missing:
+        message = f"the process {launch.ending(code)}; its last output: {_last_words(children.output)}"
         line = json.dumps({"run": missing[0], "end": "failed", "message": message, "traceback": ""})
         with (folder / ANSWERS).open("a", encoding="utf-8") as said:
             said.write(line + "\n")
@@ -224,8 +252,8 @@ def _judge(answers: Mapping[str, Any], request: Request) -> None:
         )
 
 
-def _last_words(folder: Path) -> str:
-    data = (folder / "output").read_bytes()[-LAST_WORDS:]
+def _last_words(output: Path) -> str:
+    data = output.read_bytes()[-LAST_WORDS:]
     return clean(launch.last_words(data.decode("utf-8", "replace")))
 
 

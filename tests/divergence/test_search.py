@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import AGAIN, LEFT, debug
-from envlock.divergence.observe import Observed, Request
+from envlock.divergence.debug import LEFT, debug
+from envlock.divergence.observe import AGAIN, Observed, Request
 from envlock.divergence.trace import Record, Value
 from envlock.guest.tracing.source_lines import Places
 from envlock.numerics.target import Target

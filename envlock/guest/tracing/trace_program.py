@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.abc
 import json
 import os
+import socket
 import sys
 import traceback
 from contextlib import ExitStack
@@ -37,16 +38,26 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Do what the JSON in `sys.argv[1]` asks for.
+    """Do what the JSON in `sys.argv[1]` asks for, then what each further line of the standard input does.
+
+    After each a byte is written to where the lines come from, a socket. The user's program finds no input.
 
     folder: where to write; script, module, function, args: what to run; runs: the numbers of the runs; seed: a number
     or null; mode: `graph` (the user's own) or `eager`; steps: how many, or null; generators: a seed for Python's and
     NumPy's generators before every run, or null; held: a function, a file and a line that give the same in every run,
     or null; serial: one operation of a graph at a time.
     """
-    work(json.loads(sys.argv.pop(1)))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    asked = socket.socket(fileno=os.dup(0))
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    lines = asked.makefile("r", encoding="utf-8")
+    line = sys.argv.pop(1)
+    while line:
+        work(json.loads(line))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        asked.sendall(b".")
+        line = lines.readline()
     os._exit(0)
 
 
