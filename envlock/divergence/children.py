@@ -17,8 +17,11 @@ from envlock.guest import launch
 PROGRAM = "tracing.trace_program"
 LOOK = 0.5  # seconds between looks at whether a process lives: what it has forked can hold the connection open
 
-Key = tuple[str, tuple[tuple[str, str], ...], bool, bool]
-"""An interpreter, the variables of its environment, whether graphs run one operation at a time and are looked into."""
+Key = tuple[str, tuple[tuple[str, str], ...], bool, str]
+"""An interpreter, the variables of its environment, whether graphs run one operation at a time, and the mode.
+
+What stays of runs in another mode is in the way: built graphs of other modules, and shapes of collectives.
+"""
 
 
 class Children:
@@ -40,8 +43,7 @@ class Children:
             UsageError: there is no such interpreter.
             TimeoutExpired: it took too long, and has been ended.
         """
-        looks = asked["mode"].startswith("in-graph")  # modules that stay hold graphs that are built
-        key = str(python), tuple(sorted(environ.items())), bool(asked["serial"]), looks
+        key = str(python), tuple(sorted(environ.items())), bool(asked["serial"]), str(asked["mode"])
         if self._child is not None and self._child.key != key:
             self.close()
         child = self._child

@@ -118,6 +118,8 @@ class _Search:
             return self._in_graph(own, [level_of(own)])
         eagerly = replace(self.request, mode="eager", steps=self._until(first))
         eager = self._try("running it eagerly, operation by operation", eagerly)
+        if eager.comparison.first is None and not eager.failures and makers_of(own, first):
+            eager = self._try("running it eagerly once more, as Python may have drawn the same", eagerly)
         levels = [level_of(own), level_of(eager)]
         if eager.comparison.first is not None:
             return self._eagerly_different(eager, eager.comparison.first, levels)

@@ -19,8 +19,11 @@ from tests.divergence.traces import HEADER, op, write
 Runs = Sequence[list[Record | Value]]
 
 
-def searched(*made: Runs) -> tuple[Report, list[str]]:
-    """Return the report where these runs are made one after the other, and in which mode each was asked for."""
+def searched(*made: Runs, drawing: bool = False) -> tuple[Report, list[str]]:
+    """Return the report where these runs are made one after the other, and in which mode each was asked for.
+
+    `drawing`: before anything else a line of each has drawn another number.
+    """
     ready, asked = iter(made), []
 
     def observer(request: Request, folder: Path) -> Observed:
@@ -30,11 +33,16 @@ def searched(*made: Runs) -> tuple[Report, list[str]]:
         for number, entries in enumerate(runs):
             write(folder / f"{number}.trace", entries)
         compared: list[list[Entry]] = [list(each) for each in runs]
-        answers: dict[str, Any] = {"ends": {number: {"end": "finished"} for number in range(len(runs))}}
+        ends = [{"end": "finished", "makers": drawn(number) if drawing else []} for number in range(len(runs))]
+        answers: dict[str, Any] = {"ends": dict(enumerate(ends))}
         return Observed(request, folder, HEADER, compare(compared), answers)
 
     request = Request(Target(Path("train.py"), "step"), None, len(made[0]), fresh=False)
     return debug(request, lambda text: None, observer), asked
+
+
+def drawn(number: int) -> list[dict[str, Any]]:
+    return [{"name": "random.choice", "place": ["train.py", 5, "step"], "calls": [[0, 1, str(number)]]}]
 
 
 def read(restored: int) -> list[Record | Value]:
@@ -96,6 +104,18 @@ def test_a_value_is_found_although_tensorflow_makes_another_difference_on_the_sa
     again: Runs = [[*read(1), op("Mul", 7, [number], [number + 20])] for number in (1, 2, 3)]  # it is drawn once more
     report, _ = searched(drawn, again)
     assert report.attachments["because"] == ["with seeds for Python's and NumPy's generators, the difference remains"]
+
+
+def test_eager_runs_in_which_python_drew_the_same_by_chance_are_made_once_more() -> None:
+    calls: Runs = [[op("Call", 7, [1], [made], name="f")] for made in (2, 3, 2)]
+    same: Runs = [[op("Sin", 6, [1], [2])]] * 3
+    other: Runs = [[op(kind, 6, [1], [2])] for kind in ("Sin", "Cos", "Sin")]
+    report, asked = searched(calls, same, other, same, drawing=True)
+    assert asked == ["graph", "eager", "eager", "eager"]
+    seen = report.attachments
+    assert (seen["verdict"], seen["place"]["line"], seen["maker"]["place"]["line"]) == ("sequence", 6, 5)
+    _, asked = searched(calls, same, calls, calls)
+    assert asked == ["graph", "eager", "graph", "in-graph"]
 
 
 def test_a_line_that_autograph_made_is_the_line_it_was_made_of(tmp_path: Path) -> None:

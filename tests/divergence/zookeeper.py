@@ -16,7 +16,7 @@ from tests.divergence.animals import ZOO
 
 
 class Keeper:
-    """Looks after processes: in which graphs race, in which they cannot, and in which they are looked into."""
+    """Looks after a process of each mode, and of graphs that race and that cannot."""
 
     def __init__(self, python: Path, folder: Path) -> None:
         self._python = python
@@ -38,7 +38,7 @@ class Keeper:
         if into.name.endswith(AGAIN):
             self.close()
         self._count += 1
-        children = self._children[request.serial, request.mode.startswith("in-graph")]
+        children = self._children[request.serial, request.mode]
         return need_finished(observe(request, self._folder / str(self._count), children=children))
 
 
