@@ -41,7 +41,7 @@ class Children:
 
         Raises:
             UsageError: there is no such interpreter.
-            TimeoutExpired: it took too long, and has been ended.
+            TimeoutError: it took too long, and has been ended.
         """
         key = str(python), tuple(sorted(environ.items())), bool(asked["serial"]), str(asked["mode"])
         if self._child is not None and self._child.key != key:
@@ -103,5 +103,6 @@ def _wait(child: _Child, timeout: float) -> int | None:
             if ready and child.line.recv(1):
                 return None
         if ready or child.process.poll() is not None:
-            return child.process.wait(left)  # it may have closed the line, and go on
-    raise subprocess.TimeoutExpired(child.process.args, timeout)
+            with suppress(subprocess.TimeoutExpired):  # it may have closed the line, and go on
+                return child.process.wait(left)
+    raise TimeoutError(timeout)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -217,7 +216,7 @@ def _child(request: Request, numbers: list[int], folder: Path, children: Childre
     environ = {**os.environ, **request.environ}
     try:
         code = children.run(asked, request.python, environ, folder / "output", request.timeout)
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         raise RunError(
             f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"
         ) from None
