@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from envlock.guest import launch
 
@@ -33,7 +33,12 @@ class Children:
         """What the last process says, and writes of its errors."""
 
     def run(
-        self, asked: Mapping[str, Any], python: Path | None, environ: Mapping[str, str], output: Path, timeout: float
+        self,
+        asked: Mapping[str, Any],
+        python: Path | None,
+        environ: Mapping[str, str],
+        output: BinaryIO,
+        timeout: float,
     ) -> int | None:
         """Return the exit code of a process that has ended over what it was asked for; None where it did that.
 
@@ -49,7 +54,7 @@ class Children:
         child = self._child
         if child is None:
             self._child = child = _start(key, asked, python, environ, output)
-            self.output = output
+            self.output = Path(output.name)
         else:
             with suppress(OSError):  # it has ended in the meantime
                 child.line.sendall(json.dumps(asked).encode() + b"\n")
@@ -84,14 +89,15 @@ class _Child(NamedTuple):
     line: socket.socket
 
 
-def _start(key: Key, asked: Mapping[str, Any], python: Path | None, environ: Mapping[str, str], output: Path) -> _Child:
+def _start(
+    key: Key, asked: Mapping[str, Any], python: Path | None, environ: Mapping[str, str], output: BinaryIO
+) -> _Child:
     ours, theirs = socket.socketpair()
-    with theirs, output.open("ab") as log:
+    with theirs:
         words = launch.module(PROGRAM, asked)
-        process = launch.start(
-            words, python, stdin=theirs.fileno(), output=log, errors=subprocess.STDOUT, environ=environ
-        )
-    return _Child(key, process, ours)
+        stdin = theirs.fileno()
+        child = launch.start(words, python, stdin=stdin, output=output, errors=subprocess.STDOUT, environ=environ)
+    return _Child(key, child, ours)
 
 
 def _wait(child: _Child, timeout: float) -> int | None:

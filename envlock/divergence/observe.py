@@ -215,7 +215,8 @@ def _child(request: Request, numbers: list[int], folder: Path, children: Childre
     }
     environ = {**os.environ, **request.environ}
     try:
-        code = children.run(asked, request.python, environ, folder / "output", request.timeout)
+        with (folder / "output").open("ab") as output:
+            code = children.run(asked, request.python, environ, output, request.timeout)
     except TimeoutError:
         raise RunError(
             f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"

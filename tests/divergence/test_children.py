@@ -36,8 +36,8 @@ def asked(folder: Path, text: str, **more: Any) -> dict[str, Any]:
 
 
 def run(children: Children, request: dict[str, Any], *, timeout: float = 60, **environ: str) -> int | None:
-    output = Path(request["folder"], "output")
-    return children.run(request, PYTHON, {**os.environ, **environ}, output, timeout)
+    with Path(request["folder"], "output").open("ab") as output:
+        return children.run(request, PYTHON, {**os.environ, **environ}, output, timeout)
 
 
 def test_a_process_is_asked_again_unless_it_must_be_another(children: Children, tmp_path: Path) -> None:
