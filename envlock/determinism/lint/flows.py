@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module, argument
-from envlock.determinism.lint.names import KEEPERS, ORDERLESS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER, SORTERS
+from envlock.determinism.lint.names import KEEPERS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.sets import ALGEBRA, is_set, is_set_of_any
+from envlock.determinism.lint.sets import is_set_of_any
+from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
-SORTING = ("sort", "sort_values", "sort_index")
-"""Methods that sort."""
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map")
 """Methods and functions of others whose result has the order of what they are given."""
-NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "logging.", "absl.logging.")
-"""Functions whose names begin so make no data of an order."""
 NUMBERING = ("enumerate", "zip")
 _THROUGH = (
     *(ast.Starred, ast.keyword, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.IfExp, ast.Await),
@@ -56,7 +53,7 @@ class Flow:
         node, order = start, Order(kind)
         for around in self.module.ancestors(start):
             if isinstance(around, Assigning):
-                return self._assigned(around, order.kind)
+                return node is around.value and self._assigned(around, order.kind)
             step = self._STEPS.get(type(around))
             if step is not None:
                 verdict = step(self, around, node, order)
@@ -125,12 +122,14 @@ class Flow:
             return order.kind != KEYS
         self.followed.add(function)
         if module.project is None or len(self.followed) > DEPTH or module.parent(function) is not module.tree:
-            return True
+            return not _hands_on(module, node)
         calls = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
         found = [(self, call) for call in calls]
         for other, call in module.project.calls(module.path, function.name):
             found.append((Flow(other, self.followed), call))
-        return not found or any(flow.reaches_data(call, order.kind) for flow, call in found)
+        if not found:
+            return not _hands_on(module, node)
+        return any(flow.reaches_data(call, order.kind) for flow, call in found)
 
     def shuffled(self, call: ast.Call) -> bool:
         """Return whether the order in which a call leaves a list can reach data; no where it only says what is next."""
@@ -142,7 +141,7 @@ class Flow:
         return not uses or any(self._passes_on(use, SEQUENCE) for use in uses)
 
     def _handed_out(self, around: ast.AST, node: ast.AST, order: Order) -> bool:
-        return order.kind != KEYS
+        return order.kind != KEYS and not _hands_on(self.module, node)
 
     _STEPS: ClassVar[dict[type[ast.AST], Callable[..., bool | None]]] = {
         ast.Call: _call,
@@ -233,7 +232,18 @@ class Flow:
             return False
         if inside is not None and self._is_made_in(owner, inside):
             return False
-        return not any(sorts(self.module, use) or self._sorted_by_call(use) for use in self._uses(owner, owner))
+        uses = list(self._uses(owner, owner))
+        if any(sorts(self.module, use) or self._sorted_by_call(use) for use in uses):
+            return False
+        returned = [use for use in uses if isinstance(self.module.parent(use), ast.Return)]
+        filled = all(self._only_fills(use) for use in uses if use not in returned)
+        if not returned or not filled:
+            return True
+        return any(self.reaches_data(use) for use in returned)
+
+    def _only_fills(self, use: ast.AST) -> bool:
+        method = self.module.parent(use)
+        return isinstance(method, ast.Attribute) and method.attr in KEEPERS
 
     def _sorted_by_call(self, use: ast.AST) -> bool:
         around = self.module.parent(use)
@@ -275,9 +285,14 @@ class Flow:
             return any(texts) and self._kept(node.target, loop)
         return False
 
+    def _raised(self, loop: Loop) -> set[tuple[str, ...]]:
+        """Return the names that each round of a loop changes and hands to the next one, as a counter."""
+        changed = [node.target for node in ast.walk(loop) if isinstance(node, ast.AugAssign)]
+        return {_words(target) for target in changed if not self._is_made_in(target, loop)} - {()}
+
     def _is_next(self, target: ast.Subscript, loop: Loop) -> bool:
         """Return whether the next place of what outlives a loop is filled: `images[i] = image`, with `i += 1`."""
-        raised = {_words(node.target) for node in ast.walk(loop) if isinstance(node, ast.AugAssign)} - {()}
+        raised = self._raised(loop)
         first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
         return _words(first) in raised and self._kept(target.value, loop)
 
@@ -300,7 +315,7 @@ class Flow:
 
     def _counts(self, value: ast.AST, loop: Loop) -> bool:
         """Return whether a value depends on the round of a loop: a length, a counter, or a draw from a generator."""
-        raised = {_words(node.target) for node in ast.walk(loop) if isinstance(node, ast.AugAssign)} - {()}
+        raised = self._raised(loop)
         for node in ast.walk(value):
             if isinstance(node, ast.Name | ast.Attribute) and _words(node) in raised:
                 return True
@@ -310,6 +325,13 @@ class Flow:
                 if drawn or getattr(node.func, "id", "") == "next" or _is_length(node, loop):
                     return True
         return False
+
+
+def _hands_on(module: Module, node: ast.AST) -> bool:
+    """Return whether this is a call that a function only hands on: `def ls(path): return os.listdir(path)`."""
+    given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    bound = [module.bindings(each) or [] if isinstance(each, ast.Name) else [] for each in given]
+    return bool(given) and all(each and all(one.kind == "parameter" for one in each) for each in bound)
 
 
 def _last_word(node: ast.AST) -> str:
@@ -341,35 +363,6 @@ def _pairs_are_numbered(call: ast.Call) -> bool:
 def _uses_numbering(made: ast.GeneratorExp) -> bool:
     first = made.generators[0].iter
     return isinstance(first, ast.Call) and getattr(first.func, "id", "") in NUMBERING
-
-
-def forgets_order(module: Module, call: ast.Call) -> bool:
-    """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
-    if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
-        return True
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if method.startswith(("assert", "issubset", "issuperset")):
-        return True
-    if isinstance(call.func, ast.Attribute) and method in ("update", *ALGEBRA):
-        return is_set(module, call.func.value)
-    name = module.name(call.func) or ""
-    return name in SORTERS or name.startswith(NO_DATA)
-
-
-def sorts(module: Module, use: ast.AST) -> bool:
-    """Return whether a use of a name sorts it."""
-    around = module.parent(use)
-    if isinstance(around, ast.Attribute):
-        if around.attr in SORTING:
-            return True
-        parent = module.parent(around)  # sorted(table.items())
-        around = module.parent(parent) if isinstance(parent, ast.Call) and around.attr in ("items", "keys") else None
-    if isinstance(around, ast.comprehension):  # sorted(f(x) for x in names)
-        made = module.parent(around)
-        around = module.parent(made) if made is not None else None
-    return isinstance(around, ast.Call) and (
-        module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
-    )
 
 
 def _words(node: ast.AST, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:

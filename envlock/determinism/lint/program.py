@@ -6,6 +6,7 @@ A file is part of every program that imports it, directly or not; what any file 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
@@ -38,14 +39,12 @@ WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".Re
 
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
-LEARNS = "learns"
-"""It trains, or calls something by a name of training: then the first values of weights count."""
-LEARNERS = ("train", "learn", "compute_gradients", "create_train_op", "optimize_loss", "optimize", "update", "evaluate")
-"""What is called so trains, or asks what is not trained."""
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
 SEEDS_ENVIRONMENT, SEEDS_SPACES = "seeds-environment", "seeds-spaces"
 """It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space."""
+LEARNS, MAY_LEARN = "learns", "may-learn"
+"""It trains or evaluates, or calls something by a name of that; some program that is not seen may use it so."""
 TESTED = "tested"
 """It has a `tf.test.TestCase`, whose setUp seeds all three generators: for tests, not for programs that import it."""
 HANDLES_DATA, PROJECT = "data", "project"
@@ -99,7 +98,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
-    does.update({LEARNS} if TRAINS in does or module.worded(LEARNERS) else ())
+    does.update({LEARNS} if TRAINS in does or any(map(LEARNING.search, module.words)) else ())
     resets = any(argument(call, "seed") is not None and _is_own(module, call) for call in module.worded(("reset",)))
     seeding = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
     seeded = [call for call in seeding if _is_own(module, call)]
@@ -172,6 +171,8 @@ def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:
     return any(not each.args or constant(each.args[0]) is None for each in following if not each.keywords)
 
 
+LEARNING = re.compile("train|optimi|learn|fit|gradient|minimi|evaluat|backward", re.IGNORECASE)
+"""What stands in the names of functions that train, or ask what is not trained."""
 EVALUATING = frozenset({"eval", "evals", "evaluate", "evaluation", "evaluator", "predict", "infer", "inference"})
 FEW = 12
 """Calls in a function that only prepares; one that also works is a program's own part, whoever starts it."""
@@ -244,7 +245,12 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     left = _spread(_left_out(down, importers, tests), importers)
     here = [each | (SEEDED if TESTED in file.does else frozenset()) for each, file in zip(down, files, strict=True)]
     every = zip(_spread(down, importers), left, here, strict=True)
-    return [frozenset((does - out) | itself | project) for does, out, itself in every]
+    done = [(does - out) | itself | project for does, out, itself in every]
+    learns = any(LEARNS in file.does for file in files)
+    for file, does, above in zip(files, done, importers, strict=True):
+        alone = learns and not above and not file.is_program  # what a program takes in by a name that is not seen
+        does.update({MAY_LEARN} if alone or LEARNS in does else ())
+    return [frozenset(does) for does in done]
 
 
 def _drawn_seeds(does: Set[str]) -> Iterator[str]:

@@ -128,7 +128,7 @@ class _Ways:
         if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING:
             return False
         known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
-        known = known or not self.picked
+        known = known or not (self.picked or self.module.definition(call.func) or name.startswith("./"))
         if not isinstance(self.module.parent(call), ast.Expr):
             return None if known else False
         filled = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from envlock.determinism.lint.flows import Flow, sorts
+from envlock.determinism.lint.flows import Flow
 from envlock.determinism.lint.module import Hit, Module, argument
 from envlock.determinism.lint.names import (
     ARRIVAL_METHODS,
@@ -21,6 +21,7 @@ from envlock.determinism.lint.program import DATA, HANDLES_DATA, PROJECT, WRITER
 from envlock.determinism.lint.purposes import is_aside
 from envlock.determinism.lint.sets import is_set, looks_like_number, may_hold_sets
 from envlock.determinism.lint.shown import only_shown
+from envlock.determinism.lint.sorting import sorts
 
 SALTED = ", which differs from process to process for strings and for objects hashed by address"
 WALKS = ("os.walk", "tf.io.gfile.walk", "tf.gfile.Walk")

@@ -34,6 +34,7 @@ from envlock.determinism.lint.program import (
     HANDLES_DATA,
     KERAS,
     LEARNS,
+    MAY_LEARN,
     NUMPY,
     PROJECT,
     PYTHON,
@@ -316,11 +317,13 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     drawn = [(call, name) for call, name in called if _is_unseeded(module, call, None) and not has_star(call)]
     drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
     others = [each for each in drawn if not _is_of_weights(module, *each)]
-    for found, needs, unless in ((drawn, LEARNS, ()), (others, "", (LEARNS,))):  # weights count where they are trained
+    inside = bool(drawn) and module.function_around(drawn[0][0]) is not None
+    learns = MAY_LEARN if inside else LEARNS
+    for found, needs, unless in ((drawn, {learns}, set()), (others, set(), {learns})):  # weights count where they learn
         if found:
             call, name = found[0]
             message = f"{name} draws from TensorFlow's generator{and_more(found)}, which nothing seeds"
-            yield Hit(call, message, needs=frozenset({needs} - {""}), unless=frozenset({TF, *unless}))
+            yield Hit(call, message, needs=frozenset(needs), unless=frozenset({TF} | unless))
 
 
 def _is_of_weights(module: Module, call: ast.Call, name: str) -> bool:

@@ -1,0 +1,43 @@
+"""What sorts an order, or forgets it."""
+
+from __future__ import annotations
+
+import ast
+
+from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.names import ORDERLESS, SORTERS
+from envlock.determinism.lint.sets import ALGEBRA, is_set
+
+SORTING = ("sort", "sort_values", "sort_index")
+"""Methods that sort."""
+NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "logging.", "absl.logging.")
+"""Functions whose names begin so make no data of an order."""
+
+
+def forgets_order(module: Module, call: ast.Call) -> bool:
+    """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
+    if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
+        return True
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method.startswith(("assert", "issubset", "issuperset")):
+        return True
+    if isinstance(call.func, ast.Attribute) and method in ("update", *ALGEBRA):
+        return is_set(module, call.func.value)
+    name = module.name(call.func) or ""
+    return name in SORTERS or name.startswith(NO_DATA)
+
+
+def sorts(module: Module, use: ast.AST) -> bool:
+    """Return whether a use of a name sorts it."""
+    around = module.parent(use)
+    if isinstance(around, ast.Attribute):
+        if around.attr in SORTING:
+            return True
+        parent = module.parent(around)  # sorted(table.items())
+        around = module.parent(parent) if isinstance(parent, ast.Call) and around.attr in ("items", "keys") else None
+    if isinstance(around, ast.comprehension):  # sorted(f(x) for x in names)
+        made = module.parent(around)
+        around = module.parent(made) if made is not None else None
+    return isinstance(around, ast.Call) and (
+        module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
+    )
