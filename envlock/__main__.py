@@ -46,6 +46,7 @@ def _program() -> "Callable[[], int | None]":
         return lambda: runtime(sys.argv[1:])
     if sys.version_info < (3, 10):  # noqa: UP036 (what scripts import runs on 3.8, so it can be installed there)
         _without("Python 3.10 or newer")
+    _without_plugins()
     try:
         from envlock.cli import main as program
     except ModuleNotFoundError as error:
@@ -53,6 +54,18 @@ def _program() -> "Callable[[], int | None]":
             raise
         _without(error.name)
     return program
+
+
+def _without_plugins() -> None:
+    """Let pydantic, when it is imported, look for no plugins.
+
+    It would read the entry points of every distribution on the import path, and fail at the first malformed ones.
+    PYDANTIC_DISABLE_PLUGINS, the variable against it, would reach the programs that this one starts. With a pydantic
+    that has no such module any more, this does nothing.
+    """
+    from types import SimpleNamespace
+
+    sys.modules.setdefault("pydantic.plugin._loader", SimpleNamespace(get_plugins=tuple))  # type: ignore[arg-type]
 
 
 def _is_rank(words: "list[str]") -> bool:

@@ -14,6 +14,7 @@ from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
+from envlock.runtime.host import read_bytes
 from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report, count
@@ -248,8 +249,7 @@ def _check(path: Path, lock: Lockfile, quiet: bool) -> None:
     from envlock.workflows.capture import changes
 
     try:
-        with path.open("rb") as stream:
-            old = stream.read(SIZE_LIMIT + 1)  # as much as a lockfile can have, and one byte more
+        old = read_bytes(str(path), SIZE_LIMIT + 1)  # as much as a lockfile can have, and one byte more
     except OSError:  # below, the reader of lockfiles says what is wrong
         old = None
     if old == dump(lock):

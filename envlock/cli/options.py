@@ -65,7 +65,7 @@ def _project_python(context: typer.Context, python: Path | None) -> Path | None:
         origin = getattr(context.get_parameter_source("python"), "name", None)
         return python if origin == "COMMANDLINE" else None
     found = None if python is not None else project_python(os.environ, Path.cwd())
-    if python is not None and python.is_file():  # a path has lost its `./`, without which PATH would be searched
+    if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name) a path has lost its `./`, without which PATH would be searched
         return python.absolute()
     if found is None:
         return python

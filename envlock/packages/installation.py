@@ -103,12 +103,14 @@ class _Installed(PathDistribution):
     """A distribution of whose METADATA bytes that are not UTF-8 are replaced, as others wrote it long ago."""
 
     def read_text(self, filename: str | os.PathLike[str]) -> str | None:
+        path: Any = self._path.joinpath(filename)
+        if not path.is_file():  # nor is a FIFO waited for, or a circle of links followed
+            return None
         try:
             return super().read_text(filename)
         except UnicodeDecodeError:
             if filename not in ("METADATA", "PKG-INFO"):
                 raise
-            path: Any = self._path.joinpath(filename)
             return str(path.read_text("utf-8", "replace"))
 
 

@@ -77,13 +77,9 @@ def same(left: Any, right: Any) -> bool:
     """Return whether two fact trees are equal in value *and* in type (1, 1.0 and true are three values)."""
     if type(left) is not type(right) or left != right:
         return False
-    if repr(left) == repr(right):  # quick, and different for 1, 1.0 and true; but keys may have another order
-        return True
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
-    return bool(left == right)
+    if isinstance(left, dict):  # the quick way, by which 1, 1.0 and true differ, knows no keys in another order
+        return repr(left) == repr(right) or all(same(value, right[key]) for key, value in left.items())
+    return not isinstance(left, list) or all(map(same, left, right))
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Tuple[str, Any]]:

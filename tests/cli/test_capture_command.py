@@ -91,6 +91,13 @@ def test_check_of_what_is_no_lock(
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
 
 
+def test_check_does_not_wait_for_a_fifo(envlock: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.lock")
+    done = envlock("capture", "--check", "-o", "x.lock")
+    why = "it is not a valid lockfile (cannot read lockfile x.lock: it is not a regular file)"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"x.lock would change: {why}\n")
+
+
 def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "x.lock").touch()
     os.truncate(tmp_path / "x.lock", 3 * 2**30)

@@ -274,6 +274,28 @@ time.sleep(20)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_entry_points_of_others_are_not_read_at_the_start(envlock: Command, tmp_path: Path) -> None:
+    """As pydantic would, for plugins, when it makes its first model; a fork has pydantic already."""
+    info = tmp_path / "site" / "thing-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_bytes(b"Name: thing\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_bytes(b"[pydantic]\n\xff = thing:plugin\n")
+    environ = {**_plain(), "PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": "1"}
+    argv = [*envlock.argv, "policy", "-"]
+    done = subprocess.run(
+        argv, env=environ, cwd=tmp_path, input=encode(document()), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_name_of_an_interpreter_that_is_too_long_is_refused(envlock: Command) -> None:
+    name = "x" * 5000
+    done = envlock("verify", "-", environ={"ENVLOCK_PYTHON": name}, stdin=encode(document()))
+    hint = "hint: name the interpreter of an environment, such as .venv/bin/python\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: cannot run {name}: File name too long\n{hint}"
+
+
 def test_a_bug_is_exit_70_with_its_traceback(envlock: Command, tmp_path: Path) -> None:
     """A copy with a broken table: what is never the user's doing, and never reads as "does not match"."""
     broken = tmp_path / "broken"

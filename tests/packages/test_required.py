@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -31,6 +32,16 @@ Requires-Dist: uncomparable; platform_release ~= "x"
 
 Requires-Dist: a-line-of-the-description
 """
+
+
+def test_metadata_that_are_a_fifo_or_a_link_in_a_circle_name_no_package(tmp_path: Path) -> None:
+    distribution(tmp_path, "thing", "1.0", {"METADATA": METADATA})
+    for name in ("other", "third"):
+        (tmp_path / f"{name}-1.0.dist-info").mkdir()
+    os.mkfifo(tmp_path / "other-1.0.dist-info" / "METADATA")
+    (tmp_path / "third-1.0.dist-info" / "METADATA").symlink_to("METADATA")
+    (tmp_path / "fourth-1.0.dist-info").symlink_to("fourth-1.0.dist-info")
+    assert list(by_name(Installation(tmp_path, (tmp_path,)))) == ["thing"]
 
 
 def test_metadata_need_not_be_utf_8(tmp_path: Path) -> None:
