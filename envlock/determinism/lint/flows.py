@@ -71,6 +71,8 @@ class Flow:
         if forgets_order(self.module, call):
             return False
         built_in = self._built_in(call)
+        if built_in == "sum":  # of lists
+            return None
         if built_in == "dict":
             numbered = order.numbered or order.kind == TABLE or _pairs_are_numbered(call)
             order.kind = TABLE if numbered else KEYS
@@ -131,6 +133,16 @@ class Flow:
             return not _hands_on(module, node)
         return any(flow.reaches_data(call, order.kind) for flow, call in found)
 
+    def _of_lambda(self, around: ast.Lambda, node: ast.AST, order: Order) -> bool:
+        """Return whether what a named lambda returns is data where it is called."""
+        assign = self.module.parent(around)
+        target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+        if not isinstance(target, ast.Name) or around in self.followed:
+            return False
+        self.followed.add(around)
+        calls = [each for each in self.module.worded((target.id,)) if self.module.definition(each.func) is around]
+        return any(self.reaches_data(call, order.kind) for call in calls)
+
     def shuffled(self, call: ast.Call) -> bool:
         """Return whether the order in which a call leaves a list can reach data; no where it only says what is next."""
         given = call.args[0] if call.args else None
@@ -152,6 +164,7 @@ class Flow:
         ast.For: _loop,
         ast.AsyncFor: _loop,
         ast.Return: _returned,
+        ast.Lambda: _of_lambda,
         ast.Yield: _handed_out,
         ast.YieldFrom: _handed_out,
     }

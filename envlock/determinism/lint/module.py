@@ -34,6 +34,9 @@ class Elsewhere(Protocol):
     def defines(self, name: str) -> bool:
         """Return whether another file has a function or a class of this name."""
 
+    def uses_keras(self, name: str) -> bool:
+        """Return whether the file that has what is called so uses Keras."""
+
     def calls(self, path: str, name: str) -> Iterator[tuple[Any, ast.Call]]:
         """Yield every call of a function of a file in those that import it, with its module."""
 

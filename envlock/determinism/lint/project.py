@@ -30,10 +30,11 @@ KEPT = 16  # files that are kept after one asked for them
 
 @dataclass
 class Given:
-    """What a file gives to those that import it: names with their meaning, and those of its functions and classes."""
+    """What a file gives to those that import it: names with their meaning, its functions and classes; uses it Keras?"""
 
     names: dict[str, str] = field(default_factory=dict)
     defined: frozenset[str] = frozenset()
+    keras: bool = False
 
 
 class Project:
@@ -120,6 +121,11 @@ class Project:
         index, _, rest = name.removeprefix("./").partition(".")
         return rest.partition(".")[0] in self._given.get(int(index), Given()).defined
 
+    def uses_keras(self, name: str) -> bool:
+        """Return whether the file that has what is called so uses Keras."""
+        index = name.removeprefix("./").partition(".")[0]
+        return self._given.get(int(index), Given()).keras
+
     def calls(self, path: str, name: str) -> Iterator[tuple[Module, ast.Call]]:
         """Yield every call of a function of a file in those that import it, with its module; the first few files."""
         index = self._index[path]
@@ -157,7 +163,7 @@ class Project:
     def add(self, module: Module) -> None:
         """Remember what a file that was looked at gives to others."""
         index = self._index[module.path]
-        given = Given(names=module.passed_on(), defined=_defined(module))
+        given = Given(names=module.passed_on(), defined=_defined(module), keras=module.uses_keras)
         for star in module.stars():
             place = self._place(star, self._places.folders[index])
             if place is not None and not place[1]:

@@ -188,11 +188,25 @@ def looks_like_number(module: Module, node: ast.AST) -> bool:
 
 
 def _counts(module: Module, node: ast.Name) -> bool:
-    """Return whether a name runs through a range or is an element of a set of numbers."""
-    for binding in module.bindings(node) or []:
+    """Return whether a name runs through a range or a set of numbers, counts in `enumerate`, or is a tuple of such."""
+    bindings = module.bindings(node) or []
+    for binding in bindings:
         if binding.kind == "element" and _holds_numbers(module, binding.node):
             return True
-    return False
+        if binding.kind == "other" and _is_counter(module, node, binding.node):
+            return True
+    pairs = [binding.node for binding in bindings if binding.kind == "value" and isinstance(binding.node, ast.Tuple)]
+    return bool(pairs) and len(pairs) == len(bindings) and all(looks_like_number(module, each) for each in pairs)
+
+
+def _is_counter(module: Module, node: ast.Name, iterated: ast.AST) -> bool:
+    """Return whether a name is the first of two that a loop over `enumerate` gives values."""
+    if not isinstance(iterated, ast.Call) or not module.is_builtin(iterated.func, "enumerate"):
+        return False
+    loop = module.parent(iterated)
+    target = loop.target if isinstance(loop, ast.For | ast.comprehension) else None
+    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+    return isinstance(first, ast.Name) and first.id == node.id
 
 
 def _is_named_so(node: ast.AST) -> bool:

@@ -39,6 +39,8 @@ ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_tr
 """Methods that change nothing by what they are given."""
 TEACHING = frozenset({"train", "trainer", "training", "learn", "run", "save", "dump", "convert"})
 """Words in the names of functions that learn from what they are given, or keep it for others."""
+STEPS = frozenset({"step", "op", "solver", "optim", "optimizer", "update", "loss", "cost", "summary", "merged"})
+"""Words in the names of what a session trains by, or what is written down."""
 PICKS = frozenset({"choice", "choices", "randint", "random_integers", "randrange", "sample", "permutation"})
 """Functions that pick some of several."""
 TESTED = frozenset({"test", "tests", "val", "valid", "validation"})
@@ -55,8 +57,11 @@ def only_shows(module: Module, node: ast.AST) -> bool:
     function = module.function_around(node)
     if not SHOWING_WORDS.isdisjoint(words(getattr(function, "name", ""))):
         return True
-    picks = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in PICKS
-    return picks and _Ways(module, picked=True).end_shown(node)
+    if not isinstance(node, ast.Call):
+        return False
+    picks = getattr(node.func, "attr", getattr(node.func, "id", "")) in PICKS
+    ways = _Ways(module, picked=True, tests=picks)
+    return ways.end_shown(node) and (picks or ways.pictured)
 
 
 def only_shown(module: Module, start: ast.AST) -> bool:
@@ -67,10 +72,12 @@ def only_shown(module: Module, start: ast.AST) -> bool:
 class _Ways:
     """The ways of one value; what was followed once is not followed again."""
 
-    def __init__(self, module: Module, *, picked: bool = False) -> None:
+    def __init__(self, module: Module, *, picked: bool = False, tests: bool = False) -> None:
         self.module = module
         self.picked = picked  # a value that functions which are not known may learn from; else an order
+        self.tests = tests  # what a model is tested with is no training either
         self.shown = False
+        self.pictured = True  # nothing was shown but pictures
         self.stack: list[ast.AST] = []
         self.seen: set[ast.AST] = set()
 
@@ -89,7 +96,7 @@ class _Ways:
         """Return whether this place of the value is fine; what it is handed to by name is put on the stack."""
         statement = next((each for each in self.module.ancestors(node) if isinstance(each, ast.stmt)), None)
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and self._shows(statement.value):
-            return self._show()
+            return self._show(pictured=self._draws(statement.value))
         for around in self.module.ancestors(node):
             if isinstance(around, ast.Call):
                 verdict = self._call(around, node)
@@ -119,12 +126,14 @@ class _Ways:
         word = method or getattr(call.func, "id", "")
         said = set(words(word))
         if self._shows(call):
-            return self._show()
+            return self._show(pictured=self._draws(call))
         plain = isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None
         if plain and word in ORDERLESS and not self.picked:
             return True
         if method in LISTS and isinstance(call.func, ast.Attribute):
             return self._into(call.func.value)
+        if word == "run" and self._fetches(call):
+            return None
         if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING:
             return False
         known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
@@ -143,8 +152,23 @@ class _Ways:
             return True
         return (self.module.name(call.func) or "").startswith(SHOWERS)
 
-    def _show(self) -> bool:
+    def _draws(self, call: ast.Call) -> bool:
+        """Return whether a call that shows draws a picture."""
+        return getattr(call.func, "id", "") not in ("print", "pprint") and not self._logs(call)
+
+    def _logs(self, call: ast.Call) -> bool:
+        return "logging." in (self.module.name(call.func) or "")
+
+    def _fetches(self, call: ast.Call) -> bool:
+        """Return whether a session only computes something here: `session.run(images, feed_dict={noise: drawn})`."""
+        fetched = call.args[0] if call.args else None
+        names = [*ast.walk(fetched)] if isinstance(fetched, ast.Name | ast.Attribute) else []
+        said = {word for each in names for word in words(getattr(each, "id", "") or getattr(each, "attr", ""))}
+        return bool(names) and not said & {*TRAINING_WORDS, *STEPS} and any(each.arg for each in call.keywords)
+
+    def _show(self, *, pictured: bool = False) -> bool:
         self.shown = True
+        self.pictured = self.pictured and pictured
         return True
 
     def _into(self, owner: ast.AST) -> bool:
@@ -190,7 +214,7 @@ class _Ways:
         if not isinstance(target, ast.Name):
             return isinstance(target, ast.Starred) and self._bound(target.value, place)
         reads = list(self._reads(target, place))
-        rest = [use for use in reads if not (self.picked and self._is_of_tests(use))]
+        rest = [use for use in reads if not (self.tests and self._is_of_tests(use))]
         self.shown = self.shown or len(rest) < len(reads)
         self.stack.extend(rest)
         return bool(reads)

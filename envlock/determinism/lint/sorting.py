@@ -17,7 +17,7 @@ NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "lo
 def forgets_order(module: Module, call: ast.Call) -> bool:
     """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
     if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
-        return True
+        return not (call.func.id == "sum" and len(call.args) > 1 and isinstance(call.args[1], ast.List | ast.Name))
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method.startswith(("assert", "issubset", "issuperset")):
         return True

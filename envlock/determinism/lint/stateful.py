@@ -190,10 +190,23 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     name = module.name(call.func) or ""
     if name.startswith("./") and name.partition(".")[2].count(".") == 1:  # a function at the top of another file
         return False
-    made = [module.name(each.func) or "" for each in module.values(call.func.value) if isinstance(each, ast.Call)]
+    made = [module.name(each.func) or "" for each in _makers(module, call.func.value)]
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False
     return module.uses_keras or (OTHER_MODELS.isdisjoint(module.packages) and any(each[:2] == "./" for each in made))
+
+
+def is_made_of_keras(module: Module, call: ast.Call) -> bool:
+    """Return whether the model of a method such as `fit` is made by another file, which uses Keras."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    names = [module.name(each.func) or "" for each in _makers(module, owner)]
+    return module.project is not None and any(each[:2] == "./" and module.project.uses_keras(each) for each in names)
+
+
+def _makers(module: Module, owner: ast.expr) -> Iterator[ast.Call]:
+    """Yield what makes an object, or the one that holds it: `self.net` of `self.net.model`."""
+    for each in (owner, owner.value) if isinstance(owner, ast.Attribute) else (owner,):
+        yield from (made for made in module.values(each) if isinstance(made, ast.Call))
 
 
 def is_tape(module: Module, call: ast.Call) -> bool:

@@ -275,7 +275,20 @@ def test_a_model_of_another_package_is_none_of_keras(tmp_path: Path, monkeypatch
     models = "import tensorflow as tf\n\n\ndef make():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     main = "import models\n\nnet = models.make()\nnet.fit(1, 2)\n"
     files = {"models.py": models, "forest.py": f"import sklearn\n{main}", "main.py": main}
-    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV202"]}
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV108", "ENV202"]}
+
+
+def test_a_model_that_an_object_of_another_file_holds_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = "import tensorflow as tf\n\n\nclass Net:\n    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    player = (
+        "from net import Net\n\n\nclass Player:\n    def __init__(self):\n        self.net = Net()\n\n"
+        "    def learn(self, x, y):\n        self.net.model.fit(x=x, y=y)\n"
+    )
+    counter = player.replace("from net import Net", "from words import Net")
+    files = {"net.py": net, "words.py": "class Net:\n    model = []\n", "counter.py": counter, "player.py": player}
+    assert rules(tmp_path, monkeypatch, files) == {"player.py": ["ENV108", "ENV202"]}
 
 
 def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

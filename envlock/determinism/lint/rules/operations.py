@@ -248,7 +248,7 @@ def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
             continue
         given = argument(call, "inputs", ADDERS[name])
         many = None if given is None else _count(module, given)
-        if (many is not None and many < 3) or not (measured or many or _is_long(module, given)):
+        if (many is not None and many < 3) or (not measured and _is_given(module, given)):
             continue
         if isinstance(given, ast.ListComp) and _is_counted(module, given.elt):
             continue
@@ -263,13 +263,10 @@ def _is_counted(module: Module, each: ast.expr) -> bool:
     return isinstance(each, ast.Call) and module.name(each.func) in ("tf.size", "tf.shape", "tf.rank")
 
 
-def _is_long(module: Module, given: ast.expr | None) -> bool:
-    """Return whether a list is certainly made of many: for each variable, or all that a graph has collected."""
-    made = [] if given is None else [given, *module.values(given)]
-    collected = (module.name(each.func) or "" for each in made if isinstance(each, ast.Call))
-    return any(isinstance(each, ast.ListComp | ast.GeneratorExp) for each in made) or any(
-        name.endswith(("get_collection", "get_regularization_losses")) for name in collected
-    )
+def _is_given(module: Module, given: ast.expr | None) -> bool:
+    """Return whether callers decide how many there are."""
+    bindings = module.bindings(given) if isinstance(given, ast.Name) else None
+    return bool(bindings) and all(each.kind == "parameter" for each in bindings or [])
 
 
 def _count(module: Module, given: ast.expr) -> int | None:

@@ -21,7 +21,7 @@ from envlock.determinism.lint.names import (
 )
 from envlock.determinism.lint.program import SWITCHED
 from envlock.determinism.lint.scopes import Function
-from envlock.determinism.lint.stateful import hands_on, is_of_keras, is_tape
+from envlock.determinism.lint.stateful import hands_on, is_made_of_keras, is_of_keras, is_tape
 from envlock.runtime.recipe import recipe_for
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -255,10 +255,10 @@ def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV108: a file that trains, in programs that turn op determinism on nowhere."""
-    if not {"tf", "keras"} & module.packages:
-        return
     methods = [call for call, _ in module.methods(TRAINING_METHODS)]
     trainers = [call for call in methods if is_of_keras(module, call) and not hands_on(module, call)]
+    if not {"tf", "keras"} & module.packages:
+        trainers = [call for call in trainers if is_made_of_keras(module, call)]
     for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
         if call in trainers or is_tape(module, call):
             message = "training starts here, but nothing turns op determinism on"

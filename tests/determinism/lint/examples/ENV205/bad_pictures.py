@@ -1,0 +1,11 @@
+# tf: 1.15.5
+import matplotlib.pyplot as plt
+import numpy as np
+import tensorflow as tf
+
+noise = tf.placeholder(tf.float32, [None, 8])
+images = tf.tanh(noise)
+with tf.Session() as session:
+    samples = session.run(images, feed_dict={noise: np.random.randn(16, 8)})  # expect: ENV205
+    plt.imshow(samples[0])
+    print(samples.mean())
