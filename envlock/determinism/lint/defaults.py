@@ -104,6 +104,9 @@ def is_optional(module: Module, node: ast.expr) -> bool:
     """Return whether a seed has no value by default: by its flag, or as a parameter that a call here leaves out."""
     if default(module, node) is None:
         return True
+    kept = module.values(node) if isinstance(node, ast.Attribute) else []
+    if len(kept) == 1 and isinstance(kept[0], ast.Name):  # self.seed = seed
+        return is_optional(module, kept[0])
     function = module.function_around(node) if isinstance(node, ast.Name) else None
     if not isinstance(node, ast.Name) or not isinstance(function, Definition):
         return False
@@ -114,7 +117,9 @@ def is_optional(module: Module, node: ast.expr) -> bool:
         or [each.kind for each in module.bindings(node) or []] != ["parameter"]
     ):
         return False
-    if any(_leaves_out(module, call, function, node.id) for call in module.worded((function.name, "Fire", "run"))):
+    owner = module.class_around(function) if function.name == "__init__" else None
+    named = (function.name, "Fire", "run", *([owner.name] if owner is not None else []))
+    if any(_leaves_out(module, call, function, node.id) for call in module.worded(named)):
         return True
     elsewhere = [_gives_nothing(other, call, function, node.id) for other, call in _calls_elsewhere(module, function)]
     return bool(elsewhere) and all(elsewhere)
@@ -124,7 +129,10 @@ def _leaves_out(module: Module, call: ast.Call, function: Definition, name: str)
     """Return whether a call starts a function without giving it one of its parameters, `fire.Fire(function)` too."""
     if any(module.definition(each) is function for each in call.args if isinstance(each, ast.Name)):
         return len(call.args) == 1
-    called = module.definition(call.func) is function
+    owner = module.class_around(function) if function.name == "__init__" else None
+    bindings = (module.bindings(call.func) or []) if isinstance(call.func, ast.Name) else []
+    made = owner is not None and bool(bindings) and bindings[-1].node is owner
+    called = made or module.definition(call.func) is function
     return called and not has_star(call) and argument(call, name, _place(function, name)) is None
 
 

@@ -37,6 +37,9 @@ class Elsewhere(Protocol):
     def uses_keras(self, name: str) -> bool:
         """Return whether the file that has what is called so uses Keras."""
 
+    def is_of_others(self, name: str) -> bool:
+        """Return whether what is called so is a class of another package's kind."""
+
     def calls(self, path: str, name: str) -> Iterator[tuple[Any, ast.Call]]:
         """Yield every call of a function of a file in those that import it, with its module."""
 

@@ -17,7 +17,7 @@ from envlock.determinism.lint.files import Unreadable, head, read
 from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.places import Places, absolute
 from envlock.determinism.lint.program import DATA
-from envlock.determinism.lint.stateful import Draw, draws
+from envlock.determinism.lint.stateful import Draw, draws, is_of_others
 
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*|(?:\\\r?\n|[^\\\r\n#])*)|import[ \t]+([\w., \t]+))",
@@ -35,6 +35,7 @@ class Given:
     names: dict[str, str] = field(default_factory=dict)
     defined: frozenset[str] = frozenset()
     keras: bool = False
+    others: frozenset[str] = frozenset()  # classes of other packages' kind, as transformers of scikit-learn
 
 
 class Project:
@@ -126,6 +127,11 @@ class Project:
         index = name.removeprefix("./").partition(".")[0]
         return self._given.get(int(index), Given()).keras
 
+    def is_of_others(self, name: str) -> bool:
+        """Return whether what is called so is a class of another package's kind."""
+        index, _, rest = name.removeprefix("./").partition(".")
+        return rest in self._given.get(int(index), Given()).others
+
     def calls(self, path: str, name: str) -> Iterator[tuple[Module, ast.Call]]:
         """Yield every call of a function of a file in those that import it, with its module; the first few files."""
         index = self._index[path]
@@ -163,7 +169,9 @@ class Project:
     def add(self, module: Module) -> None:
         """Remember what a file that was looked at gives to others."""
         index = self._index[module.path]
-        given = Given(names=module.passed_on(), defined=_defined(module), keras=module.uses_keras)
+        given = Given(
+            names=module.passed_on(), defined=_defined(module), keras=module.uses_keras, others=_of_others(module)
+        )
         for star in module.stars():
             place = self._place(star, self._places.folders[index])
             if place is not None and not place[1]:
@@ -175,6 +183,11 @@ class Project:
 
 def _defined(module: Module) -> frozenset[str]:
     return frozenset(node.name for node in module.tree.body if isinstance(node, Definition | ast.ClassDef))
+
+
+def _of_others(module: Module) -> frozenset[str]:
+    classes = (each for each in module.tree.body if isinstance(each, ast.ClassDef))
+    return frozenset(each.name for each in classes if is_of_others(module, each))
 
 
 def _function(module: Module, name: str) -> Definition | None:

@@ -10,7 +10,9 @@ from envlock.determinism.lint.sets import ALGEBRA, is_set
 
 SORTING = ("sort", "sort_values", "sort_index")
 """Methods that sort."""
-NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "logging.", "absl.logging.")
+LISTED = ("tf.data.Dataset.list_files",)
+"""Functions that sort what they list, and shuffle it by a seed of their own."""
+NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "logging.", "absl.logging.", *LISTED)
 """Functions whose names begin so make no data of an order."""
 
 

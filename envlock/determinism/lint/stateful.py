@@ -193,7 +193,30 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     made = [module.name(each.func) or "" for each in _makers(module, call.func.value)]
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False
+    project, owner = module.project, module.class_around(call) if _is_self(call.func.value) else None
+    if owner is not None and is_of_others(module, owner):
+        return False
+    if project is not None and any(each[:2] == "./" and project.is_of_others(each) for each in made):
+        return False
+    if any(isinstance(each, ast.ClassDef) and is_of_others(module, each) for each in _classes(module, call.func.value)):
+        return False
     return module.uses_keras or (OTHER_MODELS.isdisjoint(module.packages) and any(each[:2] == "./" for each in made))
+
+
+def is_of_others(module: Module, owner: ast.ClassDef) -> bool:
+    """Return whether a class is of another package's kind, as a transformer of scikit-learn, which is fitted, too."""
+    return any((module.name(base) or "").partition(".")[0] in OTHER_MODELS for base in owner.bases)
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _classes(module: Module, owner: ast.expr) -> Iterator[ast.AST]:
+    """Yield the classes of this file of which an object may be."""
+    for made in _makers(module, owner):
+        if isinstance(made.func, ast.Name):
+            yield from (each.node for each in module.bindings(made.func) or [] if each.kind == "class")
 
 
 def is_made_of_keras(module: Module, call: ast.Call) -> bool:
@@ -205,6 +228,7 @@ def is_made_of_keras(module: Module, call: ast.Call) -> bool:
 
 def _makers(module: Module, owner: ast.expr) -> Iterator[ast.Call]:
     """Yield what makes an object, or the one that holds it: `self.net` of `self.net.model`."""
+    yield from [owner] if isinstance(owner, ast.Call) else []
     for each in (owner, owner.value) if isinstance(owner, ast.Attribute) else (owner,):
         yield from (made for made in module.values(each) if isinstance(made, ast.Call))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
-from envlock.determinism.lint.module import Hit, Module, argument, constant, has_star
+from envlock.determinism.lint.module import DEPTH, Hit, Module, argument, constant, has_star
 from envlock.determinism.lint.names import TENSORFLOW_1, TRAINING_METHODS, canonical
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
@@ -20,6 +20,8 @@ ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumu
 LOOPS = {"tf.map_fn": "fn", "tf.while_loop": "body", "tf.scan": "fn", "tf.foldl": "fn", "tf.foldr": "fn"}
 SCATTERS = ("scatter_add", "scatter_sub")
 SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
+CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
+"""Loops whose iterations get what the one before computed."""
 IN_GRAPH = ("op", "generator")
 NEAREST = ("nearest", "NEAREST_NEIGHBOR")
 ONE_RULE_EACH = ("addn-buffer-order", "map-fn-parallel-random", "xla-stateful-random")
@@ -312,8 +314,40 @@ def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
         body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
         function = module.definition(body) if body is not None else None
         found = [each for each in draws(module, function) if each.kind in IN_GRAPH] if function is not None else []
+        if name in CARRYING and function is not None:
+            found = [each for each in found if not _hangs_on_state(module, each.node, function)]
         if found:
             yield Hit(call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}")
+
+
+def _hangs_on_state(module: Module, draw: ast.AST, body: Function) -> bool:
+    """Return whether a draw needs what the iteration before computed, so that draws follow one after the other.
+
+    A counter is no such state, and neither is the shape of anything.
+    """
+    if not isinstance(draw, ast.Call) or module.function_around(draw) is not body:
+        return False
+    counters = {each.left.id for each in ast.walk(body) if _raises(each)}  # type: ignore[attr-defined]
+    stack: list[ast.AST] = [*draw.args, *draw.keywords]
+    seen: set[ast.AST] = set()
+    while stack and len(seen) < DEPTH * 8:
+        node = stack.pop()
+        if node in seen or (isinstance(node, ast.Call) and module.name(node.func) == "tf.shape"):
+            continue
+        seen.add(node)
+        stack.extend(ast.iter_child_nodes(node))
+        for binding in (module.bindings(node) or []) if isinstance(node, ast.Name) else []:
+            if binding.kind == "parameter" and module.function_around(binding.node) is body:
+                if getattr(node, "id", "") not in counters:
+                    return True
+            elif binding.kind == "value":
+                stack.append(binding.node)
+    return False
+
+
+def _raises(node: ast.AST) -> bool:
+    """Return whether this is `i + 1`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and constant(node.right) == 1
 
 
 def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:

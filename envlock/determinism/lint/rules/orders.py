@@ -141,6 +141,8 @@ def _is_shared_queue(module: Module, call: ast.Call) -> bool:
 def _is_kept(module: Module, call: ast.Call) -> bool:
     """Return whether something in the same loop or list keeps what a queue gives."""
     for around in module.ancestors(call):
+        if isinstance(around, ast.Return):
+            return Flow(module).reaches_data(call)
         if isinstance(around, ast.ListComp | ast.GeneratorExp):
             return Flow(module).reaches_data(around)
         if isinstance(around, ast.For | ast.AsyncFor | ast.While):
