@@ -155,6 +155,19 @@ def _gives_nothing(module: Module, call: ast.Call, function: Definition, name: s
     return not has_star(call) and (given is None or default(module, given) is None)
 
 
+def handed_to_worker(module: Module, node: ast.Name) -> list[ast.AST]:
+    """Return what a parameter is given where workers start its function: `Process(target=work, args=(rows, seed))`."""
+    function = module.function_around(node)
+    if not isinstance(function, Definition) or [each.kind for each in module.bindings(node) or []] != ["parameter"]:
+        return []
+    place, found = _place(function, node.id), list[ast.AST]()
+    for call in module.worded(("Process", "Thread")):
+        target, given = argument(call, "target", 1), argument(call, "args", 3)
+        if target is not None and module.definition(target) is function and isinstance(given, ast.Tuple | ast.List):
+            found.extend(given.elts[place : place + 1] if place is not None else ())
+    return found
+
+
 def is_off(module: Module, call: ast.Call) -> bool:
     """Return whether a call stands in a branch that is not taken by default."""
     inside: ast.AST = call
@@ -167,22 +180,57 @@ def is_off(module: Module, call: ast.Call) -> bool:
     return False
 
 
-def truth(module: Module, test: ast.expr) -> object:
-    """Return whether a test is true by default; `...` where this file does not say."""
+def is_never_asked_for(module: Module, node: ast.AST) -> bool:
+    """Return whether a node runs only where a parameter is given that every caller leaves out: `if shuffled:`."""
+    inside = node
+    for around in module.ancestors(node):
+        if isinstance(around, ast.If):
+            taken = _without_parameters(module, around.test)
+            if (inside in around.body and taken is False) or (inside in around.orelse and taken is True):
+                return True
+        body = getattr(around, "body", None)
+        before = body[: body.index(inside)] if isinstance(body, list) and inside in body else []
+        left = (each for each in before if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Return))
+        if any(_without_parameters(module, each.test) is True for each in left):
+            return True
+        inside = around
+    return False
+
+
+def _without_parameters(module: Module, test: ast.expr) -> object:
+    """Return whether a test of parameters that no caller gives is true; `...` for all other tests."""
+    names = [each for each in ast.walk(test) if isinstance(each, ast.Name)]
+    alone = bool(names) and all(_is_given_by_nobody(module, each) for each in names)
+    return truth(module, test, parameters=True) if alone else ...
+
+
+def _is_given_by_nobody(module: Module, node: ast.Name) -> bool:
+    function = module.function_around(node)
+    bound = [each.kind for each in module.bindings(node) or []]
+    if not isinstance(function, Definition) or bound != ["parameter"] or given_by_default(module, node) is None:
+        return False
+    here = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
+    calls = [*here, *(call for _, call in _calls_elsewhere(module, function))]
+    place = _place(function, node.id)
+    return bool(calls) and all(not has_star(call) and argument(call, node.id, place) is None for call in calls)
+
+
+def truth(module: Module, test: ast.expr, *, parameters: bool = False) -> object:
+    """Return whether a test is true by default; `...` where this file does not say; parameters as for `default`."""
     if isinstance(test, ast.BoolOp):
-        parts = [_plain_truth(module, part) for part in test.values]
+        parts = [_plain_truth(module, part, parameters=parameters) for part in test.values]
         decided = isinstance(test.op, ast.Or)  # one true part decides an `or`, one false part an `and`
         return decided if decided in parts else ... if ... in parts else not decided
-    return _plain_truth(module, test)
+    return _plain_truth(module, test, parameters=parameters)
 
 
-def _plain_truth(module: Module, test: ast.expr) -> object:
+def _plain_truth(module: Module, test: ast.expr, *, parameters: bool) -> object:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         compare = COMPARED.get(type(test.ops[0]))
-        sides = default(module, test.left), default(module, test.comparators[0])
+        sides = [default(module, side, parameters=parameters) for side in (test.left, test.comparators[0])]
         try:
             return ... if compare is None or ... in sides else bool(compare(*sides))
         except TypeError:
             return ...
-    found = default(module, test)
+    found = default(module, test, parameters=parameters)
     return ... if found is ... else bool(found)

@@ -18,7 +18,7 @@ from envlock.determinism.lint.sets import is_set_of_any
 from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
-THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map")
+THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map", "array", "asarray")
 """Methods and functions of others whose result has the order of what they are given."""
 NUMBERING = ("enumerate", "zip")
 _THROUGH = (

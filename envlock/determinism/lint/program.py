@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from envlock.data.determinism import holds
-from envlock.determinism.lint.defaults import given_by_default, is_off, is_optional
+from envlock.determinism.lint.defaults import given_by_default, handed_to_worker, is_off, is_optional
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Definition, Module, argument, constant
 from envlock.determinism.lint.names import (
@@ -95,6 +95,7 @@ def summary(module: Module, tensorflow: str) -> Summary:
                 does |= seeds
             else:
                 offers.append((function, seeds))
+    does.update({NUMPY, PYTHON} if _is_seeded_by_sacred(module) else ())
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
@@ -121,6 +122,22 @@ def _is_of_evaluation(module: Module, call: ast.Call) -> bool:
     functions = [around.name for around in module.ancestors(call) if isinstance(around, Definition)]
     told = {word for name in functions if not name.lower().startswith(STARTED) for word in words(name)}
     return not told & TRAINING_WORDS and bool(told & EVALUATING)
+
+
+def _is_seeded_by_sacred(module: Module) -> bool:
+    """Return whether a configuration of Sacred has a seed, with which it seeds both before the program's main function.
+
+    Source: "Controlling Randomness" in Sacred's documentation.
+    """
+    if not any(each.partition(".")[0] == "sacred" for each in module.imports):
+        return False
+    configs = (
+        node
+        for node in module.nodes(ast.FunctionDef)
+        if any(getattr(each, "attr", "") == "config" for each in node.decorator_list)
+    )
+    set_here = (each for node in configs for each in ast.walk(node) if isinstance(each, ast.Assign))
+    return any(getattr(each.targets[0], "id", "") == "seed" and constant(each.value) is not None for each in set_here)
 
 
 def _is_own(module: Module, call: ast.Call) -> bool:
@@ -154,7 +171,8 @@ def _is_left_open(module: Module, node: ast.expr) -> bool:
 
 def drawn_from(module: Module, node: ast.expr) -> str | None:
     """Return the global generator from which a seed is drawn, `numpy` or `python`, or None."""
-    for each in (node, *module.values(node)):
+    handed = handed_to_worker(module, node) if isinstance(node, ast.Name) else []
+    for each in (node, *module.values(node), *handed):
         name = (module.name(each.func) or "") if isinstance(each, ast.Call) else ""
         if name.startswith("numpy.random.rand"):
             return "numpy"

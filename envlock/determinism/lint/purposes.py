@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from envlock.determinism.lint.defaults import is_never_asked_for
 from envlock.determinism.lint.module import DEPTH, Definition, Module, constant
 from envlock.determinism.lint.names import ASIDE_WORDS, KEEPERS, TRAINING_WORDS
 
@@ -72,8 +73,8 @@ def _put_into(module: Module, name: ast.Name) -> Iterator[ast.AST]:
 
 
 def is_no_data(module: Module, call: ast.Call) -> bool:
-    """Return whether no number is computed from what is drawn: it gets into a text, or is an id or a time to wait."""
-    return _is_text(module, call) or _is_named_so(module, call)
+    """Return whether no number is computed from what is drawn: it is a text, an id, a wait, or never asked for."""
+    return _is_text(module, call) or _is_named_so(module, call) or is_never_asked_for(module, call)
 
 
 def _is_text(module: Module, call: ast.Call) -> bool:

@@ -37,6 +37,8 @@ WITHOUT_EFFECT = (
 """Functions whose names begin so only compute what they return."""
 ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
 """Methods that change nothing by what they are given."""
+MAPS = frozenset({"map", "imap", "imap_unordered", "starmap"})
+"""Functions that call what they are given first, with each of the values."""
 TEACHING = frozenset({"train", "trainer", "training", "learn", "run", "save", "dump", "convert"})
 """Words in the names of functions that learn from what they are given, or keep it for others."""
 STEPS = frozenset({"step", "op", "solver", "optim", "optimizer", "update", "loss", "cost", "summary", "merged"})
@@ -148,6 +150,8 @@ class _Ways:
     def _shows(self, call: ast.Call) -> bool:
         """Return whether a call shows what it is given, by its name."""
         word = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+        if word in MAPS and call.args and isinstance(call.args[0], ast.Name):  # pool.starmap(plot, values)
+            word = call.args[0].id
         if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(words(word)):
             return True
         return (self.module.name(call.func) or "").startswith(SHOWERS)

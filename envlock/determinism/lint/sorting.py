@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from envlock.determinism.lint.module import Module
+from envlock.determinism.lint.module import Module, constant
 from envlock.determinism.lint.names import ORDERLESS, SORTERS
 from envlock.determinism.lint.sets import ALGEBRA, is_set
 
@@ -30,8 +30,11 @@ def forgets_order(module: Module, call: ast.Call) -> bool:
 
 
 def sorts(module: Module, use: ast.AST) -> bool:
-    """Return whether a use of a name sorts it."""
+    """Return whether a use of a name sorts it, or asserts that there is one element."""
     around = module.parent(use)
+    if isinstance(around, ast.Call) and module.is_builtin(around.func, "len"):
+        compared = module.parent(around)
+        return isinstance(compared, ast.Compare) and _is_one(compared) and _is_asserted(module, compared)
     if isinstance(around, ast.Attribute):
         if around.attr in SORTING:
             return True
@@ -43,3 +46,11 @@ def sorts(module: Module, use: ast.AST) -> bool:
     return isinstance(around, ast.Call) and (
         module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
     )
+
+
+def _is_one(compared: ast.Compare) -> bool:
+    return isinstance(compared.ops[0], ast.Eq) and constant(compared.comparators[0]) == 1
+
+
+def _is_asserted(module: Module, test: ast.AST) -> bool:
+    return isinstance(module.parent(test), ast.Assert)

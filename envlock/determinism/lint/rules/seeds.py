@@ -120,7 +120,8 @@ def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call])
     before = [each for each in seeds if each.lineno < call.lineno and module.function_around(each) is here]
     last = next(reversed(before), None)
     given = [] if last is None or is_off(module, last) else last.args[:1]
-    return any(constant(each) is not None and not is_optional(module, each) for each in given)
+    fixed = (each for each in given if constant(each) is not None and not drawn_from(module, each))
+    return any(not is_optional(module, each) for each in fixed)
 
 
 def _draws(call: ast.Call, name: str) -> bool:

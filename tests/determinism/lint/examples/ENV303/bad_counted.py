@@ -1,0 +1,13 @@
+import glob
+
+import numpy as np
+
+names = np.array(glob.glob("images/*.png"))  # expect: ENV303
+COUNT = len(names)
+first = np.load(names[3])
+
+
+def load_parts(folder):
+    found = glob.glob(f"{folder}/*.npz")  # expect: ENV303
+    assert len(found) == 2
+    return [np.load(each) for each in found]
