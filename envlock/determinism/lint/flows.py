@@ -15,7 +15,7 @@ from envlock.determinism.lint.module import DEPTH, Definition, Module, argument
 from envlock.determinism.lint.names import KEEPERS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.sets import is_set_of_any
-from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts
+from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts, sorts_for_good
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map", "array", "asarray")
@@ -188,7 +188,7 @@ class Flow:
             targets = targets[0].elts  # taken apart: each part can have the order
         named = [each for each in targets if isinstance(each, ast.Name | ast.Attribute)]
         uses = [use for target in named for use in self._uses(target, assign)]
-        if kind != TABLE and any(sorts(self.module, use) for use in uses):
+        if kind != TABLE and any(sorts_for_good(self.module, use) for use in uses):
             return False
         return any(self._passes_on(use, kind) for use in uses) or (kind == TABLE and not uses)
 
@@ -246,7 +246,7 @@ class Flow:
         if inside is not None and self._is_made_in(owner, inside):
             return False
         uses = list(self._uses(owner, owner))
-        if any(sorts(self.module, use) or self._sorted_by_call(use) for use in uses):
+        if any(sorts_for_good(self.module, use) or self._sorted_by_call(use) for use in uses):
             return False
         returned = [use for use in uses if isinstance(self.module.parent(use), ast.Return)]
         filled = all(self._only_fills(use) for use in uses if use not in returned)

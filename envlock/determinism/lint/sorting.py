@@ -48,6 +48,14 @@ def sorts(module: Module, use: ast.AST) -> bool:
     )
 
 
+def sorts_for_good(module: Module, use: ast.AST) -> bool:
+    """Return whether a use of a name sorts it also for its other uses: not so `return numpy.unique(rows), rows`."""
+    around = module.parent(use)
+    made = module.parent(around) if isinstance(around, ast.Call) else None
+    returned = isinstance(made, ast.Tuple) and isinstance(module.parent(made), ast.Return)
+    return not returned and sorts(module, use)
+
+
 def _is_one(compared: ast.Compare) -> bool:
     return isinstance(compared.ops[0], ast.Eq) and constant(compared.comparators[0]) == 1
 

@@ -7,3 +7,11 @@ second = glob.glob("*.npz")  # expect: ENV303
 files = first + second
 data = [np.load(file) for file in files]
 np.save("data.npy", np.stack(data))
+
+
+def load(patterns):
+    found = sum((glob.glob(each) for each in patterns), [])  # expect: ENV303
+    rows = []
+    for file in found:
+        rows.append(np.load(file))
+    return np.unique(rows), rows
