@@ -7,12 +7,14 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from envlock.determinism.lint.module import DEPTH, Definition, Module, argument, constant, has_star
+from envlock.determinism.lint.module import DEPTH, FILES, Definition, Module, argument, constant, has_star
 
 DEFINERS = ("DEFINE_integer", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_string")
 ACTIONS = {"store_true": False, "store_false": True}
 """The defaults of flags without a value."""
 
+ALL = 64
+"""Files that are asked for calls where each one counts."""
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
@@ -142,11 +144,11 @@ def _place(function: Definition, name: str) -> int | None:
     return places.index(name) - (places[0] in ("self", "cls")) if name in places else None
 
 
-def _calls_elsewhere(module: Module, function: Definition) -> Iterator[tuple[Module, ast.Call]]:
-    """Yield the calls in other files of a function, or of the class that it makes objects of."""
+def _calls_elsewhere(module: Module, function: Definition, limit: int = FILES) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls in other files, `limit` at most, of a function, or of the class that it makes objects of."""
     owner = module.class_around(function) if function.name == "__init__" else function
     if module.project is not None and owner is not None and module.parent(owner) is module.tree:
-        yield from module.project.calls(module.path, owner.name)
+        yield from module.project.calls(module.path, owner.name, limit)
 
 
 def _gives_nothing(module: Module, call: ast.Call, function: Definition, name: str) -> bool:
@@ -210,7 +212,7 @@ def _is_given_by_nobody(module: Module, node: ast.Name) -> bool:
     if not isinstance(function, Definition) or bound != ["parameter"] or given_by_default(module, node) is None:
         return False
     here = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
-    calls = [*here, *(call for _, call in _calls_elsewhere(module, function))]
+    calls = [*here, *(call for _, call in _calls_elsewhere(module, function, ALL))]
     place = _place(function, node.id)
     return bool(calls) and all(not has_star(call) and argument(call, node.id, place) is None for call in calls)
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from envlock.determinism.lint.module import DEPTH, Definition, Module, argument
+from envlock.determinism.lint.module import DEPTH, FILES, Definition, Module, argument
 from envlock.determinism.lint.names import KEEPERS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.sets import is_set_of_any
-from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts, sorts_for_good
+from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts, sorts_for_good, writes_to_file
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map", "array", "asarray")
@@ -127,7 +127,7 @@ class Flow:
             return not _hands_on(module, node)
         calls = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
         found = [(self, call) for call in calls]
-        for other, call in module.project.calls(module.path, function.name):
+        for other, call in module.project.calls(module.path, function.name, FILES):
             found.append((Flow(other, self.followed), call))
         if not found:
             return not _hands_on(module, node)
@@ -322,6 +322,8 @@ class Flow:
         if self.module.name(call.func) == "shutil.copyfileobj":
             target = argument(call, "fdst", 1)
             return isinstance(target, ast.Name) and not self._is_made_in(target, loop)
+        if self._built_in(call) == "print" and writes_to_file(call):
+            return not self._is_made_in(next(each.value for each in call.keywords if each.arg == "file"), loop)
         given = [each for each in call.args if isinstance(each, ast.Name) and not self._is_made_in(each, loop)]
         made = [value for each in given for value in self.module.values(each) if isinstance(value, ast.Call)]
         return any((self.module.name(each.func) or "").endswith("TFRecordWriter") for each in made)

@@ -23,6 +23,8 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 DEPTH = 24
 """How many assignments and calls are followed before a name is given up: code that is longer is not readable either."""
+FILES = 8
+"""How many files are asked for calls of a function, where some are enough."""
 
 
 class Elsewhere(Protocol):
@@ -40,8 +42,8 @@ class Elsewhere(Protocol):
     def is_of_others(self, name: str) -> bool:
         """Return whether what is called so is a class of another package's kind."""
 
-    def calls(self, path: str, name: str) -> Iterator[tuple[Any, ast.Call]]:
-        """Yield every call of a function of a file in those that import it, with its module."""
+    def calls(self, path: str, name: str, limit: int) -> Iterator[tuple[Any, ast.Call]]:
+        """Yield every call of a function of a file in those that import it, with its module: so many files at most."""
 
     def draws(self, name: str | None) -> list[Any]:
         """Return what a function of another file draws."""

@@ -24,7 +24,6 @@ IMPORTS = re.compile(
     re.MULTILINE,
 )
 FEW = 3  # draws that are kept of a function: a report shows the first
-FILES = 8  # that are asked what they make of what a function returns
 KEPT = 16  # files that are kept after one asked for them
 
 
@@ -132,10 +131,10 @@ class Project:
         index, _, rest = name.removeprefix("./").partition(".")
         return rest in self._given.get(int(index), Given()).others
 
-    def calls(self, path: str, name: str) -> Iterator[tuple[Module, ast.Call]]:
-        """Yield every call of a function of a file in those that import it, with its module; the first few files."""
+    def calls(self, path: str, name: str, limit: int) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield every call of a function of a file in those that import it, with its module: so many files at most."""
         index = self._index[path]
-        for importer in sorted(self._importers.get(index, ()))[:FILES]:
+        for importer in sorted(self._importers.get(index, ()))[:limit]:
             module = self._module(importer)
             if module is not None:
                 yield from ((module, call) for call in module.named.get(f"./{index}.{name}", ()))

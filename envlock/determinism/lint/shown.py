@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, SHOWING_WORDS, TRAINING_METHODS, TRAINING_WORDS
 from envlock.determinism.lint.purposes import words
+from envlock.determinism.lint.sorting import writes_to_file
 
 SHOWERS = (
     "matplotlib.",
@@ -150,6 +151,8 @@ class _Ways:
     def _shows(self, call: ast.Call) -> bool:
         """Return whether a call shows what it is given, by its name."""
         word = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+        if word == "print" and writes_to_file(call):
+            return False
         if word in MAPS and call.args and isinstance(call.args[0], ast.Name):  # pool.starmap(plot, values)
             word = call.args[0].id
         if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(words(word)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from envlock.determinism.lint.module import Module, constant
+from envlock.determinism.lint.module import Module, argument, constant
 from envlock.determinism.lint.names import ORDERLESS, SORTERS
 from envlock.determinism.lint.sets import ALGEBRA, is_set
 
@@ -19,6 +19,8 @@ NO_DATA = ("os.path.", "shutil.", "tf.io.gfile.", "tf.summary.", "tf.group", "lo
 def forgets_order(module: Module, call: ast.Call) -> bool:
     """Return whether the result of a call does not depend on the order of what it is given, or is no data."""
     if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS and module.bindings(call.func) is None:
+        if call.func.id == "print":
+            return not writes_to_file(call)
         return not (call.func.id == "sum" and len(call.args) > 1 and isinstance(call.args[1], ast.List | ast.Name))
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method.startswith(("assert", "issubset", "issuperset")):
@@ -27,6 +29,12 @@ def forgets_order(module: Module, call: ast.Call) -> bool:
         return is_set(module, call.func.value)
     name = module.name(call.func) or ""
     return name in SORTERS or name.startswith(NO_DATA)
+
+
+def writes_to_file(call: ast.Call) -> bool:
+    """Return whether `print` writes to a file: one of `sys` shows what it is given."""
+    file = argument(call, "file")
+    return file is not None and not ast.unparse(file).startswith("sys.") and constant(file) is not None
 
 
 def sorts(module: Module, use: ast.AST) -> bool:

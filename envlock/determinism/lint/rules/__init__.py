@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from envlock.determinism.lint.module import Hit, Module
-from envlock.determinism.lint.rules import operations, orders, pipelines, seeds, variables
+from envlock.determinism.lint.rules import chances, operations, orders, pipelines, seeds, variables
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
@@ -32,7 +32,7 @@ RULES: dict[str, Check] = {
     "ENV204": seeds.operation,
     "ENV205": seeds.numpy,
     "ENV206": seeds.python,
-    "ENV207": seeds.by_chance,
+    "ENV207": chances.by_chance,
     "ENV208": seeds.own_entropy,
     "ENV209": seeds.environment,
     "ENV301": pipelines.stateful_map,
