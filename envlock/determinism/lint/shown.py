@@ -34,6 +34,13 @@ WITHOUT_EFFECT = (
     "skimage.",
     "tf.constant",
     "tf.reshape",
+    "tf.convert_to_tensor",
+    "tf.expand_dims",
+    "tf.concat",
+    "torch.from_numpy",
+    "torch.tensor",
+    "torch.cat",
+    "torch.autograd.Variable",
 )
 """Functions whose names begin so only compute what they return."""
 ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
@@ -83,6 +90,7 @@ class _Ways:
         self.pictured = True  # nothing was shown but pictures
         self.stack: list[ast.AST] = []
         self.seen: set[ast.AST] = set()
+        self.entered: set[ast.AST | None] = set()  # functions whose results are followed where they are called
 
     def end_shown(self, start: ast.AST) -> bool:
         self.stack.append(start)
@@ -141,12 +149,30 @@ class _Ways:
             return False
         known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
         known = known or not (self.picked or self.module.definition(call.func) or name.startswith("./"))
+        known = known or self._is_object(call.func) or self._enters(call, node)
         if not isinstance(self.module.parent(call), ast.Expr):
             return None if known else False
         filled = (
             isinstance(call.func, ast.Attribute) and not name and not self.picked
         )  # example.ParseFromString(record)
         return filled and isinstance(call.func, ast.Attribute) and self._into(call.func.value)
+
+    def _is_object(self, called: ast.expr) -> bool:
+        """Return whether what is called is an object that a call made, as a model is: it computes what it returns."""
+        made = self.module.values(called)
+        return bool(made) and all(isinstance(each, ast.Call) for each in made)
+
+    def _enters(self, call: ast.Call, node: ast.AST) -> bool:
+        """Return whether a value is given to a function of this file, and follow it there to what that returns."""
+        function = self.module.definition(call.func)
+        places = [each.arg for each in function.args.args] if isinstance(function, Definition) else []
+        at = call.args.index(node) if node in call.args else len(places)
+        if not isinstance(function, Definition) or not isinstance(call.func, ast.Name) or at >= len(places):
+            return False
+        self.entered.add(function)
+        reads = [use for use in ast.walk(function) if isinstance(use, ast.Name) and use.id == places[at]]
+        self.stack.extend(use for use in reads if isinstance(use.ctx, ast.Load))
+        return True
 
     def _shows(self, call: ast.Call) -> bool:
         """Return whether a call shows what it is given, by its name."""
@@ -186,9 +212,23 @@ class _Ways:
             each.kind == "parameter" for each in self.module.bindings(owner) or []
         ):
             return False
-        reads = [each for each in self._reads(owner, None) if not self._is_filled(each)]
+        reads = [each for each in self._reads(owner, self._beginning(owner)) if not self._is_filled(each)]
         self.stack.extend(reads)
         return bool(reads)
+
+    def _beginning(self, owner: ast.Name) -> ast.stmt | None:
+        """Return the statement that surely gave a list its value, or None."""
+        inside: ast.AST = owner
+        for around in self.module.ancestors(owner):
+            if isinstance(around, Definition):
+                return None
+            for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
+                before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
+                found: ast.stmt | None = next((each for each in reversed(before) if _assigns(each, owner.id)), None)
+                if found is not None:
+                    return found
+            inside = around
+        return None
 
     def _is_filled(self, use: ast.AST) -> bool:
         """Return whether a list is only put something into here: `items.append(x)`, `items[i] = x`."""
@@ -203,6 +243,8 @@ class _Ways:
             return self.module.cells is not None and self._show()  # a notebook shows what stands alone
         if isinstance(statement, ast.Assert | ast.Raise | ast.Delete):
             return True
+        if isinstance(statement, ast.Return):
+            return self.module.function_around(statement) in self.entered
         if isinstance(statement, ast.For | ast.AsyncFor):
             return node is statement.iter and self._bound(statement.target, statement)
         if isinstance(statement, ast.withitem):
@@ -246,7 +288,7 @@ class _Ways:
                 if isinstance(block, list) and inside in block:
                     following = block[block.index(inside) + 1 :]
                     last = min([last, *(each.lineno for each in following if _assigns(each, target.id))])
-            if isinstance(around, ast.For | ast.AsyncFor | ast.While):
+            if isinstance(around, ast.For | ast.AsyncFor | ast.While) and not _is_renewed(around, inside, target.id):
                 first = around.lineno
             if isinstance(around, Definition):
                 break
@@ -266,6 +308,14 @@ class _Ways:
 
 def _is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
+
+
+def _is_renewed(loop: ast.For | ast.AsyncFor | ast.While, last: ast.AST, name: str) -> bool:
+    """Return whether each round of a loop gives a name a new value before it is read, and before a statement."""
+    for statement in loop.body:
+        if statement is last or any(getattr(each, "id", "") == name for each in ast.walk(statement)):
+            return statement is not last and _assigns(statement, name)
+    return False
 
 
 def _assigns(statement: ast.stmt, name: str) -> bool:
