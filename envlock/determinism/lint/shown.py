@@ -40,11 +40,14 @@ WITHOUT_EFFECT = (
     "torch.from_numpy",
     "torch.tensor",
     "torch.cat",
+    "torch.nn.functional.",
     "torch.autograd.Variable",
 )
 """Functions whose names begin so only compute what they return."""
 ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
 """Methods that change nothing by what they are given."""
+MEASURES = frozenset({"shape", "size", "ndim", "dtype", "device"})
+"""What an array is like, whatever its values are."""
 MAPS = frozenset({"map", "imap", "imap_unordered", "starmap"})
 """Functions that call what they are given first, with each of the values."""
 TEACHING = frozenset({"train", "trainer", "training", "learn", "run", "save", "dump", "convert"})
@@ -118,6 +121,8 @@ class _Ways:
                     return False
             elif isinstance(around, ast.stmt | ast.withitem | ast.NamedExpr):
                 return self._statement(around, node)
+            elif isinstance(around, ast.Attribute) and around.attr in MEASURES:
+                return True
             elif not isinstance(around, _PASSES):
                 return False
             node = around
@@ -320,6 +325,9 @@ def _is_renewed(loop: ast.For | ast.AsyncFor | ast.While, last: ast.AST, name: s
 
 def _assigns(statement: ast.stmt, name: str) -> bool:
     """Return whether a statement gives a name a new value that is not made of the old one."""
-    if not isinstance(statement, ast.Assign) or not any(getattr(each, "id", "") == name for each in statement.targets):
+    if not isinstance(statement, ast.Assign):
+        return False
+    targets = [part for each in statement.targets for part in getattr(each, "elts", [each])]
+    if not any(getattr(each, "id", "") == name for each in targets):
         return False
     return not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value))
