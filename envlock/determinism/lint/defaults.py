@@ -154,7 +154,8 @@ def _calls_elsewhere(module: Module, function: Definition, limit: int = FILES) -
 def _gives_nothing(module: Module, call: ast.Call, function: Definition, name: str) -> bool:
     """Return whether a call leaves a parameter out, or gives it a flag whose default is none."""
     given = argument(call, name, _place(function, name))
-    return not has_star(call) and (given is None or default(module, given) is None)
+    handed = isinstance(given, ast.Name) and default(module, given, parameters=True) is None
+    return not has_star(call) and (given is None or handed or default(module, given) is None)
 
 
 def handed_to_worker(module: Module, node: ast.Name) -> list[ast.AST]:

@@ -13,19 +13,33 @@ from typing import ClassVar
 
 from envlock.determinism.lint.module import DEPTH, FILES, Definition, Module, argument
 from envlock.determinism.lint.names import KEEPERS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER
+from envlock.determinism.lint.positions import (
+    NUMBERING,
+    Loop,
+    counter,
+    dotted,
+    is_first,
+    is_joined_on,
+    is_length,
+    pairs_are_numbered,
+)
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.sets import is_set_of_any
-from envlock.determinism.lint.sorting import SORTING, forgets_order, sorts, sorts_for_good, writes_to_file
+from envlock.determinism.lint.sorting import (
+    SORTING,
+    forgets_order,
+    sorts,
+    sorts_for_good,
+    writes_to_file,
+)
 
 SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map", "array", "asarray")
 """Methods and functions of others whose result has the order of what they are given."""
-NUMBERING = ("enumerate", "zip")
 _THROUGH = (
     *(ast.Starred, ast.keyword, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.IfExp, ast.Await),
     *(ast.ListComp, ast.GeneratorExp),
 )
-Loop = ast.For | ast.AsyncFor | ast.While
 Assigning = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign
 
 
@@ -74,7 +88,7 @@ class Flow:
         if built_in == "sum":  # of lists
             return None
         if built_in == "dict":
-            numbered = order.numbered or order.kind == TABLE or _pairs_are_numbered(call)
+            numbered = order.numbered or order.kind == TABLE or pairs_are_numbered(call)
             order.kind = TABLE if numbered else KEYS
             return None
         if built_in in SAME_ORDER or _last_word(call.func) in THROUGH or self._is_iterated(call):
@@ -108,7 +122,7 @@ class Flow:
         return None if passes else False
 
     def _subscript(self, around: ast.Subscript, node: ast.AST, order: Order) -> bool | None:
-        forgets = order.kind == KEYS or (order.kind == SEQUENCE and _is_first(around))
+        forgets = order.kind == KEYS or (order.kind == SEQUENCE and is_first(around))
         return False if node is around.value and forgets else None
 
     def _loop(self, around: ast.For | ast.AsyncFor, node: ast.AST, order: Order) -> bool:
@@ -186,15 +200,23 @@ class Flow:
         targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
         if len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
             targets = targets[0].elts  # taken apart: each part can have the order
+        tables = [each.value for each in targets if isinstance(each, ast.Subscript) and isinstance(assign, ast.Assign)]
+        if kind == SEQUENCE and any(self._is_returned(each) for each in tables):
+            return True
         named = [each for each in targets if isinstance(each, ast.Name | ast.Attribute)]
         uses = [use for target in named for use in self._uses(target, assign)]
         if kind != TABLE and any(sorts_for_good(self.module, use) for use in uses):
             return False
         return any(self._passes_on(use, kind) for use in uses) or (kind == TABLE and not uses)
 
+    def _is_returned(self, owner: ast.AST) -> bool:
+        """Return whether a dict that gets an order as one of its values is what a function returns."""
+        uses = self._uses(owner, owner) if isinstance(owner, ast.Name) else ()
+        return any(isinstance(self.module.parent(use), ast.Return) for use in uses)
+
     def _uses(self, target: ast.Name | ast.Attribute, place: ast.AST) -> Iterator[ast.AST]:
         """Yield every place that reads a name."""
-        name, function = _words(target), self.module.function_around(place)
+        name, function = dotted(target), self.module.function_around(place)
         for use in self.module.nodes(type(target)):
             if _is_use(self.module, use, name, function):
                 yield use
@@ -203,7 +225,7 @@ class Flow:
         """Return whether a use of the name lets the order into data."""
         around = self.module.parent(use)
         if isinstance(around, ast.Subscript) and around.value is use:
-            told = kind == TABLE or (kind == SEQUENCE and not _is_first(around))
+            told = kind == TABLE or (kind == SEQUENCE and not is_first(around))
             return told and isinstance(around.ctx, ast.Load) and not self._only_asked(around)
         if isinstance(around, ast.Attribute) and around.attr in ("index", "get") and kind != KEYS:
             return (around.attr == "index" or kind == TABLE) and not self._only_asked(around)
@@ -249,10 +271,18 @@ class Flow:
         if any(sorts_for_good(self.module, use) or self._sorted_by_call(use) for use in uses):
             return False
         returned = [use for use in uses if isinstance(self.module.parent(use), ast.Return)]
-        filled = all(self._only_fills(use) for use in uses if use not in returned)
-        if not returned or not filled:
+        rest = [use for use in uses if use not in returned and not self._only_fills(use)]
+        if rest and not returned and self._is_local(owner):
+            return any(self._passes_on(use, SEQUENCE) for use in rest)
+        if not returned or rest:
             return True
         return any(self.reaches_data(use) for use in returned)
+
+    def _is_local(self, owner: ast.AST) -> bool:
+        """Return whether a name is one of a function, which gives it its value."""
+        bindings = self.module.bindings(owner) if isinstance(owner, ast.Name) else None
+        inside = self.module.function_around(owner) is not None
+        return inside and bool(bindings) and all(each.kind == "value" for each in bindings or [])
 
     def _only_fills(self, use: ast.AST) -> bool:
         method = self.module.parent(use)
@@ -285,11 +315,15 @@ class Flow:
                 return self._counts(node.args[1], loop)
             if node.func.attr in KEEPERS:
                 return self._kept(node.func.value, loop)
+            if node.func.attr == "update" and node.args and isinstance(node.args[0], ast.Dict):
+                return any(self._is_keyed(node.func.value, key, loop) for key in node.args[0].keys)
         if isinstance(node, ast.Call):
             return self._writes(node, loop)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target = node.targets[0]
             return self._counts(node.value, loop) or self._is_next(target, loop) or self._is_listed(target, loop)
+        if isinstance(node, ast.Assign) and is_joined_on(node, loop):
+            return True
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
             began = [value for value in self.module.values(node.target) if not self._is_made_in(node.target, loop)]
             texts = (
@@ -301,21 +335,25 @@ class Flow:
     def _raised(self, loop: Loop) -> set[tuple[str, ...]]:
         """Return the names that each round of a loop changes and hands to the next one, as a counter."""
         changed = [node.target for node in ast.walk(loop) if isinstance(node, ast.AugAssign)]
-        return {_words(target) for target in changed if not self._is_made_in(target, loop)} - {()}
+        return {dotted(target) for target in changed if not self._is_made_in(target, loop)} - {()}
 
     def _is_next(self, target: ast.Subscript, loop: Loop) -> bool:
         """Return whether the next place of what outlives a loop is filled: `images[i] = image`, with `i += 1`."""
         raised = self._raised(loop)
         first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
-        return _words(first) in raised and self._kept(target.value, loop)
+        return dotted(first) in {*raised, counter(loop)} and self._kept(target.value, loop)
 
     def _is_listed(self, target: ast.Subscript, loop: Loop) -> bool:
         """Return whether a dict gets the elements of the loop as keys, in their order, and is iterated over later."""
-        element, owner = getattr(loop, "target", None), target.value
-        keyed = isinstance(element, ast.Name) and isinstance(target.slice, ast.Name) and target.slice.id == element.id
+        return self._is_keyed(target.value, target.slice, loop)
+
+    def _is_keyed(self, owner: ast.expr, key: ast.expr | None, loop: Loop) -> bool:
+        targets = ast.walk(loop.target) if isinstance(loop, ast.For | ast.AsyncFor) else ()
+        elements = {each.id for each in targets if isinstance(each, ast.Name)}
+        keyed = isinstance(key, ast.Name) and key.id in elements
         if not keyed or not isinstance(owner, ast.Name | ast.Attribute) or self._is_made_in(owner, loop):
             return False
-        return any(self._passes_on(use, KEYS) for use in self._uses(owner, target))
+        return any(self._passes_on(use, KEYS) for use in self._uses(owner, owner))
 
     def _writes(self, call: ast.Call, loop: Loop) -> bool:
         """Return whether a call in a loop hands on a file of records that was opened before it, or copies into one."""
@@ -332,12 +370,12 @@ class Flow:
         """Return whether a value depends on the round of a loop: a length, a counter, or a draw from a generator."""
         raised = self._raised(loop)
         for node in ast.walk(value):
-            if isinstance(node, ast.Name | ast.Attribute) and _words(node) in raised:
+            if isinstance(node, ast.Name | ast.Attribute) and dotted(node) in raised:
                 return True
             if isinstance(node, ast.Call):
                 name = self.module.name(node.func) or ""
                 drawn = name in RANDOM_OPS or name in PYTHON_DRAWS or name.startswith("numpy.random.")
-                if drawn or getattr(node.func, "id", "") == "next" or _is_length(node, loop):
+                if drawn or getattr(node.func, "id", "") == "next" or is_length(node, loop):
                     return True
         return False
 
@@ -353,45 +391,9 @@ def _last_word(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _is_length(call: ast.Call, loop: Loop) -> bool:
-    """Return whether this is `len(table)` of what the loop fills."""
-    if getattr(call.func, "id", "") != "len" or not call.args:
-        return False
-    measured = ast.dump(call.args[0])
-    filled = [node for node in ast.walk(loop) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
-    methods = [
-        node.func for node in ast.walk(loop) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
-    kept = [each.value for each in methods if each.attr in (*KEEPERS, "setdefault")]
-    return any(ast.dump(each).replace("Store()", "Load()") == measured for each in [*(f.value for f in filled), *kept])
-
-
-def _is_first(subscript: ast.Subscript) -> bool:
-    """Return whether one element is taken where there is mostly one only: `[0]`, `[-1]`."""
-    return ast.unparse(subscript.slice) in ("0", "-1")
-
-
-def _pairs_are_numbered(call: ast.Call) -> bool:
-    return any(isinstance(each, ast.GeneratorExp) and _uses_numbering(each) for each in call.args)
-
-
-def _uses_numbering(made: ast.GeneratorExp) -> bool:
-    first = made.generators[0].iter
-    return isinstance(first, ast.Call) and getattr(first.func, "id", "") in NUMBERING
-
-
-def _words(node: ast.AST, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the words of `name` or `self.name.other`, the last first; something else for anything else."""
-    words: list[str] = []
-    while isinstance(node, ast.Attribute):
-        words.append(node.attr)
-        node = node.value
-    return (*words, node.id) if isinstance(node, ast.Name) else otherwise
-
-
 def _is_use(module: Module, use: ast.AST, name: tuple[str, ...], function: Function | None) -> bool:
     if not isinstance(use, ast.Name | ast.Attribute) or not isinstance(use.ctx, ast.Load):
         return False
-    if (use.id if isinstance(use, ast.Name) else use.attr,) != name[:1] or _words(use) != name:
+    if (use.id if isinstance(use, ast.Name) else use.attr,) != name[:1] or dotted(use) != name:
         return False
     return isinstance(use, ast.Attribute) or function is None or module.function_around(use) is function

@@ -24,12 +24,17 @@ def words(name: str) -> Iterator[str]:
     return (word.lower() for word in WORD.findall(name))
 
 
+RECORDS = ("tf.io.TFRecordWriter", "tf.python_io.TFRecordWriter")
+"""What writes data for a training: there, a video is no picture of how well it went."""
+
+
 def is_aside(module: Module, node: ast.AST) -> bool:
     """Return whether the names in the statement and of the functions around a node say that no training sees it.
 
     The name of the file decides where those say nothing; what is made of it and trained on is seen, whatever they say.
     """
     near = {word for name in _names_around(module, node) for word in words(name)}
+    near -= set() if module.named.keys().isdisjoint(RECORDS) else {"video"}
     told = near if near & (ASIDE_WORDS | TRAINING_WORDS) else set(words(PurePath(module.path).stem)) - {"model"}
     return bool(told & ASIDE_WORDS) and not told & TRAINING_WORDS and not _is_trained_on(module, node)
 
@@ -74,7 +79,21 @@ def _put_into(module: Module, name: ast.Name) -> Iterator[ast.AST]:
 
 def is_no_data(module: Module, call: ast.Call) -> bool:
     """Return whether no number is computed from what is drawn: it is a text, an id, a wait, or never asked for."""
-    return _is_text(module, call) or _is_named_so(module, call) or is_never_asked_for(module, call)
+    return (
+        _is_text(module, call)
+        or _is_named_so(module, call)
+        or is_never_asked_for(module, call)
+        or is_dummy(module, call)
+    )
+
+
+def is_dummy(module: Module, call: ast.Call) -> bool:
+    """Return whether what is drawn only builds a model, which is called on it and returns it to nobody."""
+    around = module.parent(call)
+    if not isinstance(around, ast.Call) or around.args != [call] or not isinstance(module.parent(around), ast.Expr):
+        return False
+    made = module.values(around.func)
+    return bool(made) and all(isinstance(each, ast.Call) for each in made)
 
 
 def _is_text(module: Module, call: ast.Call) -> bool:

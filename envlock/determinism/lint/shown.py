@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module
 from envlock.determinism.lint.names import KEEPERS, ORDERLESS, SHOWING_WORDS, TRAINING_METHODS, TRAINING_WORDS
+from envlock.determinism.lint.positions import assigns, is_renewed
 from envlock.determinism.lint.purposes import words
 from envlock.determinism.lint.sorting import writes_to_file
 
@@ -229,7 +230,7 @@ class _Ways:
                 return None
             for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
                 before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
-                found: ast.stmt | None = next((each for each in reversed(before) if _assigns(each, owner.id)), None)
+                found: ast.stmt | None = next((each for each in reversed(before) if assigns(each, owner.id)), None)
                 if found is not None:
                     return found
             inside = around
@@ -292,8 +293,8 @@ class _Ways:
             for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
                 if isinstance(block, list) and inside in block:
                     following = block[block.index(inside) + 1 :]
-                    last = min([last, *(each.lineno for each in following if _assigns(each, target.id))])
-            if isinstance(around, ast.For | ast.AsyncFor | ast.While) and not _is_renewed(around, inside, target.id):
+                    last = min([last, *(each.lineno for each in following if assigns(each, target.id))])
+            if isinstance(around, ast.For | ast.AsyncFor | ast.While) and not is_renewed(around, inside, target.id):
                 first = around.lineno
             if isinstance(around, Definition):
                 break
@@ -313,21 +314,3 @@ class _Ways:
 
 def _is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
-
-
-def _is_renewed(loop: ast.For | ast.AsyncFor | ast.While, last: ast.AST, name: str) -> bool:
-    """Return whether each round of a loop gives a name a new value before it is read, and before a statement."""
-    for statement in loop.body:
-        if statement is last or any(getattr(each, "id", "") == name for each in ast.walk(statement)):
-            return statement is not last and _assigns(statement, name)
-    return False
-
-
-def _assigns(statement: ast.stmt, name: str) -> bool:
-    """Return whether a statement gives a name a new value that is not made of the old one."""
-    if not isinstance(statement, ast.Assign):
-        return False
-    targets = [part for each in statement.targets for part in getattr(each, "elts", [each])]
-    if not any(getattr(each, "id", "") == name for each in targets):
-        return False
-    return not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value))

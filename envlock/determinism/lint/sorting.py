@@ -40,6 +40,8 @@ def writes_to_file(call: ast.Call) -> bool:
 def sorts(module: Module, use: ast.AST) -> bool:
     """Return whether a use of a name sorts it, or asserts that there is one element."""
     around = module.parent(use)
+    if isinstance(around, ast.Call) and module.is_builtin(around.func, "zip"):  # sorted(zip(numbers, names))
+        around = module.parent(around)
     if isinstance(around, ast.Call) and module.is_builtin(around.func, "len"):
         compared = module.parent(around)
         return isinstance(compared, ast.Compare) and _is_one(compared) and _is_asserted(module, compared)

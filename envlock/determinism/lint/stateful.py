@@ -89,6 +89,9 @@ def _elsewhere(module: Module, node: ast.AST) -> list[Draw]:
     for value in module.values(owner):
         if isinstance(value, ast.Call):
             found.extend(module.project.draws(f"{module.name(value.func)}{method}"))
+    for value in module.values(node) if method else ():  # an object in self that is called
+        if isinstance(value, ast.Call):
+            found.extend(module.project.draws(module.name(value.func)))
     return found
 
 

@@ -329,3 +329,35 @@ def test_a_function_that_seeds_counts_for_the_programs_that_name_it(
     beside = {"data.py": SHUFFLE, "seeding.py": DEFINED, "between.py": "import seeding\n"}
     found = {main: rules(tmp_path, monkeypatch, {"a.py": main, **beside}) for main in seeded}
     assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}
+
+
+def test_a_seed_that_is_none_for_every_caller_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        "import numpy as np\n\n\nclass Rows:\n    def __init__(self, rows, seed=None):\n        np.random.seed(seed)\n"
+    )
+    calls = {
+        "def read(rows, seed=None):\n    return Rows(rows, seed=seed)\n": ["ENV207"],
+        "def read(rows, seed=1):\n    return Rows(rows, seed=seed)\n": [],
+        "def read(rows, seed):\n    return Rows(rows, seed=seed)\n": [],
+    }
+    for call, expected in calls.items():
+        found = rules(tmp_path, monkeypatch, {"rows.py": rows, "main.py": f"from rows import Rows\n\n\n{call}"})
+        assert found.get("rows.py", []) == expected, call
+
+
+def test_an_object_of_another_file_that_is_called_in_a_map_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip = "    def __call__(self, row):\n        return row + tf.random.uniform([], seed=1)\n"
+    made = "    def __init__(self):\n        self.flip = Flip()\n\n"
+    made += "    def encode(self, row):\n        return self.flip(row)\n"
+    reads = "        return rows.map(lambda row: self.encoder.encode(row), num_parallel_calls=4)\n"
+    files = {
+        "flip.py": f"import tensorflow as tf\n\n\nclass Flip:\n{flip}",
+        "encoder.py": f"from flip import Flip\n\n\nclass Encoder:\n{made}",
+        "main.py": "import tensorflow as tf\nfrom encoder import Encoder\n\n\nclass Reader:\n"
+        f"    def __init__(self):\n        self.encoder = Encoder()\n\n    def read(self, rows):\n{reads}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV301"]}
+    plain = {**files, "flip.py": files["flip.py"].replace("tf.random.uniform([], seed=1)", "tf.ones([])")}
+    assert rules(tmp_path, monkeypatch, plain) == {}

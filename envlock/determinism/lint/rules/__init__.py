@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from envlock.determinism.lint.module import Hit, Module
-from envlock.determinism.lint.rules import chances, operations, orders, pipelines, seeds, variables
+from envlock.determinism.lint.rules import chances, operations, orders, pipelines, seeds, sums, variables
 
 Check = Callable[[Module, str], Iterator[Hit]]
 """From a module and the version of TensorFlow that it is judged for to what is found."""
@@ -43,7 +43,7 @@ RULES: dict[str, Check] = {
     "ENV306": pipelines.workers,
     "ENV307": orders.arrivals,
     "ENV401": operations.noisy,
-    "ENV402": operations.add_n,
+    "ENV402": sums.add_n,
     "ENV403": operations.random_in_loop,
     "ENV404": operations.random_under_xla,
 }

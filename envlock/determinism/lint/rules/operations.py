@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from envlock.data.determinism import Solution, Source, holds, sources_table
 from envlock.determinism.lint.module import DEPTH, Hit, Module, argument, constant, has_star
-from envlock.determinism.lint.names import TENSORFLOW_1, TRAINING_METHODS, canonical
+from envlock.determinism.lint.names import TRAINING_METHODS, canonical
 from envlock.determinism.lint.program import SWITCHED, TRAINS
 from envlock.determinism.lint.rules.seeds import and_more
 from envlock.determinism.lint.scopes import Function
 from envlock.determinism.lint.stateful import draws
 
-ADDERS = {"tf.add_n": 0, "tf.math.add_n": 0, "tf.raw_ops.AddN": None, "tf.accumulate_n": 0, "tf.math.accumulate_n": 0}
 LOOPS = {"tf.map_fn": "fn", "tf.while_loop": "body", "tf.scan": "fn", "tf.foldl": "fn", "tf.foldr": "fn"}
 SCATTERS = ("scatter_add", "scatter_sub")
 SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
@@ -239,71 +237,6 @@ CONDITIONS: dict[str, Condition] = {
     "resource-scatter-add-cpu": _sparse_updates,
 }
 """When a call that the table lists is noisy; without an entry: always."""
-
-
-def add_n(module: Module, tensorflow: str) -> Iterator[Hit]:
-    """ENV402: AddN of three or more."""
-    graphs = not module.named.keys().isdisjoint(TENSORFLOW_1)
-    measured = holds([">=2.5"], tensorflow)
-    for call, name in module.called(ADDERS):
-        if module.function_around(call) is None and not graphs:  # outside of graphs it adds in the order given
-            continue
-        given = argument(call, "inputs", ADDERS[name])
-        many = None if given is None else _count(module, given)
-        if (many is not None and many < 3) or (not measured and _is_given(module, given)):
-            continue
-        if isinstance(given, ast.ListComp) and _is_counted(module, given.elt):
-            continue
-        if isinstance(given, ast.List | ast.Tuple) and many is not None:
-            yield Hit(call, f"{name} adds {many} tensors in any order")
-        elif not _is_asserted(module, call):
-            yield Hit(call, f"{name} adds three or more tensors in any order")
-
-
-def _is_counted(module: Module, each: ast.expr) -> bool:
-    """Return whether each of what is added is a size: whole numbers add up alike in any order."""
-    return isinstance(each, ast.Call) and module.name(each.func) in ("tf.size", "tf.shape", "tf.rank")
-
-
-def _is_given(module: Module, given: ast.expr | None) -> bool:
-    """Return whether callers decide how many there are."""
-    bindings = module.bindings(given) if isinstance(given, ast.Name) else None
-    return bool(bindings) and all(each.kind == "parameter" for each in bindings or [])
-
-
-def _count(module: Module, given: ast.expr) -> int | None:
-    """Return how many tensors there are at most: as written, or as put one by one into a list that began so."""
-    if isinstance(given, ast.List | ast.Tuple):
-        return None if any(isinstance(item, ast.Starred) for item in given.elts) else len(given.elts)
-    values = module.values(given) if isinstance(given, ast.Name) else []
-    around = module.function_around(given) or module.tree
-    if len(values) != 1 or len(module.bindings(given) or []) != 1:  # type: ignore[arg-type]
-        return None
-    if not isinstance(values[0], ast.List) or any(isinstance(item, ast.Starred) for item in values[0].elts):
-        return None
-    uses = [node for node in ast.walk(around) if isinstance(node, ast.Name) and node.id == getattr(given, "id", "")]
-    read = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not given]
-    more = [use for use in read if not isinstance(module.parent(use), ast.Assert)]
-    if all(_is_one_more(module, use, around) for use in more):
-        return len(values[0].elts) + len(more)
-    return None
-
-
-def _is_one_more(module: Module, use: ast.Name, around: ast.AST) -> bool:
-    """Return whether a use of a list puts one thing into it, once: `terms.append(x)` outside of loops."""
-    method = module.parent(use)
-    call = module.parent(method) if isinstance(method, ast.Attribute) and method.attr == "append" else None
-    if not isinstance(call, ast.Call) or call.func is not method:
-        return False
-    inside = itertools.takewhile(lambda node: node is not around, module.ancestors(call))
-    return not any(isinstance(node, ast.For | ast.While | ast.comprehension | Function) for node in inside)
-
-
-def _is_asserted(module: Module, call: ast.Call) -> bool:
-    """Return whether a test looks at the sum at once: then it is no part of a graph."""
-    parent = module.parent(call)
-    method = parent.func.attr if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) else ""
-    return method.startswith("assert")
 
 
 def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:

@@ -44,7 +44,7 @@ from envlock.determinism.lint.program import (
     builds_models,
     drawn_from,
 )
-from envlock.determinism.lint.purposes import FITS, is_no_data
+from envlock.determinism.lint.purposes import FITS, is_dummy, is_no_data
 from envlock.determinism.lint.shown import only_shows
 from envlock.determinism.lint.stateful import OTHER_MODELS, hands_on, is_of_keras, is_tape
 
@@ -229,6 +229,8 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     called += [(call, "sample") for call, each in module.methods(("sample",)) if _is_distribution(module, each.value)]
     called += [each for each in module.called(("tf.get_variable",)) if _is_new_variable(each[0])]
     drawn = [(call, name) for call, name in called if _is_unseeded(module, call, None) and not has_star(call)]
+    drawn = [each for each in drawn if not is_dummy(module, each[0])]
+    drawn += _handed(module)
     drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
     others = [each for each in drawn if not _is_of_weights(module, *each)]
     inside = bool(drawn) and module.function_around(drawn[0][0]) is not None
@@ -238,6 +240,15 @@ def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
             call, name = found[0]
             message = f"{name} draws from TensorFlow's generator{and_more(found)}, which nothing seeds"
             yield Hit(call, message, needs=frozenset(needs), unless=frozenset({TF} | unless))
+
+
+def _handed(module: Module) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the calls that are given a function that draws: `tf.vectorized_map(tf.random.shuffle, rows)`."""
+    for call in module.nodes(ast.Call):
+        for given in call.args:
+            name = module.name(given) if isinstance(given, ast.Attribute) else None
+            if name in RANDOM_OPS and str(name).startswith("tf.random."):
+                yield call, str(name)
 
 
 def _is_of_weights(module: Module, call: ast.Call, name: str) -> bool:
