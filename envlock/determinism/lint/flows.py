@@ -279,10 +279,10 @@ class Flow:
         return any(self.reaches_data(use) for use in returned)
 
     def _is_local(self, owner: ast.AST) -> bool:
-        """Return whether a name is one of a function, which gives it its value."""
+        """Return whether a name is one of a function, which makes it a list."""
         bindings = self.module.bindings(owner) if isinstance(owner, ast.Name) else None
         inside = self.module.function_around(owner) is not None
-        return inside and bool(bindings) and all(each.kind == "value" for each in bindings or [])
+        return inside and bool(bindings) and all(isinstance(each.node, ast.List) for each in bindings or [])
 
     def _only_fills(self, use: ast.AST) -> bool:
         method = self.module.parent(use)

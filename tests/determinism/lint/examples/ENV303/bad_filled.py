@@ -43,3 +43,10 @@ def records(folder, file):
     with tf.io.TFRecordWriter(file) as writer:
         for video_name in os.listdir(folder):  # expect: ENV303
             writer.write(video_name.encode())
+
+
+def listed(folder, file):
+    stream = open(file, "w")
+    for name in os.listdir(folder):  # expect: ENV303
+        stream.write(name)
+    stream.close()
