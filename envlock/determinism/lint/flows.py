@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from envlock.determinism.lint.module import DEPTH, FILES, Definition, Module, argument
 from envlock.determinism.lint.names import KEEPERS, PYTHON_DRAWS, RANDOM_OPS, SAME_ORDER
 from envlock.determinism.lint.positions import (
+    KEYS,
     NUMBERING,
+    SEQUENCE,
+    TABLE,
     Loop,
+    Order,
     counter,
     dotted,
     is_first,
@@ -28,12 +31,12 @@ from envlock.determinism.lint.sets import is_set_of_any
 from envlock.determinism.lint.sorting import (
     SORTING,
     forgets_order,
+    is_sorted_there,
     sorts,
     sorts_for_good,
     writes_to_file,
 )
 
-SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 THROUGH = ("tqdm", "join", "imap", "imap_unordered", "starmap", "map", "array", "asarray")
 """Methods and functions of others whose result has the order of what they are given."""
 _THROUGH = (
@@ -41,18 +44,6 @@ _THROUGH = (
     *(ast.ListComp, ast.GeneratorExp),
 )
 Assigning = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign
-
-
-@dataclass
-class Order:
-    """What is followed: its kind, and whether its elements have been numbered on the way."""
-
-    kind: str
-    numbered: bool = False
-
-    def iterated(self) -> None:
-        """Make the order of a dict's keys that of a sequence."""
-        self.kind = SEQUENCE if self.kind == KEYS else self.kind
 
 
 class Flow:
@@ -103,7 +94,7 @@ class Flow:
             return False
         if isinstance(call.func, ast.Attribute) and method in KEEPERS:
             return self._kept(call.func.value)
-        return not self._only_asked(call) and not self._is_sorted_then(call)
+        return not (self._only_asked(call) or self._is_sorted_then(call) or is_sorted_there(self.module, call, node))
 
     def _comprehension(self, around: ast.comprehension, node: ast.AST, order: Order) -> bool | None:
         order.iterated()
@@ -230,7 +221,8 @@ class Flow:
         if isinstance(around, ast.Attribute) and around.attr in ("index", "get") and kind != KEYS:
             return (around.attr == "index" or kind == TABLE) and not self._only_asked(around)
         if isinstance(around, ast.Call) and use is not around.func and kind != KEYS and self._goes_elsewhere(around):
-            return not self._only_asked(around) and not self._is_sorted_then(around)
+            sorted_there = self._is_sorted_then(around) or is_sorted_there(self.module, around, use)
+            return not self._only_asked(around) and not sorted_there
         return self.reaches_data(use, kind)
 
     def _goes_elsewhere(self, call: ast.Call) -> bool:

@@ -45,6 +45,9 @@ class Elsewhere(Protocol):
     def calls(self, path: str, name: str, limit: int) -> Iterator[tuple[Any, ast.Call]]:
         """Yield every call of a function of a file in those that import it, with its module: so many files at most."""
 
+    def function(self, name: str | None) -> tuple[Any, Definition] | None:
+        """Return a function of another file, or the `__init__` of a class, with its module, by its name here."""
+
     def draws(self, name: str | None) -> list[Any]:
         """Return what a function of another file draws."""
 

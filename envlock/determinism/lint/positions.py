@@ -1,16 +1,30 @@
-"""What tells a place in an order: counters, lengths, numbered pairs, the first element."""
+"""What an order is followed as, and what tells a place in it: counters, lengths, numbered pairs, the first element."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from envlock.determinism.lint.names import KEEPERS
 
+SEQUENCE, KEYS, TABLE = "sequence", "keys", "table"
 NUMBERING = ("enumerate", "zip")
 """Functions that give elements their numbers, or others beside them."""
 JOINERS = frozenset({"concatenate", "concat", "vstack", "hstack", "append"})
 """Functions that join arrays and tables."""
 Loop = ast.For | ast.AsyncFor | ast.While
+
+
+@dataclass
+class Order:
+    """What is followed: its kind, and whether its elements have been numbered on the way."""
+
+    kind: str
+    numbered: bool = False
+
+    def iterated(self) -> None:
+        """Make the order of a dict's keys that of a sequence."""
+        self.kind = SEQUENCE if self.kind == KEYS else self.kind
 
 
 def is_first(subscript: ast.Subscript) -> bool:

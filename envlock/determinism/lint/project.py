@@ -139,6 +139,17 @@ class Project:
             if module is not None:
                 yield from ((module, call) for call in module.named.get(f"./{index}.{name}", ()))
 
+    def function(self, name: str | None) -> tuple[Module, Definition] | None:
+        """Return a function of another file, or the `__init__` of a class, with its module, by its name here."""
+        if name is None or not name.startswith("./"):
+            return None
+        index, _, rest = name[2:].partition(".")
+        module = self._module(int(index)) if rest else None
+        if module is None:
+            return None
+        found = _function(module, f"{rest}.__init__") or _function(module, rest)
+        return None if found is None else (module, found)
+
     def draws(self, name: str | None) -> list[Draw]:
         """Return what a function, a method or the objects of a class of another file draw, by its name here."""
         if name is None or not name.startswith("./"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from envlock.determinism.lint.module import Module, argument, constant
+from envlock.determinism.lint.module import Definition, Module, argument, constant
 from envlock.determinism.lint.names import ORDERLESS, SORTERS
 from envlock.determinism.lint.sets import ALGEBRA, is_set
 
@@ -56,6 +56,23 @@ def sorts(module: Module, use: ast.AST) -> bool:
     return isinstance(around, ast.Call) and (
         module.is_builtin(around.func, "sorted") or module.name(around.func) in SORTERS
     )
+
+
+def is_sorted_there(module: Module, call: ast.Call, node: ast.AST) -> bool:
+    """Return whether the function that is called only sorts what it is given, or asks how much that is."""
+    name = module.name(call.func) or ""
+    made = module.project.function(name) if module.project is not None and name.startswith("./") else None
+    own = module.definition(call.func) if made is None else None
+    there, function = made or (module, own)
+    if not isinstance(function, Definition):
+        return False
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    places = places[places[:1] in (["self"], ["cls"]) :]
+    at = call.args.index(node) if node in call.args else len(places)
+    given = node.arg if isinstance(node, ast.keyword) else places[at] if at < len(places) else None
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == given]
+    around = [there.parent(use) for use in uses]
+    return bool(uses) and all(isinstance(each, ast.Call) and forgets_order(there, each) for each in around)
 
 
 def sorts_for_good(module: Module, use: ast.AST) -> bool:

@@ -361,3 +361,11 @@ def test_an_object_of_another_file_that_is_called_in_a_map_draws(
     assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV301"]}
     plain = {**files, "flip.py": files["flip.py"].replace("tf.random.uniform([], seed=1)", "tf.ones([])")}
     assert rules(tmp_path, monkeypatch, plain) == {}
+
+
+def test_a_listing_that_another_file_sorts_is_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = "import glob\n\nimport numpy as np\nfrom rows import Rows\n\nrows = Rows(5, paths=glob.glob('*.npy'))\n"
+    sorting = {"sorted(paths)": {}, "list(paths)": {"main.py": ["ENV303"]}}
+    for how, expected in sorting.items():
+        made = f"class Rows:\n    def __init__(self, most, paths):\n        self.paths = {how}\n"
+        assert rules(tmp_path, monkeypatch, {"main.py": main, "rows.py": made}) == expected, how

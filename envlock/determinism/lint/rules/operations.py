@@ -265,7 +265,7 @@ def _hangs_on_state(module: Module, draw: ast.AST, body: Function) -> bool:
     seen: set[ast.AST] = set()
     while stack and len(seen) < DEPTH * 8:
         node = stack.pop()
-        if node in seen or (isinstance(node, ast.Call) and module.name(node.func) == "tf.shape"):
+        if node in seen or _is_shape(node):
             continue
         seen.add(node)
         stack.extend(ast.iter_child_nodes(node))
@@ -273,9 +273,16 @@ def _hangs_on_state(module: Module, draw: ast.AST, body: Function) -> bool:
             if binding.kind == "parameter" and module.function_around(binding.node) is body:
                 if getattr(node, "id", "") not in counters:
                     return True
-            elif binding.kind == "value":
+            elif isinstance(binding.node, ast.expr):
                 stack.append(binding.node)
     return False
+
+
+def _is_shape(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    return "shape" in getattr(called, "attr", "") or (
+        isinstance(node, ast.Call) and "shape" in getattr(called, "id", "")
+    )
 
 
 def _raises(node: ast.AST) -> bool:
