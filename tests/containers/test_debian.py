@@ -184,17 +184,17 @@ def test_what_cannot_be_locked_is_refused(
     wanted: str, code: int, message: str, hint: str, bed: Bed, base: str, lock: Locked, tmp_path: Path
 ) -> None:
     made = asking(bed, tmp_path / "p", lock, wanted)
-    done = made("build", "--pin", "--base", base, "--network", "host")
+    done = made("build", "-q", "--pin", "--base", base, "--network", "host")
     assert (done.returncode, done.stderr) == (code, f"error: {message.format(base=base)}\nhint: {hint}\n")
     assert "base_image" not in json.loads((made.folder / "envlock.lock").read_bytes())
 
 
 def test_a_base_without_apt_and_an_archive_out_of_reach(bed: Bed, base: str, lock: Locked, tmp_path: Path) -> None:
     made = asking(bed, tmp_path / "p", lock, "demo")
-    done = made("build", "--pin", "--base", bed.python)
+    done = made("build", "-q", "--pin", "--base", bed.python)
     hint = "hint: use a base of Debian or Ubuntu, or remove `apt`\n"
     assert (done.returncode, done.stderr) == (2, f"error: {bed.python} has no apt-get\n{hint}")
-    done = made("build", "--pin", "--base", base)  # the bed's containers have no network
+    done = made("build", "-q", "--pin", "--base", base)  # the bed's containers have no network
     assert done.returncode == 5
     assert done.stderr.startswith(f"error: apt in {base} failed: Failed to fetch http://127.0.0.1:"), done.stderr
     assert done.stderr.endswith("\nhint: check its archives; `--network host` lets it use this machine's network\n")
@@ -207,7 +207,7 @@ def test_archives_of_ones_own_must_be_signed(
     source = f"{packages[1]}/elsewhere bookworm main"
     with (made.folder / "pyproject.toml").open("a", encoding="utf-8") as stream:
         stream.write(f"apt-sources = [{json.dumps(source)}]\n")
-    done = made("build", "--pin", "--base", base, "--network", "host")
+    done = made("build", "-q", "--pin", "--base", base, "--network", "host")
     said = f"The repository '{packages[1]}/elsewhere bookworm Release' does not have a Release file."
     assert (done.returncode, done.stderr.splitlines()[0]) == (5, f"error: apt in {base} failed: {said}")
 
@@ -218,17 +218,17 @@ def test_another_file_than_the_locked_one_and_a_script_that_removes_one_are_refu
     made = asking(bed, tmp_path / "p", (lock[0], tmp_path / "own"), "eater")
     shutil.copytree(lock[1], tmp_path / "own")
     assert made("build", "--pin", "--base", base, "--network", "host").returncode == 0
-    done = made("build")
+    done = made("build", "-q")
     assert done.returncode == 5
     assert "envlock: the scripts of the Debian packages remove /etc/protocols of the base; put them into" in done.stderr
     file = tmp_path / "own" / "eater_1_all.deb"
     file.write_bytes(file.read_bytes() + b"x")
-    done = made("build")
+    done = made("build", "-q")
     assert done.returncode == 5
     assert done.stderr.startswith("error: wheelhouse/eater_1_all.deb is not the locked Debian package: locked sha256 ")
     file.unlink()
     held = (made.folder / "envlock.lock").read_text(encoding="utf-8")
     (made.folder / "envlock.lock").write_text(held.replace("/./eater_1", "/./gone"), encoding="utf-8")
-    done = made("build")
+    done = made("build", "-q")
     assert done.returncode == 5
     assert done.stderr.startswith("error: cannot download eater_1_all.deb: "), done.stderr
