@@ -41,8 +41,8 @@ TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
-SEEDS_ENVIRONMENT, SEEDS_SPACES = "seeds-environment", "seeds-spaces"
-"""It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space."""
+SEEDS_ENVIRONMENT, SEEDS_SPACES, SEEDS_EACH = "seeds-environment", "seeds-spaces", "seeds-each-environment"
+"""It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space, or of each one in a list."""
 LEARNS, MAY_LEARN = "learns", "may-learn"
 """It trains or evaluates, or calls something by a name of that; some program that is not seen may use it so."""
 TESTED = "tested"
@@ -100,10 +100,13 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
     does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
     does.update({LEARNS} if TRAINS in does or any(map(LEARNING.search, module.words)) else ())
-    resets = any(argument(call, "seed") is not None and _is_own(module, call) for call in module.worded(("reset",)))
+    resets = [
+        call for call in module.worded(("reset",)) if argument(call, "seed") is not None and _is_own(module, call)
+    ]
     seeding = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
     seeded = [call for call in seeding if _is_own(module, call)]
     does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
+    does.update({SEEDS_EACH} if any(_is_of_list(module, call) for call in (*seeded, *resets)) else ())
     spaces = [getattr(call.func, "value", call) for call in seeded]
     does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("space") for each in spaces) else ())
     if _sets_the_variable(module, tensorflow):
@@ -138,6 +141,18 @@ def _is_seeded_by_sacred(module: Module) -> bool:
     )
     set_here = (each for node in configs for each in ast.walk(node) if isinstance(each, ast.Assign))
     return any(getattr(each.targets[0], "id", "") == "seed" and constant(each.value) is not None for each in set_here)
+
+
+def _is_of_list(module: Module, call: ast.Call) -> bool:
+    """Return whether a method is called of an element: of a loop or by its number."""
+    owner = getattr(call.func, "value", call)
+    bindings = module.bindings(owner) if isinstance(owner, ast.Name) else None
+    return isinstance(owner, ast.Subscript) or any(each.node is _iterated(module, each.node) for each in bindings or [])
+
+
+def _iterated(module: Module, node: ast.AST) -> ast.AST | None:
+    """Return what the loop around a node runs over, if it is one."""
+    return getattr(module.parent(node), "iter", None)
 
 
 def _is_own(module: Module, call: ast.Call) -> bool:

@@ -193,7 +193,7 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     name = module.name(call.func) or ""
     if name.startswith("./") and name.partition(".")[2].count(".") == 1:  # a function at the top of another file
         return False
-    made = [module.name(each.func) or "" for each in _makers(module, call.func.value)]
+    made = list(_named_makers(module, call.func.value))
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False
     project, owner = module.project, module.class_around(call) if _is_self(call.func.value) else None
@@ -225,8 +225,16 @@ def _classes(module: Module, owner: ast.expr) -> Iterator[ast.AST]:
 def is_made_of_keras(module: Module, call: ast.Call) -> bool:
     """Return whether the model of a method such as `fit` is made by another file, which uses Keras."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    names = [module.name(each.func) or "" for each in _makers(module, owner)]
+    names = _named_makers(module, owner)
     return module.project is not None and any(each[:2] == "./" and module.project.uses_keras(each) for each in names)
+
+
+def _named_makers(module: Module, owner: ast.expr) -> Iterator[str]:
+    """Yield the names of what makes an object, and of the class that a parameter is said to be of."""
+    yield from (module.name(each.func) or "" for each in _makers(module, owner))
+    for binding in (module.bindings(owner) or []) if isinstance(owner, ast.Name) else []:
+        annotation = getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        yield from [module.name(annotation) or ""] if annotation is not None else []
 
 
 def _makers(module: Module, owner: ast.expr) -> Iterator[ast.Call]:

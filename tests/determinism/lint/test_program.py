@@ -369,3 +369,19 @@ def test_a_listing_that_another_file_sorts_is_sorted(tmp_path: Path, monkeypatch
     for how, expected in sorting.items():
         made = f"class Rows:\n    def __init__(self, most, paths):\n        self.paths = {how}\n"
         assert rules(tmp_path, monkeypatch, {"main.py": main, "rows.py": made}) == expected, how
+
+
+def test_a_model_is_known_by_the_class_that_a_parameter_is_said_to_be_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (
+        "import tensorflow as tf\n\n\nclass Net:\n    def __init__(self):\n        self.net = tf.keras.Sequential()\n"
+    )
+    train = "def train(net: {kind}, rows):\n    net.fit(rows)\n"
+    found = {
+        kind: rules(
+            tmp_path, monkeypatch, {"net.py": made, "main.py": f"from net import Net\n\n\n{train}".format(kind=kind)}
+        )
+        for kind in ("Net", "dict")
+    }
+    assert found == {"Net": {"main.py": ["ENV108", "ENV202"]}, "dict": {}}

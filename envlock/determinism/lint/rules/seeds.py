@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ from envlock.determinism.lint.program import (
     NUMPY,
     PROJECT,
     PYTHON,
+    SEEDS_EACH,
     SEEDS_ENVIRONMENT,
     SEEDS_SPACES,
     TF,
@@ -52,6 +54,10 @@ FLOWS = ("flow_from_directory", "flow_from_dataframe", "flow")
 SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
+
+
+VECTOR = re.compile("Vec(tor)?(ized)?Env|make_vec")
+"""What seeds each of the environments that it is made of."""
 
 
 def and_more(drawn: Sequence[object]) -> str:
@@ -265,7 +271,8 @@ def _is_distribution(module: Module, node: ast.expr) -> bool:
     """Return whether an expression is a distribution, also one that a function of this file returns."""
     calls = [each for each in (node, *module.values(node)) if isinstance(each, ast.Call)]
     functions = [each for each in (module.definition(call.func) for call in calls) if isinstance(each, Definition)]
-    returned = [each.value for one in functions for each in ast.walk(one) if isinstance(each, ast.Return)]
+    given = [each.value for one in functions for each in ast.walk(one) if isinstance(each, ast.Return) and each.value]
+    returned = [value for each in given for value in (each, *module.values(each))]
     made = [each.func for each in (*calls, *returned) if isinstance(each, ast.Call)]
     return any((module.name(each) or "").startswith(DISTRIBUTIONS) for each in (*made, *_said_of(module, node)))
 
@@ -296,13 +303,33 @@ def _is_given_weights(call: ast.Call, name: str) -> bool:
 
 def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV209: an environment of Gym that nothing seeds."""
-    for call, name in module.called(ENVIRONMENTS)[:1]:
+    made = module.called(ENVIRONMENTS)
+    listed = [(call, name) for call, name in made if _is_listed(module, call)]
+    for call, name in [each for each in made if each not in listed][:1]:
         yield Hit(call, f"{name} makes an environment that nothing seeds", unless=frozenset({SEEDS_ENVIRONMENT}))
+    for call, name in listed[:1]:
+        yield Hit(call, f"{name} makes environments of a list, which nothing seeds", unless=frozenset({SEEDS_EACH}))
     sampled = [call for call, method in module.methods(("sample",)) if _last_word(method.value).endswith("space")]
     for call in sampled[:1]:
         yield Hit(
             call, "the space of an environment is sampled, and nothing seeds it", unless=frozenset({SEEDS_SPACES})
         )
+
+
+def _is_listed(module: Module, call: ast.Call) -> bool:
+    """Return whether an environment becomes one of a list, which no vector of environments is made of here."""
+    node: ast.AST = call
+    for around in module.ancestors(call):
+        if isinstance(around, ast.ListComp):
+            assign = module.parent(around)
+            kept = isinstance(assign, ast.Assign) and node is around.elt
+            return kept and not any(VECTOR.search(word) for word in module.words)
+        if isinstance(around, ast.Call) and node is not around.func and getattr(around.func, "attr", "") == "append":
+            return not any(VECTOR.search(word) for word in module.words)
+        if not isinstance(around, ast.Attribute | ast.Call):
+            return False
+        node = around
+    return False
 
 
 def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
