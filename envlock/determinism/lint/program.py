@@ -15,8 +15,10 @@ from envlock.determinism.lint.defaults import given_by_default, handed_to_worker
 from envlock.determinism.lint.environ import assignments
 from envlock.determinism.lint.module import Definition, Module, argument, constant
 from envlock.determinism.lint.names import (
+    EVALUATING_WORDS,
     PYTHON_DRAWS,
     SEEDS,
+    STARTED,
     SWITCHES,
     TENSORFLOW_1,
     TRAINING_METHODS,
@@ -124,7 +126,7 @@ def _is_of_evaluation(module: Module, call: ast.Call) -> bool:
     """Return whether a seed stands in a function that evaluates, by its name: no training is seeded there."""
     functions = [around.name for around in module.ancestors(call) if isinstance(around, Definition)]
     told = {word for name in functions if not name.lower().startswith(STARTED) for word in words(name)}
-    return not told & TRAINING_WORDS and bool(told & EVALUATING)
+    return not told & TRAINING_WORDS and bool(told & EVALUATING_WORDS)
 
 
 def _is_seeded_by_sacred(module: Module) -> bool:
@@ -206,11 +208,8 @@ def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:
 
 LEARNING = re.compile("train|optimi|learn|fit|gradient|minimi|evaluat|backward", re.IGNORECASE)
 """What stands in the names of functions that train, or ask what is not trained."""
-EVALUATING = frozenset({"eval", "evals", "evaluate", "evaluation", "evaluator", "predict", "infer", "inference"})
 FEW = 12
 """Calls in a function that only prepares; one that also works is a program's own part, whoever starts it."""
-STARTED = ("main", "test", "setup", "pytest_", "run")
-"""Functions whose names begin so are called by others than their own project."""
 
 
 def _function(module: Module, call: ast.Call) -> str | None:

@@ -6,59 +6,29 @@ import ast
 from collections.abc import Iterator
 
 from envlock.determinism.lint.module import DEPTH, Definition, Module
-from envlock.determinism.lint.names import KEEPERS, ORDERLESS, SHOWING_WORDS, TRAINING_METHODS, TRAINING_WORDS
+from envlock.determinism.lint.names import (
+    ASKING_METHODS,
+    FILLING_METHODS,
+    KEEPERS,
+    ORDERLESS,
+    PICKS,
+    SHOWERS,
+    SHOWING_METHODS,
+    SHOWING_WORDS,
+    STEP_WORDS,
+    TEACHING_WORDS,
+    TESTED_WORDS,
+    TRAINING_METHODS,
+    TRAINING_WORDS,
+    VALUE_MAPS,
+    WITHOUT_EFFECT,
+)
 from envlock.determinism.lint.positions import assigns, is_renewed
 from envlock.determinism.lint.purposes import words
 from envlock.determinism.lint.sorting import writes_to_file
 
-SHOWERS = (
-    "matplotlib.",
-    "IPython.display.",
-    "pprint.",
-    "seaborn.",
-    "plotly.",
-    "logging.",
-    "absl.logging.",
-    "tf.logging.",
-)
-"""Functions whose names begin so show what they are given."""
-SHOWING_METHODS = frozenset({"imshow", "show", "plot", "savefig", "set_title", "title", "scatter", "hist", "pprint"})
-"""Methods that show what they are given, or what they belong to."""
-LISTS = frozenset({"append", "appendleft", "extend", "insert", "add"})
-"""Methods that put something into a list or a set."""
-WITHOUT_EFFECT = (
-    "numpy.",
-    "keras.preprocessing.",
-    "keras.utils.",
-    "PIL.",
-    "cv2.",
-    "skimage.",
-    "tf.constant",
-    "tf.reshape",
-    "tf.convert_to_tensor",
-    "tf.expand_dims",
-    "tf.concat",
-    "torch.from_numpy",
-    "torch.tensor",
-    "torch.cat",
-    "torch.nn.functional.",
-    "torch.autograd.Variable",
-)
-"""Functions whose names begin so only compute what they return."""
-ASKED = frozenset({"predict", "reshape", "astype", "format", "join", "inverse_transform", "decode", "numpy", "get"})
-"""Methods that change nothing by what they are given."""
 MEASURES = frozenset({"shape", "size", "ndim", "dtype", "device"})
 """What an array is like, whatever its values are."""
-MAPS = frozenset({"map", "imap", "imap_unordered", "starmap"})
-"""Functions that call what they are given first, with each of the values."""
-TEACHING = frozenset({"train", "trainer", "training", "learn", "run", "save", "dump", "convert"})
-"""Words in the names of functions that learn from what they are given, or keep it for others."""
-STEPS = frozenset({"step", "op", "solver", "optim", "optimizer", "update", "loss", "cost", "summary", "merged"})
-"""Words in the names of what a session trains by, or what is written down."""
-PICKS = frozenset({"choice", "choices", "randint", "random_integers", "randrange", "sample", "permutation"})
-"""Functions that pick some of several."""
-TESTED = frozenset({"test", "tests", "val", "valid", "validation"})
-"""Words in the names of what a model is tested with."""
 _PASSES = (
     *(ast.keyword, ast.Starred, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.Subscript),
     *(ast.Slice, ast.Attribute, ast.IfExp, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.JoinedStr),
@@ -133,13 +103,9 @@ class _Ways:
         """Return whether a call shows a value, or None where its result is made of it."""
         name, method = self.module.name(call.func) or "", getattr(call.func, "attr", "")
         if node is call.func:
-            return (
-                False
-                if method in (*TRAINING_METHODS, "run", "save")
-                else self._show()
-                if method in SHOWING_METHODS
-                else None
-            )
+            if method in (*TRAINING_METHODS, "run", "save"):
+                return False
+            return self._show() if method in SHOWING_METHODS else None
         word = method or getattr(call.func, "id", "")
         said = set(words(word))
         if self._shows(call):
@@ -147,13 +113,13 @@ class _Ways:
         plain = isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None
         if plain and word in ORDERLESS and not self.picked:
             return True
-        if method in LISTS and isinstance(call.func, ast.Attribute):
+        if method in FILLING_METHODS and isinstance(call.func, ast.Attribute):
             return self._into(call.func.value)
         if word == "run" and self._fetches(call):
             return None
-        if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING:
+        if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING_WORDS:
             return False
-        known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKED
+        known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKING_METHODS
         known = known or not (self.picked or self.module.definition(call.func) or name.startswith("./"))
         known = known or self._is_object(call.func) or self._enters(call, node)
         if not isinstance(self.module.parent(call), ast.Expr):
@@ -185,7 +151,7 @@ class _Ways:
         word = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
         if word == "print" and writes_to_file(call):
             return False
-        if word in MAPS and call.args and isinstance(call.args[0], ast.Name):  # pool.starmap(plot, values)
+        if word in VALUE_MAPS and call.args and isinstance(call.args[0], ast.Name):  # pool.starmap(plot, values)
             word = call.args[0].id
         if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(words(word)):
             return True
@@ -203,7 +169,7 @@ class _Ways:
         fetched = call.args[0] if call.args else None
         names = [*ast.walk(fetched)] if isinstance(fetched, ast.Name | ast.Attribute) else []
         said = {word for each in names for word in words(getattr(each, "id", "") or getattr(each, "attr", ""))}
-        return bool(names) and not said & {*TRAINING_WORDS, *STEPS} and any(each.arg for each in call.keywords)
+        return bool(names) and not said & {*TRAINING_WORDS, *STEP_WORDS} and any(each.arg for each in call.keywords)
 
     def _show(self, *, pictured: bool = False) -> bool:
         self.shown = True
@@ -240,7 +206,9 @@ class _Ways:
         """Return whether a list is only put something into here: `items.append(x)`, `items[i] = x`."""
         around = self.module.parent(use)
         if isinstance(around, ast.Attribute):
-            return around.attr in LISTS or isinstance(self.module.parent(self.module.parent(around) or use), ast.Expr)
+            return around.attr in FILLING_METHODS or isinstance(
+                self.module.parent(self.module.parent(around) or use), ast.Expr
+            )
         return isinstance(around, ast.Subscript) and around.value is use and isinstance(around.ctx, ast.Store)
 
     def _statement(self, statement: ast.AST, node: ast.AST) -> bool:
@@ -309,7 +277,7 @@ class _Ways:
         others = (each for each in ast.walk(statement) if getattr(each, "id", "") != getattr(use, "id", ""))
         names = (getattr(each, "id", "") or getattr(each, "attr", "") for each in others)
         told = {word for name in names for word in words(name)}
-        return not told & TRAINING_WORDS and not told.isdisjoint(TESTED)
+        return not told & TRAINING_WORDS and not told.isdisjoint(TESTED_WORDS)
 
 
 def _is_self(node: ast.AST) -> bool:
