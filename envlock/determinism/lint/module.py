@@ -132,6 +132,15 @@ class Module:
             found.setdefault(word, []).append(call)
         return found
 
+    @cached_property
+    def read(self) -> dict[str, list[ast.Name]]:
+        """The names that are read, by their text."""
+        found: dict[str, list[ast.Name]] = {}
+        for use in self.nodes(ast.Name):
+            if isinstance(use.ctx, ast.Load):
+                found.setdefault(use.id, []).append(use)
+        return found
+
     @property
     def words(self) -> Collection[str]:
         """The last words of all that is called."""

@@ -246,8 +246,8 @@ class _Ways:
         """Yield where a name is read that gets its value at a place: until it surely gets another one."""
         bound, here = self.module.bindings(target), self.module.function_around(target)
         first, last = (0, 1 << 40) if place is None else self._extent(target, place)
-        for use in self.module.nodes(ast.Name):
-            if use.id != target.id or not isinstance(use.ctx, ast.Load) or self.module.bindings(use) is not bound:
+        for use in self.module.read.get(target.id, ()):
+            if self.module.bindings(use) is not bound:
                 continue
             if first <= use.lineno <= last or self.module.function_around(use) is not here:
                 yield use
