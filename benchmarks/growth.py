@@ -90,7 +90,7 @@ def commands(python: Path) -> dict[str, list[str]]:
     """Return the command lines that are measured, by the name in the chart."""
     tool, lock, other = [sys.executable, "-m", "envlock"], "envlock.lock", ["--python", str(python)]
     return {
-        "capture": [*tool, "capture", "-o", "-", *other],
+        "capture": [*tool, "capture", "--without-tensorflow", "-o", "-", *other],
         "verify": [*tool, "verify", lock, *other],
         "assert_locked()": [str(python), "-c", ASSERT],
         "show": [*tool, "show", lock, "--format", "json"],
@@ -114,7 +114,7 @@ def of_packages(rounds: int) -> Measured:
             lines = commands(python)
             bare = {"PATH": os.environ["PATH"], "HOME": name}
             environ = {**bare, "PYTHONPATH": str(ROOT)}
-            capture = [*lines["capture"][:4], "-o", "envlock.lock", "--python", str(python)]
+            capture = [*lines["capture"][:5], "-o", "envlock.lock", "--python", str(python)]
             subprocess.run(capture, cwd=folder, env=environ, check=True, capture_output=True)
             costs: dict[str, list[float]] = {command: [] for command in lines}
             for _ in range(rounds):

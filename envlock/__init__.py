@@ -5,6 +5,8 @@
     envlock.activate(seed=42)   # the same, and the recipe that makes TensorFlow deterministic
 
 Importing this imports nothing else: every public name is loaded when it is first asked for.
+
+PYTEST_DONT_REWRITE: a program that imports this before it starts pytest would get a warning that it comes too late.
 """
 
 __version__ = "0.1.0"
@@ -32,6 +34,7 @@ _EXPORTS = {
     "capture": "envlock.workflows.capture",
     "capture_image": "envlock.workflows.capture_image",
     "check_fleet": "envlock.workflows.fleet",
+    "cite": "envlock.runtime.citation",
     "compare_saved": "envlock.workflows.repeat",
     "compare_traces": "envlock.workflows.diverge",
     "context": "envlock.workflows.build",
@@ -46,8 +49,10 @@ _EXPORTS = {
     "ignore": "envlock.workflows.policy",
     "init": "envlock.workflows.init",
     "lint": "envlock.workflows.lint",
-    "lint_dataset": "envlock.determinism.dataset",
+    "lint_dataset": "envlock.linter.live_dataset",
     "load": "envlock.workflows.locks",
+    "load_ipython_extension": "envlock.integrations.jupyter",
+    "locate": "envlock.runtime.assertion",
     "merge": "envlock.workflows.merge",
     "prepare": "envlock.workflows.run",
     "Progress": "envlock.workflows.progress",
@@ -61,6 +66,7 @@ _EXPORTS = {
     "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
     "update_canary": "envlock.workflows.canary",
+    "unload_ipython_extension": "envlock.integrations.jupyter",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
 }
@@ -69,14 +75,18 @@ __all__ = ["__version__", *sorted(_EXPORTS)]
 
 TYPE_CHECKING = False  # not from typing: that import costs 8 ms
 if TYPE_CHECKING:
-    from envlock.determinism.dataset import lint_dataset as lint_dataset
     from envlock.divergence.in_process import diverge as diverge
+    from envlock.integrations.jupyter import load_ipython_extension as load_ipython_extension
+    from envlock.integrations.jupyter import unload_ipython_extension as unload_ipython_extension
+    from envlock.linter.live_dataset import lint_dataset as lint_dataset
     from envlock.lock.document import save as save
     from envlock.lock.models import Lockfile as Lockfile
     from envlock.reports import render as render
     from envlock.runtime.activation import Activation as Activation
     from envlock.runtime.activation import activate as activate
     from envlock.runtime.assertion import assert_locked as assert_locked
+    from envlock.runtime.assertion import locate as locate
+    from envlock.runtime.citation import cite as cite
     from envlock.runtime.errors import EnvironmentMismatch as EnvironmentMismatch
     from envlock.runtime.errors import EnvlockError as EnvlockError
     from envlock.runtime.errors import FactError as FactError

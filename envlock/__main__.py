@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 FORWARDED = "ENVLOCK_FORWARDED"
+"""The folders of those that have handed over already: each asks the next one on the PATH, and none is asked twice."""
 
 
 def main() -> None:
@@ -80,27 +81,35 @@ def _is_rank(words: "list[str]") -> bool:
 
 def _without(what: str) -> "NoReturn":
     """Hand over to the envlock that is installed as a tool, or say what this one needs."""
-    tool = _tool()
+    asked = _asked()
+    tool = _tool(asked)
     if tool is not None:
-        environ = {"ENVLOCK_PYTHON": sys.executable, **os.environ, FORWARDED: "1"}
+        environ = {"ENVLOCK_PYTHON": sys.executable, **os.environ, FORWARDED: os.pathsep.join(sorted(asked))}
         os.execve(tool, [tool, *sys.argv[1:]], environ)  # noqa: S606 (in this process's place, without a shell)
     sys.stderr.write(
         f"error: the command line needs {what}\n"
-        'hint: install it outside the environment: `uv tool install "tf-envlock[cli]"`\n'
+        'hint: install it outside the environment, in a checkout of envlock: `uv tool install ".[cli]"`\n'
     )
     sys.exit(2)
 
 
-def _tool() -> "str | None":
-    """Return another `envlock` on the PATH, such as that of `uv tool install` after this environment's own."""
+def _asked() -> "set[str]":
+    """Return the folders of this `envlock`, and of those that have handed over to it."""
+    from pathlib import Path
+
+    ours = [str(Path(program).parent.resolve()) for program in (sys.argv[0], sys.executable)]
+    return {each for each in [*ours, *os.environ.get(FORWARDED, "").split(os.pathsep)] if each}
+
+
+def _tool(asked: "set[str]") -> "str | None":
+    """Return the next `envlock` on the PATH, such as that of `uv tool install` after those of environments."""
     import shutil
     from pathlib import Path
 
-    if FORWARDED in os.environ:
-        return None
-    ours = {Path(sys.argv[0]).parent.resolve(), Path(sys.executable).parent.resolve()}
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return shutil.which("envlock", path=os.pathsep.join(each for each in folders if Path(each).resolve() not in ours))
+    return shutil.which(
+        "envlock", path=os.pathsep.join(each for each in folders if str(Path(each).resolve()) not in asked)
+    )
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ pytest_plugins = ["tests.containers.bed.fixtures"]
 TENSORFLOW_PYTHON = "ENVLOCK_TEST_TENSORFLOW"
 """Names the interpreter of an environment with a real TensorFlow and envlock; `make test` makes and sets it."""
 
+WITHOUT = ("ENVLOCK_WITHOUT_TENSORFLOW", "1")
+"""The environment of the tests has no TensorFlow, and is captured all the same."""
+
 OLDER_PYTHONS = "ENVLOCK_TEST_OLDER_PYTHONS"
 """Names the interpreters of environments with older TensorFlows, joined by colons; their folders end in the version."""
 
@@ -60,6 +63,7 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("ENVLOCK_") and not name.startswith("ENVLOCK_TEST_"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv(*WITHOUT)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +132,8 @@ def _server() -> forking.Server:
 
 def _plain() -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "CI", "COVERAGE_PROCESS_CONFIG")  # the last: of `make coverage`
-    return {name: os.environ[name] for name in kept if name in os.environ}
+    plain = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**plain, WITHOUT[0]: WITHOUT[1]}
 
 
 class Command:

@@ -34,7 +34,7 @@ ROOM = "ENVLOCK_TEST_ROOM"
 """A variable of the server that is only long: the variables of a request are written where it stood."""
 
 PROGRAMS = ("envlock.__main__", "envlock.runtime.gpu.child")
-GUESTS = "envlock.guest."
+GUESTS = ("envlock.guest.", "envlock.integrations.")
 LAUNCHER = "envlock.guest.launch"
 
 

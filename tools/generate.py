@@ -6,7 +6,7 @@ docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
 docs/reference/lint.md        from envlock/data/lint.toml
-docs/reference/advice.md      from tests/determinism/advice.toml
+docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
@@ -220,8 +220,16 @@ def help_text(words: list[str]) -> str:
 
 def variable_row(row: data.Variable) -> dict[str, object]:
     """Return what the runtime half needs of a variable."""
-    words = {"words": sorted({word.lower() for word in row.words})} if row.words else {}
-    return {"name": row.name, "read_at": row.read_at, "read_by": row.read_by, "records": row.records, **words}
+    more: dict[str, object] = {}
+    if row.words:
+        more["words"] = sorted({word.lower() for word in row.words})
+    if row.as_unset:
+        more["as_unset"] = row.as_unset
+    if row.appended:
+        more |= {"appended": row.appended, "appended_under": row.appended_under}
+    if row.strict == "exact_where_locked":
+        more["held_where_locked"] = True
+    return {"name": row.name, "read_at": row.read_at, "read_by": row.read_by, "records": row.records, **more}
 
 
 def outputs() -> dict[str, str]:
@@ -238,6 +246,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/makers.json": compact([row.model_dump(include={"functions", "name", "hold"}) for row in makers()]),
         f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
+        f"{RUNTIME}/protected.json": json.dumps(data.policy_table().protected) + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/replay.json": compact(

@@ -62,8 +62,12 @@ def session(lines: list[str]) -> str:
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
     }
+    environ |= {name: value for name, value in os.environ.items() if name == "ENVLOCK_WITHOUT_TENSORFLOW"}
     ours, theirs = pty.openpty()
     with tempfile.TemporaryDirectory(prefix="envlock-picture-") as folder:
+        active = Path(folder, ".venv")
+        active.symlink_to(sys.prefix)
+        environ["VIRTUAL_ENV"] = str(active)
         argv = ["/bin/sh", "-c", script]
         with subprocess.Popen(
             argv, cwd=folder, env={**environ, "HOME": folder}, stdin=theirs, stdout=theirs, stderr=theirs

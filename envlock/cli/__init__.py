@@ -27,7 +27,7 @@ NO_TEMPORARY = "No usable temporary directory"
 """How `tempfile.gettempdir` begins its error, whose number is that of a missing file."""
 
 COMMANDS = {
-    "init": "Add envlock's settings to pyproject.toml, and print snippets for pre-commit and CI.",
+    "init": "Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.",
     "capture": "Write the live environment into a lockfile.",
     "show": "Show the contents of a lockfile.",
     "verify": "Check that this environment is the locked one.",

@@ -126,16 +126,16 @@ def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
 
 
 def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
+    from envlock.lock.document import dump, load, save
     from envlock.workflows.pin import pin
 
+    read = None if isinstance(lock, bytes) else load(lock)
     made = pin(lock, **what)
     _warn(made.warnings, quiet=quiet)
     if isinstance(lock, bytes):
         emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
     else:
-        write_atomically(Path(lock), dump(made.lock))
+        save(made.lock, lock, read)
         apt = made.lock.base_image.apt if made.lock.base_image is not None else None
         more = "" if apt is None else f", {count(len(apt.packages), 'Debian package')}"
         talk(f"wrote {lock}: base image {made.base}{more}", quiet=quiet)
@@ -160,10 +160,11 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
         from envlock.workflows.archive import writable
 
         writable(file)
+    from envlock.lock.document import load, save
+
+    read = load(lock) if isinstance(lock, str) else None
     made = workflow.build(lock, **how)
     from envlock.containers.verification import sentence
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
     from envlock.workflows.locks import name_of
 
     verdict = made.verdict
@@ -184,7 +185,7 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
             talk(verdict.machine.to_text())
             raise typer.Exit(verdict.machine.exit_code)
     if isinstance(lock, str):
-        write_atomically(Path(lock), dump(made.lock))
+        save(made.lock, lock, read)
         talk(f"wrote {lock}: base and image", quiet=quiet)
     if file is not None:
         from envlock.workflows.archive import archive

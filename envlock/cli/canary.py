@@ -116,14 +116,14 @@ def _update(
     *,
     quiet: bool,
 ) -> None:
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
+    from envlock.lock.document import dump, save
     from envlock.numerics.canary.run import Settings
     from envlock.workflows.canary import summary, update_canary
 
-    new = update_canary(lock_of(wanted), python=python, pinned=replace(Settings(), **pinned), progress=progress)
+    read = lock_of(wanted)
+    new = update_canary(read, python=python, pinned=replace(Settings(), **pinned), progress=progress)
     if lock == STDIN or not isinstance(wanted, str):
         emit(dump(new))
         return
-    write_atomically(Path(wanted), dump(new))
+    save(new, wanted, read)
     talk(f"wrote {wanted}: {summary(new)}", quiet=quiet)

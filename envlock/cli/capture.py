@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import PythonOption, QuietOption, config
+from envlock.cli.options import STDIN, PythonOption, QuietOption, config, exclusive
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES
-from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.host import read_bytes
-from envlock.runtime.lockfile import SIZE_LIMIT
 from envlock.runtime.policy import names
-from envlock.runtime.report import Report, count
+from envlock.runtime.report import count
 from envlock.workflows.entry_points import split
 from envlock.workflows.settings import Config, about, target
 from envlock.workflows.settings import policy as policy_of
@@ -55,7 +51,10 @@ HashesOption = Annotated[
 CanaryOption = Annotated[
     bool, typer.Option("--canary", help="Also compute the canary, like `envlock canary --update`.")
 ]
-CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file would change.")]
+CheckOption = Annotated[
+    bool,
+    typer.Option("--check", help="Write nothing; exit as `envlock verify`, or 1 if the project's settings changed."),
+]
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -80,6 +79,14 @@ MachineOption = Annotated[
     typer.Option(
         "--add-machine",
         help="Add this machine to those that the lockfile accepts; its software must be the locked one.",
+    ),
+]
+WithoutOption = Annotated[
+    bool,
+    typer.Option(
+        "--without-tensorflow",
+        envvar="ENVLOCK_WITHOUT_TENSORFLOW",
+        help="Lock an environment although TensorFlow is not installed in it.",
     ),
 ]
 ImageOption = Annotated[
@@ -109,6 +116,7 @@ def capture(
     image: ImageOption = None,
     engine: EngineOption = AUTO,
     gpus: GpusOption = False,
+    without_tensorflow: WithoutOption = False,
     check: CheckOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -120,20 +128,22 @@ def capture(
     Examples:
       envlock capture                            write or renew the project's envlock.lock
       envlock capture --python .venv/bin/python  an environment without envlock
-      envlock capture --hashes                   with the SHA-256 of every package's wheel
-      envlock capture --canary                   with exact results of TensorFlow operations
       envlock capture --canary --for train.py:step   also of those that `step` runs
       envlock capture --add-machine              accept this machine, too
       envlock capture --image nvcr.io/nvidia/tensorflow:25.02-tf2-py3   inside an image
-      envlock capture --check                    in CI: exit 1 if the lockfile is out of date
+      envlock capture --check                    in a hook: is the lockfile that of this environment?
     """
     from envlock.workflows.capture import capture as take
 
     if add_machine and image is None:
         _add_machine(output, python, alone=not (hashes or canary or only or entry or policy or check), quiet=quiet)
         return
+    if check:
+        exclusive({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
+        _check(output, policy, entry, {"python": python, "numerics": canary, "progress": Terminal(quiet)})
+        return
     project = config()
-    path, earlier = _path(output, project, check=check)
+    path, earlier = _path(output, project)
     how: Any = {"python": python, "project": about(Path.cwd(), path), "progress": Terminal(quiet)}
     how["policy"], how["overrides"] = policy_of(policy, project, earlier)
     if image is not None:
@@ -142,30 +152,27 @@ def capture(
     else:
         entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
         what: Any = {"hashes": hashes, "canary": canary, "earlier": earlier, "only": only}
-        lock = take(entry=entries, programs=programs, **what, **how)
-    if check and path is not None:
-        _check(path, lock, quiet)
-    else:
-        _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
+        lock = take(entry=entries, programs=programs, need_tensorflow=not without_tensorflow, **what, **how)
+    _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
 
 
 def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet: bool) -> None:
     """Add this machine to a lockfile that exists, or say that it is there already."""
-    from envlock.lock.document import dump
+    from envlock.lock.document import dump, load, save
     from envlock.workflows.capture import add_machine
 
     if not alone:
         hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
         raise UsageError("`--add-machine` changes nothing else, so it takes only `--output` and `--python`", hint=hint)
-    path = _path(output, config(), check=False)[0]
+    path = _path(output, config())[0]
     if path is None:
         raise UsageError("`--add-machine` needs a lockfile, and `-` is stdout", hint="name the file with `--output`")
+    read = load(path)
     new, which = add_machine(path, python=python)
-    before = path.read_bytes()
-    if before == dump(new):
+    if path.read_bytes() == dump(new):
         talk(f"{path} has this machine already: {which}", quiet=quiet)
         return
-    write_atomically(path, dump(new))
+    save(new, path, read)
     talk(f"added to {path}: {which}", quiet=quiet)
 
 
@@ -182,14 +189,12 @@ def _inside(image: str, given: dict[str, Any], how: dict[str, Any]) -> Lockfile:
     return capture_image(image, python=None if python is None else str(python), **how)
 
 
-def _path(output: Path | None, project: Config, *, check: bool) -> tuple[Path | None, Lockfile | None]:
+def _path(output: Path | None, project: Config) -> tuple[Path | None, Lockfile | None]:
     """Return the file to write, None for stdout, and the lock that it is now."""
-    if output is None or str(output) != "-":
-        path = target(output, project)
-        return path, _earlier(path)
-    if check:
-        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
-    return None, None
+    if str(output) == STDIN:
+        return None, None
+    path = target(output, project)
+    return path, _earlier(path)
 
 
 def _earlier(path: Path) -> Lockfile | None:
@@ -207,14 +212,14 @@ def _write(
 ) -> None:
     """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
     from envlock.lock.capture import warnings
-    from envlock.lock.document import dump
+    from envlock.lock.document import dump, save
     from envlock.packages.proven import lost
     from envlock.reports.lock import held
 
     if path is None:
         emit(dump(lock))
         return
-    write_atomically(path, dump(lock))
+    save(lock, path, earlier)
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
     for text in held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
@@ -244,21 +249,22 @@ def _changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
     return texts[:SHOWN] + more if texts else ["no fact changed"]
 
 
-def _check(path: Path, lock: Lockfile, quiet: bool) -> None:
-    from envlock.lock.document import dump
-    from envlock.workflows.capture import changes
+def _check(output: Path | None, policy: str | None, entry: list[str] | None, how: dict[str, Any]) -> None:
+    """Write nothing, and exit as `envlock verify` does, or with 1 where the project's settings are not the lock's."""
+    from envlock.workflows.gate import check
 
-    try:
-        old = read_bytes(str(path), SIZE_LIMIT + 1)  # as much as a lockfile can have, and one byte more
-    except OSError:  # below, the reader of lockfiles says what is wrong
-        old = None
-    if old == dump(lock):
-        talk(f"{path} is up to date", quiet=quiet)
+    project, quiet = config(), how["progress"].quiet
+    path = None if str(output) == STDIN else target(output, project)
+    if path is None:
+        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
+    wanted, _ = split(entry, project.entry, Path.cwd(), canary=how["numerics"])
+    report = check(path, project, policy, entry=wanted, **how)
+    if report.match:
+        besides = count(len(report.allowed), "difference") if report.allowed else ""
+        talk(f"{path} is up to date{besides and f'; {besides} that policy {report.policy} allows'}", quiet=quiet)
         return
-    found = changes(path, lock) if os.path.lexists(path) else "it does not exist"
-    shown = f"\n{found.to_text()}" if isinstance(found, Report) else f" {found}"
-    talk(f"{path} would change:{shown}", quiet=quiet)
-    raise typer.Exit(1)
+    talk(f"{path} is not up to date:\n{report.to_text()}", quiet=quiet)
+    raise typer.Exit(report.exit_code)
 
 
 def _summary(lock: Lockfile) -> str:

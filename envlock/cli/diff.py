@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, FormatOption, PythonOption, show, source
+from envlock.cli.options import LIVE, STDIN, FormatOption, PythonOption, show, source
 from envlock.cli.parser import Command, choice, new_app
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from envlock.lock.models import Lockfile
 
 app = new_app()
-LIVE = "live"
 
 SideArgument = Annotated[str, typer.Argument(help="Lockfile, - for stdin, or `live`.", show_default=False)]
 TierOption = Annotated[

@@ -59,7 +59,7 @@ def doctor(
       envlock doctor --prove --with "$(head -n 9 train.py)"
                                                 the same, after the first lines of a program
     """
-    from envlock.determinism.doctor.values import exports
+    from envlock.diagnosis.values import exports
     from envlock.workflows.doctor import doctor as examine
 
     if setup is not None and not prove:

@@ -100,14 +100,15 @@ def check(
       envlock fleet check reports --vetted nodes.txt  and write which nodes can be used
       envlock fleet check today --against yesterday   and find what has changed on the nodes
     """
-    from envlock.lock.writer import write_atomically
-    from envlock.workflows.fleet import check_fleet
+    from envlock.workflows.fleet import check_fleet, write_vetted
 
-    found = check_fleet(dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait)
-    if vetted is not None:
+    nodes: list[str] = []
+    try:
+        found = check_fleet(dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait)
         nodes = found.attachments["fleet"]["vetted"]
-        write_atomically(vetted, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes")
-        talk(f"wrote {vetted}: {len(nodes)} nodes", quiet=quiet)
+    finally:
+        if vetted is not None:
+            talk(write_vetted(vetted, nodes), quiet=quiet)
     show(found, format)
 
 

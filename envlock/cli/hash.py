@@ -59,11 +59,11 @@ def hash(  # noqa: A001 (the command's name)
       envlock hash --build                with the wheels of checkouts and of the project itself
       envlock hash --offline              local facts only
     """
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
+    from envlock.lock.document import dump, load, save
     from envlock.workflows.hash import hash_packages, summary
 
     meant = source(lock)
+    read = None if isinstance(meant, bytes) else load(meant)
     new = hash_packages(
         meant,
         python=python,
@@ -79,6 +79,6 @@ def hash(  # noqa: A001 (the command's name)
     if isinstance(meant, bytes):
         emit(dump(new))
     else:
-        write_atomically(Path(meant), dump(new))
+        save(new, meant, read)
     for line in summary(new):
         talk(line, quiet=quiet)

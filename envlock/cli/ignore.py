@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,13 +31,13 @@ def ignore(pattern: PatternArgument, reason: ReasonOption, lock: LockOption = No
     Examples:
       envlock ignore "packages.six.**" --reason "used by no training code"
     """
-    from envlock.lock.document import dump
-    from envlock.lock.writer import write_atomically
+    from envlock.lock.document import load, save
     from envlock.workflows.policy import ignore as add
 
     path = near(lock)
+    read = None if path is None else load(path)
     file, changed = add(pattern, reason, path)
     talk(f'wrote {file}: "{pattern}" = "ignore"', quiet=quiet)
     if changed is not None and path is not None:
-        write_atomically(Path(path), dump(changed))
+        save(changed, path, read)
         talk(f"wrote {path}: policy {changed.policy.name}", quiet=quiet)

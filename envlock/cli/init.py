@@ -16,7 +16,7 @@ FirstPolicyOption = Annotated[str, choice(names(), "policy", "--policy", "-p", h
 
 @app.command(cls=Command)
 def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> None:
-    """Add envlock's settings to pyproject.toml, and print snippets for pre-commit and CI.
+    """Add envlock's settings to pyproject.toml, and print files for pre-commit, GitHub and make.
 
     Nothing is asked, and settings that are there stay as they are. `envlock capture` then writes the lockfile.
 
@@ -27,9 +27,9 @@ def init(policy: FirstPolicyOption = "strict", quiet: QuietOption = False) -> No
     """
     from envlock.workflows.init import init as prepare
 
-    file, snippets = prepare(policy)
+    file, files = prepare(policy)
     if file is None:
         talk("pyproject.toml has [tool.envlock] already", quiet=quiet)
     else:
         talk(f"wrote {file}: [tool.envlock] with policy {policy}", quiet=quiet)
-    emit(snippets.rstrip("\n"))
+    emit(files.rstrip("\n"))

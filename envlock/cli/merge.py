@@ -9,7 +9,6 @@ import typer
 
 from envlock.cli.output import talk
 from envlock.cli.parser import Command, new_app
-from envlock.lock.writer import write_atomically
 from envlock.runtime.report import count
 
 app = new_app()
@@ -33,11 +32,13 @@ def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> Non
       echo "envlock.lock merge=envlock" >> .gitattributes       use it for lockfiles
       envlock merge base.lock ours.lock theirs.lock             merge by hand, into ours.lock
     """
-    from envlock.lock.document import dump
+    from envlock.lock.document import save
     from envlock.workflows.merge import merge as combine
 
     merged = combine(base, ours, theirs)
-    write_atomically(ours, dump(merged.lock))
+    save(merged.lock, ours)
+    if merged.exempt:
+        talk(f"warning: more may differ than before: {', '.join(merged.exempt)}")
     if merged.conflicts:
         talk(f"{count(len(merged.conflicts), 'conflict')}, ours kept: {', '.join(merged.conflicts)}")
         raise typer.Exit(1)

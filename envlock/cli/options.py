@@ -18,11 +18,13 @@ from envlock.runtime.assertion import locate
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
 from envlock.runtime.report import Report
-from envlock.workflows.interpreter import project_python
+from envlock.workflows.interpreter import find_environment
 from envlock.workflows.settings import Config
 from envlock.workflows.settings import load as settings
 
 STDIN = "-"
+LIVE = "live"
+"""A side of `envlock diff` that is the live environment."""
 DATA_FORMATS = FORMATS[:2]
 """What a command prints that judges nothing: text or JSON."""
 
@@ -59,18 +61,35 @@ PolicyOption = Annotated[
 ]
 
 
-def _project_python(context: typer.Context, python: Path | None) -> Path | None:
-    """Return the interpreter that is meant, and say which where it is neither named nor this one."""
+def _environment(context: typer.Context, python: Path | None) -> Path | None:
+    """Return the interpreter that is meant, None for this one, and say which unless the command line names it."""
+    source = getattr(context.get_parameter_source("python"), "name", None)
     if context.params.get("image") is not None:  # a path in there; a variable names one here
-        origin = getattr(context.get_parameter_source("python"), "name", None)
-        return python if origin == "COMMANDLINE" else None
-    found = None if python is not None else project_python(os.environ, Path.cwd())
-    if python is not None and os.path.isfile(python):  # noqa: PTH113 (false for any name) a path has lost its `./`, without which PATH would be searched
-        return python.absolute()
-    if found is None:
-        return python
-    talk(f"environment: {found[0]} ({found[1]})", quiet=bool(context.params.get("quiet")))
-    return found[0]
+        return python if source == "COMMANDLINE" else None
+    quiet = bool(context.params.get("quiet")) or not _looks_at_environment(context)
+    if python is not None:
+        if source != "COMMANDLINE":
+            talk(f"environment: {python} (ENVLOCK_PYTHON)", quiet=quiet)
+        # a path has lost its `./`, without which PATH would be searched
+        return python.absolute() if os.path.isfile(python) else python  # noqa: PTH113 (false for any name)
+    try:
+        found = find_environment(os.environ, Path.cwd())
+    except UsageError:
+        if _looks_at_environment(context):
+            raise
+        return None
+    if found.origin:
+        talk(f"environment: {found.shown} ({found.origin})", quiet=quiet)
+    return found.python
+
+
+def _looks_at_environment(context: typer.Context) -> bool:
+    """Return whether the command looks at an environment, and not only at the files that it was given."""
+    given = context.params
+    if {"a", "b"} <= given.keys():  # of `diff`
+        return LIVE in (given["a"], given["b"])
+    examined = given.get("lock") if context.info_name == "doctor" else None
+    return not (examined or given.get("compare"))
 
 
 PythonOption = Annotated[
@@ -78,8 +97,9 @@ PythonOption = Annotated[
     typer.Option(
         "--python",
         envvar="ENVLOCK_PYTHON",
-        callback=_project_python,
-        help="Interpreter of the environment. [default: the active environment, else .venv, else envlock's own]",
+        callback=_environment,
+        help="Interpreter of the environment. [default: envlock's own if it has TensorFlow, else the active one, else "
+        "the project's]",
         show_default=False,
     ),
 ]

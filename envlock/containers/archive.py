@@ -43,6 +43,8 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
     try:
         with tarfile.open(saved) as old, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as new:
             config, layers = _contents(old)
+            for folder in ("blobs", BLOBS):  # Apptainer and a skopeo without root make no folder that is not named
+                _add_folder(new, folder, epoch)
             if f"sha256:{hashlib.sha256(config).hexdigest()}" != image:
                 raise _other(f"its config is not that of {image}")
             digests = json.loads(config)["rootfs"]["diff_ids"]
@@ -134,6 +136,12 @@ def _add(new: tarfile.TarFile, path: str, size: int, epoch: int, content: IO[byt
     info = tarfile.TarInfo(path)
     info.size, info.mtime, info.mode = size, epoch, 0o644
     new.addfile(info, content)
+
+
+def _add_folder(new: tarfile.TarFile, path: str, epoch: int) -> None:
+    info = tarfile.TarInfo(path)
+    info.type, info.mtime, info.mode = tarfile.DIRTYPE, epoch, 0o755
+    new.addfile(info)
 
 
 def _descriptor(kind: str, content: bytes) -> dict[str, Any]:

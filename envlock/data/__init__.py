@@ -22,7 +22,9 @@ Text = Annotated[str, Field(min_length=1)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
-Rule = Literal["exact", "same_minor", "at_least", "superset", "within_3_percent", "proven", "ignore"]
+Rule = Literal[
+    "exact", "exact_where_locked", "same_minor", "at_least", "superset", "within_3_percent", "proven", "ignore"
+]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
 
@@ -43,8 +45,11 @@ class Variable(Row):
     read_at: Literal["process-start", "any-time"]
     records: Literal["bool", "integer", "word", "flags", "devices", "digest"]
     words: list[Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9_]*|#)$")]] = []
+    as_unset: list[str] = []
+    appended: list[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]] = []
+    appended_under: list[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]] = []
     bits: Literal["yes", "conditional", "hardware", "memory", "unknown", "no"]
-    strict: Literal["exact", "ignore"] = "exact"
+    strict: Literal["exact", "exact_where_locked", "ignore"] = "exact"
     functional: Literal["exact", "ignore"]
     why: Sentence
     sources: Annotated[list[Text], Field(min_length=1)]
@@ -85,6 +90,7 @@ class PolicyTable(Row):
 
     evidence: dict[str, Text]
     machine: Annotated[list[Text], Field(min_length=1)]
+    protected: Annotated[list[Text], Field(min_length=1)]
     policies: dict[str, Text]
     fact: list[Fact]
 
@@ -288,6 +294,8 @@ class RankVariables(Row):
     size: VariableName | None = None
     node: VariableName | None = None
     job: list[VariableName] = []
+    unnamed: Text | None = None
+    instead: list[VariableName] = []
     needs: VariableName | None = None
 
 

@@ -41,6 +41,16 @@ class Ptx(Row):
     source: Text
 
 
+class Fails(Row):
+    """GPUs on which the official wheels of a TensorFlow fail, and what runs there."""
+
+    tensorflow: Specifiers
+    capabilities: Annotated[list[Minor], Field(min_length=1)]
+    why: Sentence
+    works: Text
+    source: Text
+
+
 class Added(Row):
     """Which versions of a distribution a fix installs."""
 
@@ -56,6 +66,7 @@ class CompatibilityTable(Row):
     needs: list[Needs]
     breaks: list[Breaks]
     ptx: list[Ptx]
+    fails: list[Fails]
     added: list[Added]
 
 
@@ -68,6 +79,12 @@ def compatibility_table() -> CompatibilityTable:
 def ptx_cuda(tensorflow: str) -> str | None:
     """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where that was not read."""
     return next((row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None)
+
+
+def failing(tensorflow: str, capability: str) -> Fails | None:
+    """Return how official wheels of a TensorFlow fail on a GPU without machine code for it; None where nobody tells."""
+    rows = [row for row in compatibility_table().fails if capability in row.capabilities]
+    return next((row for row in rows if holds(row.tensorflow, tensorflow)), None)
 
 
 def added(package: str) -> str:

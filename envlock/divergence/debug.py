@@ -43,6 +43,8 @@ from envlock.runtime.report import Report, clean
 
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
+NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
+SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
 LINES = 3
 """How many lines of Python or NumPy are tried as the maker of a value."""
 BEYOND = 2
@@ -111,7 +113,7 @@ class _Search:
         if threads.comparison is not None or (first is not None and threads.race is not None):
             return self._in_threads(own, threads)
         if first is None:
-            return self._evidence("identical", own, [level_of(own)])
+            return self._identical(own)
         if not inside_graph(first):
             return self._explained(own, first, [level_of(own)])
         if self.request.in_graph:
@@ -126,6 +128,16 @@ class _Search:
         if eager.failures:  # what it would have shown is unknown
             return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._in_graph(own, levels)
+
+    def _identical(self, own: Observed) -> Evidence:
+        """Return that the runs are equal.
+
+        Raises:
+            FactError: they showed nothing by which they could have been compared.
+        """
+        if not (own.comparison.entries or own.failures):
+            raise FactError(NOTHING, hint=SHOW)
+        return self._evidence("identical", own, [level_of(own)])
 
     def _eagerly_different(self, eager: Observed, first: Difference, levels: list[Level]) -> Evidence:
         """Return the report on eager runs that differ, with a look into what stays a graph in them."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envlock.determinism.pipeline import findings, graph_of
 from envlock.divergence.comparison import CALL, COLLECTIVES, Comparison, Difference, Entry
 from envlock.divergence.known import about
 from envlock.divergence.makers import Maker, candidates
@@ -16,6 +15,7 @@ from envlock.divergence.threads import Handed, Open, examine, handed
 from envlock.divergence.threads import Seen as Threads
 from envlock.divergence.trace import Place, Record
 from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Suspect
+from envlock.linter.pipeline import findings, graph_of
 from envlock.runtime.report import INFO, Finding, clean
 
 

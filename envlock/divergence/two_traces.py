@@ -16,7 +16,8 @@ from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
 from envlock.divergence.verdict import entry_json
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import ERROR, WARNING, Finding, Report, Where, clean
+from envlock.runtime.report import ERROR, WARNING, Finding, Report, clean
+from envlock.runtime.where import Where
 
 Entry = Record | Value
 Key = tuple[str, str | None, int | None]

@@ -13,7 +13,8 @@ from envlock.divergence.makers import Maker
 from envlock.divergence.trace import Place, Record
 from envlock.numerics.failure import RULE, TITLE, Failure
 from envlock.numerics.failure import findings as failure_findings
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, Where, clean
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, clean
+from envlock.runtime.where import Where
 
 Verdict = Literal[
     "identical",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from envlock.lock.numerics import Group, Numerics
+from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import compare, findings, on_cpu
 from envlock.numerics.canary.run import FATAL
 from envlock.runtime.fleet.node_names import node_list
@@ -24,21 +24,18 @@ def bits(found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy)
     for node, numerics in sorted(found.items()):
         alike.setdefault(numerics.model_dump_json(), []).append(node)
     groups = sorted(alike.values(), key=lambda nodes: -len(nodes))
-    base = (
-        found[groups[0][0]]
-        if locked is None
-        else locked.model_copy(update={"groups": _computed(locked), "program": None})
-    )
+    base = _by_ranks(found[groups[0][0]] if locked is None else locked)
     against = "the lockfile" if locked is not None else node_list(groups[0])
     differing = []
     for nodes in groups if locked is not None else groups[1:]:
-        for each in findings(compare(base, found[nodes[0]]), policy):
+        for each in findings(compare(base, _by_ranks(found[nodes[0]])), policy):
             each.message = f"{node_list(nodes)}: {each.message}"
             differing.append(each)
     kinds = "the same bits on all nodes" if len(groups) == 1 else f"{len(groups)} different results"
     return differing, f"canary on {len(found)} nodes, compared with {against}: {kinds}"
 
 
-def _computed(locked: Numerics) -> dict[str, Group]:
-    """Return the groups of a lockfile that ranks compute: on the processor, and none that can end the job."""
-    return {name: group for name, group in locked.groups.items() if on_cpu(name) and name != FATAL}
+def _by_ranks(numerics: Numerics) -> Numerics:
+    """Return what ranks compute of a canary: on the processor, no group that can end the job, and no program."""
+    groups = {name: group for name, group in numerics.groups.items() if on_cpu(name) and name != FATAL}
+    return numerics.model_copy(update={"groups": groups, "program": None})

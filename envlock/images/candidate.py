@@ -89,6 +89,7 @@ class Candidate:
         obstacles: why it cannot do what the lock does, as its source or its registry tells.
         floors: what TensorFlow itself needs and it has not.
         mismatches: facts of it that the lock's policy does not accept.
+        refuses_wheels: what is known or expected of it keeps the locked wheels from being installed at all.
         doubts: what may keep it from running on the lock's GPUs.
         driver: how the lock's driver gets on with its CUDA.
         notes: what else is worth knowing.
@@ -106,6 +107,7 @@ class Candidate:
     obstacles: tuple[str, ...] = ()
     floors: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
+    refuses_wheels: bool = False
     doubts: tuple[str, ...] = ()
     driver: str | None = None
     notes: tuple[str, ...] = ()
@@ -125,30 +127,37 @@ class Candidate:
         return self.able and not self.mismatches and not self.doubts
 
 
-Rank = tuple[bool, bool, int, bool, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
+Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[int, ...], str]
 
 
 def rank(candidate: Candidate, asked: Wanted) -> Rank:
     """Return what candidates are ordered by; the greatest is the best.
 
-    It can do it; the very build of TensorFlow, or the nearest release; the lock's policy accepts it; no doubts; then
-    how like what is asked for its parts are, one after the other; then how much of it is more than expected; then the
-    newer one.
+    It can do it; the locked wheels can be installed on it; the very build of TensorFlow, or the nearest release; the
+    fewest facts that the lock's policy does not accept; no doubts; then how like what is asked for its parts are, one
+    after the other; then how much of it is more than expected; then the newer one.
     """
     names = [name for name in SUBJECTS if name != "nccl"]
     names.insert(names.index("os" if asked.gpus > 1 else "compiler"), "nccl")  # one GPU never calls NCCL
     held = [(name, candidate.holds.get(name, Value())) for name in names]
     return (
         candidate.able,
+        not candidate.refuses_wheels,
         candidate.exact,
         -candidate.apart,
-        not candidate.mismatches,
+        -len(candidate.mismatches),
         not candidate.doubts,
-        tuple(likeness(getattr(asked, name), value) for name, value in held),
+        tuple(_counted(getattr(asked, name), value) for name, value in held),
         sum(not value.expected for _, value in held),
         candidate.newest,
         str(candidate.reference),
     )
+
+
+def _counted(asked: str | None, held: Value) -> Likeness:
+    """Return how much a likeness counts: a value that is only expected is no match, but may be another one."""
+    like = likeness(asked, held)
+    return Likeness(UNKNOWN, 0, 0) if held.expected and like.grade > UNKNOWN else like
 
 
 def reason(candidate: Candidate, asked: Wanted) -> str:

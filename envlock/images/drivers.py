@@ -11,6 +11,11 @@ from envlock.images.floors import code_for
 from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor, numbers
 
+JETSON = (
+    "It is for desktop and server GPUs, and the lockfile is from a Jetson: NVIDIA's images for those have tags that "
+    "end with `-igpu`, and none of them is known here."
+)
+
 
 def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candidate:
     """Return the candidate with what is to be said of the lock's driver and GPUs under its CUDA."""
@@ -19,7 +24,10 @@ def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candi
     doubts = [*([doubt] if doubt else []), *judge_gpus(cuda, candidate.lowest, asked, table)]
     if candidate.route != "ngc":
         doubts += code_for(asked)
-    return replace(candidate, doubts=tuple(doubts), driver=driver)
+    obstacles = candidate.obstacles
+    if asked.jetson is not None and asked.gpu and candidate.route != "wheels" and JETSON not in obstacles:
+        obstacles = (*obstacles, JETSON)
+    return replace(candidate, obstacles=obstacles, doubts=tuple(doubts), driver=driver)
 
 
 def driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:

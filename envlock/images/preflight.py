@@ -33,7 +33,8 @@ class CannotMatchError(ImageMismatch):
 
 def checked(candidate: Candidate, asked: Wanted) -> Candidate:
     """Return the candidate with the facts that the policy does not accept."""
-    return replace(candidate, mismatches=tuple(mismatches(candidate, asked)))
+    found = tuple(mismatches(candidate, asked))
+    return replace(candidate, mismatches=found, refuses_wheels=any(True for _ in _wheels_refused(candidate, asked)))
 
 
 def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
@@ -55,13 +56,40 @@ def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
     machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
     if asked.machine not in (None, machine) and not _accepts(policy, "system.machine", asked.machine, machine):
         yield f"system.machine is {machine}, locked {asked.machine}"
-    python = candidate.holds.get("python", Value())
-    foreign = [version for version in asked.wheel_pythons if python.version and version != minor(python.version)]
-    if foreign and not python.expected:
-        yield f"the locked wheels are for Python {', '.join(foreign)}, and it has {python.version}"
-    libc, needed = candidate.holds.get("libc", Value()), asked.wheel_libc
-    if libc.version and not libc.expected and needed and numbers(libc.version) < numbers(needed):
-        yield f"the locked wheels need glibc {needed}, and it has {libc.version}"
+    yield from _other_build(candidate, asked, policy)
+    for expected, sentence in _wheels_refused(candidate, asked):
+        if not expected:
+            yield sentence
+
+
+def _other_build(candidate: Candidate, asked: Wanted, policy: Policy) -> Iterator[str]:
+    """Yield that an image of NVIDIA's has another TensorFlow: nothing is installed over it, so it stays another one."""
+    held = candidate.holds.get("tensorflow", Value()).version
+    if candidate.route != "ngc" or candidate.exact:
+        return
+    differs = held is not None and likeness(asked.tensorflow, Value(held)).grade != SAME
+    if differs and not _accepts(policy, "tensorflow.version", asked.tensorflow, held):
+        yield f"tensorflow.version is {held}, locked {asked.tensorflow}"
+    if not _accepts(policy, "tensorflow.nvidia_build", asked.label, "another"):
+        locked = f"locked {asked.label}" if asked.label else "and the locked one is not NVIDIA's"
+        yield f"tensorflow.nvidia_build is another one of NVIDIA's, {locked}"
+
+
+def _wheels_refused(candidate: Candidate, asked: Wanted) -> Iterator[tuple[bool, str]]:
+    """Yield why the locked wheels cannot be installed on an image, and whether that is only expected of it."""
+    python, libc = candidate.holds.get("python", Value()), candidate.holds.get("libc", Value())
+    stray = strays(asked)  # wheels that contradict the lock's own Python are no reason against a base
+    foreign = [version for version in asked.wheel_pythons if version not in stray]
+    if python.version is not None and any(version != minor(python.version) for version in foreign):
+        wheels = ", ".join(version for version in foreign if version != minor(python.version))
+        yield python.expected, f"the locked wheels are for Python {wheels}, and it has {python.version}"
+    if libc.version is not None and asked.wheel_libc and numbers(libc.version) < numbers(asked.wheel_libc):
+        yield libc.expected, f"the locked wheels need glibc {asked.wheel_libc}, and it has {libc.version}"
+
+
+def strays(asked: Wanted) -> tuple[str, ...]:
+    """Return the Pythons of locked wheels that are not the locked Python."""
+    return tuple(version for version in asked.wheel_pythons if asked.python and version != minor(asked.python))
 
 
 def _may_be(subject: str, want: str, held: Value) -> bool:
@@ -87,8 +115,15 @@ def admitted(best: Candidate, others: Sequence[Candidate], asked: Wanted) -> Non
         asked: by the lock.
 
     Raises:
-        CannotMatchError: it cannot; the message names the facts, the hint the best image that can.
+        CannotMatchError: it cannot; the message names the facts, the hint the best image that can. Or none can, since
+            the lock holds wheels for another Python than its own.
     """
+    if stray := strays(asked):
+        raise CannotMatchError(
+            f"no image can match: the locked wheels are for Python {', '.join(stray)}, and the locked Python is "
+            f"{asked.python}",
+            hint="capture the environment again",
+        )
     if not best.mismatches:
         return
     way = next((other for other in others if other.able and other.exact and not other.mismatches), None)

@@ -41,6 +41,7 @@ class Wanted:
         wheel_libc: the oldest glibc that all locked wheels were built for.
         platform: of the image, as `linux/amd64`.
         machine: of the lock, as `uname -m` calls it.
+        jetson: the kernel release that tells that it is one of NVIDIA's Jetson modules.
         policy, overrides: of the lock.
     """
 
@@ -66,6 +67,7 @@ class Wanted:
     wheel_libc: str | None = None
     platform: str = "linux/amd64"
     machine: str | None = None
+    jetson: str | None = None
     policy: str = DEFAULT
     overrides: tuple[tuple[str, str], ...] = ()
 
@@ -117,6 +119,7 @@ def wanted(
         wheel_libc=max(_wheel_libcs(facts), key=numbers, default=None),
         platform=_platform(system, platform),
         machine=system.machine,
+        jetson=_jetson(system),
         policy=policy,
         overrides=tuple(sorted((overrides or {}).items())),
     )
@@ -140,6 +143,15 @@ def _platform(system: SystemFacts, named: str | None) -> str:
             hint=f"capture an environment on {' or '.join(MACHINES)}",
         )
     return named or MACHINES.get(system.machine or "", "linux/amd64")
+
+
+def _jetson(system: SystemFacts) -> str | None:
+    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None on any other machine.
+
+    The kernels of JetPack end with `-tegra`.
+    """
+    release = system.kernel_release or ""
+    return release if system.machine == "aarch64" and "tegra" in release.split("-") else None
 
 
 def _wheel_pythons(facts: Facts) -> Iterable[str]:

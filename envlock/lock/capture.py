@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,21 @@ def capture(
 
 def warnings(lock: Lockfile) -> list[str]:
     """Return what keeps the lock from ever verifying, what ails the binding, and each GPU without machine code."""
-    return _untold(lock) + _binding(lock) + _without_code(lock)
+    return _untold(lock) + _binding(lock) + _without_code(lock) + _drawn_seed(lock)
+
+
+def _drawn_seed(lock: Lockfile) -> list[str]:
+    """Return that the hash seed was drawn for this run only, which tox does unless its settings fix it.
+
+    Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
+    """
+    seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
+    if seed is None or "TOX_ENV_NAME" not in os.environ:
+        return []
+    return [
+        f"PYTHONHASHSEED={seed} comes from tox, which draws another for each run, and is locked; "
+        "fix it in tox's settings: `set_env = PYTHONHASHSEED=0`"
+    ]
 
 
 def _untold(lock: Lockfile) -> list[str]:

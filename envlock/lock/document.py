@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from envlock.lock.exclusive import exclusive
 from envlock.lock.models import Lockfile
+from envlock.lock.rebase import rebased
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile as plain
-from envlock.runtime.errors import LockfileError
+from envlock.runtime.errors import LockfileError, WriteError
 from envlock.runtime.report import clean
 from envlock.runtime.verify import policy_of
 
@@ -63,10 +66,52 @@ def dump(lock: Lockfile) -> bytes:
     return (text + "\n").encode("utf-8")
 
 
-def save(lock: Lockfile, path: str | Path) -> None:
+def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None:
     """Write a lockfile, whole or not at all.
 
+    Args:
+        lock: what to write.
+        path: of the file.
+        read: what the file held when the command began; what another command has written since then stays, unless
+            this one changes it as well. Without it, the file is replaced.
+
     Raises:
-        WriteError: it cannot be written.
+        WriteError: it cannot be written, or is a link to something else than a lockfile of the project.
+        LockfileError: what another command has written does not fit.
     """
-    write_atomically(Path(path), dump(lock))
+    file = Path(path)
+    _refuse_foreign_link(file)
+    with exclusive(file.absolute().parent):
+        write_atomically(file, dump(lock if read is None else _with_others(lock, file, read)))
+
+
+def _with_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
+    """Return a lockfile with what others have written into its file since it was read."""
+    try:
+        now = load(file)
+    except LockfileError:  # gone, or damaged: there is nothing to keep
+        return lock
+    if now == read:
+        return lock
+    return validate(rebased(read.to_document(), lock.to_document(), now.to_document()), "to be written")
+
+
+def _refuse_foreign_link(file: Path) -> None:
+    """Raise where a symbolic link leads out of the project, or to a file that is no lockfile.
+
+    A repository can carry such a link, and `capture` would replace a file of the user's home.
+    """
+    if not file.is_symlink():
+        return
+    target = Path(os.path.realpath(file))
+    project = plain.project(str(file.absolute().parent))
+    try:
+        is_lockfile = "lock_version" in plain.parse(target.read_bytes(), str(target))
+    except (OSError, LockfileError):
+        is_lockfile = False
+    if not is_lockfile or not target.is_relative_to(os.path.realpath(project)):
+        raise WriteError(
+            f"cannot write lockfile {file}: it is a symbolic link to {clean(str(target))}, which is not a lockfile of "
+            f"the project {clean(project)}",
+            hint="remove the link, or name the file itself",
+        )

@@ -74,7 +74,7 @@ def ask(
         FactError: it did not answer.
     """
     words = launch.module("environment", {"question": question, "binding": _binding_folder()})
-    ended = launch.ask(words, python, timeout=TIMEOUT, environ=environ)
+    ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
     if ended.code is None:
         raise FactError(f"{python} did not answer within {TIMEOUT:g} seconds")
     if not ended.answers:

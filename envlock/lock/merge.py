@@ -9,17 +9,13 @@ from typing import Any
 from envlock.lock.document import validate
 from envlock.lock.machines import united
 from envlock.lock.models import Lockfile
+from envlock.lock.rebase import GONE, MADE_OF_FACTS
 from envlock.runtime.facts import Unavailable, leaves, same, split
-from envlock.runtime.policy import matches
+from envlock.runtime.policy import matches, names
+from envlock.runtime.report import count
 
 Flat = dict[str, Any]
 """What lies under each dotted path."""
-
-GONE = object()
-"""What a side does not have."""
-
-MADE_OF_FACTS = ("numerics", "image")
-"""Sections that hold for one set of facts only."""
 
 OF_COMMIT = ("commit", "dirty")
 """Of the section `project`: at which commit the lock was captured."""
@@ -27,10 +23,17 @@ OF_COMMIT = ("commit", "dirty")
 
 @dataclass(frozen=True)
 class Merged:
-    """A lockfile of two sides; `conflicts` are the paths that both have changed, each to something else."""
+    """A lockfile of two sides.
+
+    Attributes:
+        lock: it.
+        conflicts: the paths that both have changed, each to something else.
+        exempt: the rules by which it lets more differ than the base did, in words.
+    """
 
     lock: Lockfile
     conflicts: tuple[str, ...]
+    exempt: tuple[str, ...] = ()
 
 
 def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
@@ -89,7 +92,28 @@ def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
         del document["machines"]
     lock = _whole(document, facts, [left, right])
     dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
-    return Merged(lock, tuple(path for path in dict.fromkeys(conflicts) if path not in dropped))
+    disputed = tuple(path for path in dict.fromkeys(conflicts) if path not in dropped)
+    return Merged(lock, disputed, tuple(_added_exemptions(base, lock)))
+
+
+def _added_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
+    """Return each rule by which the merged lockfile lets more differ than its base says, in words."""
+    old, new = base.to_document(), merged.to_document()
+    found = []
+    was, now = old["policy"]["name"], new["policy"]["name"]
+    if names().index(now) > names().index(was):  # strictest first
+        found.append(f"policy {now} instead of {was}")
+    before = old["policy"]["overrides"]
+    overrides = sorted(new["policy"]["overrides"].items())
+    found += [f'override "{path}" = "{rule}"' for path, rule in overrides if before.get(path) != rule]
+    known, project = old.get("project", {}), new.get("project", {})
+    for name in ("name", "entry", "held", "tooling"):
+        if name in project and project[name] != known.get(name):
+            found.append(f"project.{name}, by which packages may differ")
+    more = len(new.get("machines", ())) - len(old.get("machines", ()))
+    if more > 0:
+        found.append(f"{count(more, 'more machine')}")
+    return found
 
 
 def flat(document: Mapping[str, Any]) -> Flat:

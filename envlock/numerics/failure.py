@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.runtime.report import UNKNOWN, Finding, Where, clean
+from envlock.runtime.report import UNKNOWN, Finding, clean
+from envlock.runtime.where import Where
 
 RULE = "run-failed"
 TITLE = "a run failed"

@@ -10,7 +10,8 @@ from typing import Any
 from envlock.numerics import failure, results
 from envlock.numerics.matrices import MEASURES, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, Where, clean, count
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, clean, count
+from envlock.runtime.where import Where
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {

@@ -36,6 +36,8 @@ class Plan:
     """Bytes of arrays that are kept."""
     shown: bool = False
     """Let the script's own output through, on stderr."""
+    hash_seed: str | None = None
+    """The lockfile's hash seed, where it has one and this process was started without one."""
 
 
 def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: None) -> tuple[Results, bool]:
@@ -64,7 +66,7 @@ def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: 
     interrupted = False
     try:
         for some in [[number] for number in numbers] if plan.fresh else [numbers]:
-            if not _run(plan, some, folder, advance):
+            if not _run(plan, some, folder, advance) or (some == [0] and _recorded_nothing(read(folder))):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -86,7 +88,9 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
         "limit": plan.limit,
     }
     environ = dict(os.environ)
-    if plan.seed is not None:
+    if plan.hash_seed is not None:
+        environ["PYTHONHASHSEED"] = plan.hash_seed
+    elif plan.seed is not None:
         environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))  # later it has no effect
     with folder.with_name(OUTPUT).open("ab") as log:
         output = sys.stderr.fileno() if plan.shown and sys.stderr is not None else log
@@ -144,11 +148,15 @@ def _append(folder: Path, line: dict[str, object]) -> None:
         log.write((json.dumps(line) + "\n").encode("ascii"))
 
 
+def _recorded_nothing(results: Results) -> bool:
+    return bool(results.finished) and not any(run.steps for run in results.runs)
+
+
 def _check(results: Results, target: Target, *, interrupted: bool) -> None:
     """Refuse what cannot be compared for a reason that has nothing to do with a run."""
     if results.unusable is not None:
         raise target.unusable(results.unusable, "repeat")
-    if not interrupted and results.finished and not any(run.steps for run in results.runs):
+    if not interrupted and _recorded_nothing(results):
         raise UsageError(
             f"{target} recorded nothing",
             hint="call envlock.record(loss=...) at every step, or name a function that returns its values",

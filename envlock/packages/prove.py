@@ -19,6 +19,7 @@ from envlock.runtime.files.record import content, difference, digest, rows
 from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
+TOO_SLOW = "use a faster index, or allow more time with `--timeout`"
 
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
@@ -123,13 +124,12 @@ def prove(
                 found[name] = event.result
             elif isinstance(event.error, EnvlockError):
                 failed[name] = event.error
+                if isinstance(event.error, OutsideError) and event.error.unreachable:
+                    break  # with a hundred packages, the same error would come after a minute
             on_done(event.task)
     except TimeoutError:
         left = [each.name for each in packages if each.name not in found and each.name not in failed]
-        raise OutsideError(
-            f"not finished within {seconds:g} s: {', '.join(left)}",
-            hint="use a faster index, or allow more time with `--timeout`",
-        ) from None
+        raise OutsideError(f"not finished within {seconds:g} s: {', '.join(left)}", hint=TOO_SLOW) from None
     if failed:
         raise _failure(failed)
     return Identity(packages=dict(sorted(found.items())))

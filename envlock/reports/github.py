@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
-from envlock.runtime.report import Finding, Report, clean
+from envlock.runtime.report import Finding, Report, clean, count
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    """Return one workflow command a finding; an empty text where there is none."""
-    known = rules(report)
-    return "\n".join(_command(report, known[rule_id(report, each)], each) for each in report.findings)
+    """Return one workflow command a finding, and one for all that the policy allows; an empty text where there is none.
+
+    GitHub shows ten annotations of a kind a step: what is allowed is not to hide what is not.
+    """
+    known, aside = rules(report), {id(each) for each in report.allowed}
+    lines = [_command(report, known[rule_id(report, each)], each) for each in report.findings if id(each) not in aside]
+    if aside:
+        text = f"{count(len(aside), 'difference')} that policy {report.policy} allows (`--format text` lists them)"
+        place = _property(file_of(report, report.allowed[0]))
+        lines.append(f"::{COMMANDS['info']} file={place},title=allowed::{_data(text)}")
+    return "\n".join(lines)
 
 
 def _command(report: Report, rule: Rule, finding: Finding) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from envlock import __version__
 from envlock.reports.rule import LEVELS, Rule, file_of, rule_id, rules
-from envlock.runtime.report import Finding, Report, Where
+from envlock.runtime.report import Finding, Report
+from envlock.runtime.where import Where
 
 NAMES = {"error": "error", "warning": "warning", "info": "note"}
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

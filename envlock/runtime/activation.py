@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 
 from envlock.runtime import calls, own_variables, uncured, variables
-from envlock.runtime.assertion import locate, mode_of_process, refuse, say
-from envlock.runtime.collectors import tensorflow
-from envlock.runtime.errors import EnvironmentMismatch, FactError, TooLateError, UsageError
+from envlock.runtime.assertion import locate, mismatch, mode_of_process, refuse, say
+from envlock.runtime.collectors import keras, tensorflow
+from envlock.runtime.errors import FactError, TooLateError, UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
 from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
-from envlock.runtime.report import clean
 from envlock.runtime.variables import is_fixed
 from envlock.runtime.verify import for_machine, found_here, judge_here, overrides_count, told, with_files
 
@@ -162,8 +161,8 @@ def _recipe(host: Host) -> Tuple[str, Recipe]:
 
 
 def _leave(host: Host) -> List[str]:
-    """Return who has read its variables already: the loader, and NumPy with its libraries once it is imported."""
-    return ["loader"] + (["mkl", "numpy", "openblas"] if host.imported("numpy") else [])
+    """Return who has read its variables already: loader and Python, and NumPy with its libraries once imported."""
+    return ["loader", "python"] + (["mkl", "numpy", "openblas"] if host.imported("numpy") else [])
 
 
 def _lateness(host: Host, wanted: Variables) -> List[str]:
@@ -195,7 +194,7 @@ def _verified(
     if mode == "deep":
         report = with_files(report, document)
     if not report.match:
-        refuse(EnvironmentMismatch(f"{clean(lockfile)}: {report.to_text()}", report), mode)
+        refuse(mismatch(lockfile, report), mode)
     return report
 
 
@@ -251,6 +250,9 @@ def _remarks(host: Host, wanted: Variables) -> List[str]:
         f"{name}: locked {held}, but determinism needs {'it unset' if other is None else other}"
         for name, held, other in wanted.kept
     ]
+    backend = keras.keras_backend(host)
+    if backend not in (None, "tensorflow"):
+        remarks.append(f"Keras computes with {backend}, which no call of TensorFlow's reaches")
     if not is_fixed(host):
         remarks.append(
             "Python's hash seed is not fixed, so the order of sets differs from run to run (`envlock run` fixes it)"

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Report
 
 ENFORCING = ("enforce", "deep")
-MODES = (*ENFORCING, "warn", "off")
+OFF = "off"
+MODES = (*ENFORCING, "warn", OFF)
+
+SITE = ("site-packages", "dist-packages")
 
 _verified: Dict[Tuple[Any, ...], Report] = {}
 """Verdicts of this process; a forked child inherits them, and so pays nothing."""
@@ -29,8 +32,9 @@ def assert_locked(
     """Return the report when the live environment is the locked one, else refuse.
 
     Call it before `import tensorflow`: afterwards, a variable that has changed since the process started cannot be
-    told. A second call in the same process, or in a forked child, costs microseconds, unless the lockfile or a
-    variable has changed since. A spawned child verifies again: it is a new process, and may differ.
+    told. A second call in the same process, or in a forked child, costs microseconds, unless the lockfile, a variable
+    or a folder of installed packages has changed since. A spawned child verifies again: it is a new process, and may
+    differ.
 
     Args:
         path: the lockfile; else `$ENVLOCK_LOCK`, else the nearest `envlock.lock` from the current folder up to the
@@ -50,7 +54,7 @@ def assert_locked(
         UsageError: the policy or `ENVLOCK_MODE` does not exist.
     """
     mode = mode_of_process()
-    if mode == "off":
+    if mode == OFF:
         say("warning: ENVLOCK_MODE=off, the environment is not verified")
         return None
     lockfile = locate(path)
@@ -62,8 +66,15 @@ def assert_locked(
         if report.match:
             _verified[key] = report
     if not report.match:
-        refuse(EnvironmentMismatch(f"{clean(lockfile)}: {report.to_text()}", report), mode)
+        refuse(mismatch(lockfile, report), mode)
     return report
+
+
+def mismatch(lockfile: str, report: Report) -> EnvironmentMismatch:
+    """Return the refusal of a lockfile, in few lines; its `report` has all findings."""
+    from envlock.runtime.short import in_short, with_acceptance
+
+    return EnvironmentMismatch(f"{clean(lockfile)}: {in_short(with_acceptance(report))}", report)
 
 
 def refuse(error: EnvlockError, mode: str) -> None:
@@ -128,8 +139,20 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
     except OSError:
         identity = ()
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    process = (len(affinity(0)) if affinity else None, tuple(sys.path), "tensorflow" in sys.modules)
+    packages = tuple([_changed_at(entry) for entry in sys.path if entry.endswith(SITE)])
+    process = (len(affinity(0)) if affinity else None, tuple(sys.path), packages, "tensorflow" in sys.modules)
     return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
+
+
+def _changed_at(folder: str) -> int:
+    """Return when a name in a folder changed last, in ns; 0 where it cannot be looked at.
+
+    Installing renames a folder of metadata, so that a notebook's `!pip install` shows here.
+    """
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def say(text: str) -> None:

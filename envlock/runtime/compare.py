@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable, same
-from envlock.runtime.report import ABSENT, ERROR, INFO, UNKNOWN, Finding, clean, show
+from envlock.runtime.policy import is_protected
+from envlock.runtime.policy import names as tiers
+from envlock.runtime.report import ABSENT, COMPARED, ERROR, INFO, UNKNOWN, Finding, clean, show
 from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
     from envlock.runtime.policy import Policy
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     """The facts, and what was unavailable by path."""
 
 ASK_AGAIN = "Remove the cause and capture again, or let the policy ignore the path."
+UNINSTALL = "Uninstall it."
+NOTHING = "Nothing to do."
 PROVEN = "proven"
 PROVE = "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
 NAMES = ("locked", "live")
@@ -42,7 +46,89 @@ def compare(
         _finding(path, old, new, policy, names, is_proven)
         for path, old, new in sorted(_differences(locked, live), key=_path)
     ]
-    return [finding for finding in found if finding.severity != INFO or not both_untold(finding)]
+    return [finding for finding in found if finding.severity != INFO or not (both_untold(finding) or _is_free(finding))]
+
+
+def _is_free(finding: Finding) -> bool:
+    """Return whether a fact is held only where the lock has it, and it has not: then it is no difference either."""
+    return finding.rule == "exact_where_locked"
+
+
+NEEDED = "A verdict needs evidence: Python, TensorFlow where there is one, and at least one package, compared."
+UNLOCKED = ("jax", "openvino", "torch")
+BACKEND = "Another library computes everything, and its own settings, which change bits, are no facts of a lockfile."
+OTHERWISE = "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
+COMPARE = "Remove the rule of the lockfile or the project that ignores it, or capture again."
+
+
+def uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
+    """Return a finding for each of Python, TensorFlow and the packages of which no version was compared.
+
+    Absence on both sides is no evidence, unless both were looked through: a lockfile of an environment without
+    TensorFlow, or without a package that the policy itself would judge (pip alone), says so.
+    """
+    missing = [
+        path for path in ("python.version", "tensorflow.version") if not _is_compared(path, locked, live, policy)
+    ]
+    if locked[0].get("tensorflow") is None and live[0].get("tensorflow") is None:
+        missing = [path for path in missing if path != "tensorflow.version"]
+    both = [side[0].get("packages") for side in (locked, live)]
+    packages = dict.fromkeys([name for each in both if isinstance(each, dict) for name in each])
+    paths = sorted([f"packages.{name}.version" for name in packages], key=is_protected, reverse=True)
+    is_compared = any(_is_compared(path, locked, live, policy) for path in paths)
+    if not is_compared and not _has_nothing_to_judge(both, paths, policy):
+        missing.append("packages")
+    return [
+        Finding(COMPARED, UNKNOWN, path, f"{path}: no version was compared", NEEDED, COMPARE, "design", weight=100)
+        for path in missing
+    ]
+
+
+def _has_nothing_to_judge(both: Sequence[Any], paths: Sequence[str], policy: Policy) -> bool:
+    """Return whether both sides were looked through, and have no package that the policy's own rows judge."""
+    if not all(isinstance(each, dict) for each in both):
+        return False
+    return not any(is_protected(path) or policy.tier_rule(path) != "ignore" for path in paths)
+
+
+def unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
+    """Return a finding where another library than TensorFlow computes what Keras builds, on both sides the same.
+
+    A lockfile holds that library's packages, and nothing below them: JAX's own variables changed the loss of a small
+    model from 0.612 to 0.688. The loosest policy lets bits differ, and demands no more. NumPy's own facts are locked.
+    """
+    path = "keras.config.backend"
+    backends = [_at(path, side) for side in (locked, live)]
+    if backends[0] != backends[1] or backends[0] not in UNLOCKED or policy.name == tiers()[-1]:
+        return []
+    message = f"{path}: nothing below Keras' {backends[0]} back end is locked"
+    return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, OTHERWISE, "design", weight=100)]
+
+
+def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:
+    """Return whether the policy judges a fact that a side has: where the other has it not, that is a finding itself."""
+    if not (_has(path, locked) or _has(path, live)):
+        return False
+    # Every tier judges these (a test holds it); looking would read the table of rows, the dearest part of a match.
+    if not policy.overrides and (path == "python.version" or is_protected(path)):
+        return True
+    rule: str = policy.row(path)["rule"]
+    return rule != "ignore"
+
+
+def _has(path: str, side: Side) -> bool:
+    """Return whether a side has a fact, or says why it could not be told."""
+    steps = path.split(".")
+    heads = [".".join(steps[: at + 1]) for at in range(len(steps))]
+    return any(head in side[1] for head in heads) or _at(path, side) is not None
+
+
+def _at(path: str, side: Side) -> Any:
+    """Return the fact at a path; None where there is none."""
+    node: Any = side[0]
+    for step in path.split("."):
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
 
 
 def _path(difference: Tuple[str, Any, Any]) -> str:
@@ -99,6 +185,8 @@ def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, st
         severity = INFO
     elif row["rule"] == PROVEN:
         fix = PROVE
+    if old is ABSENT and path.startswith("packages.") and path.count(".") == 1:  # the row speaks of the locked one
+        fix = UNINSTALL if severity == ERROR else NOTHING
     sides = [f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))]
     known = policy.known(path)
     return Finding(

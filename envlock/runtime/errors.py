@@ -66,8 +66,12 @@ class FactError(EnvlockError):
 
 
 class OutsideError(EnvlockError):
-    """A container engine, a registry or a package index is not there, refused, or failed."""
+    """A container engine, a registry or a package index is not there, refused, or failed.
 
+    With `unreachable`, nothing answers there at all: whoever asks for more gets the same.
+    """
+
+    unreachable = False
     exit_code = 5
 
 

@@ -210,6 +210,12 @@ def _problems(document: Document) -> Iterator[str]:
         yield from _machine_problems(document["machines"])
 
 
+def are_facts(facts: Any, unavailable: Any) -> bool:
+    """Return whether values that came from outside are the facts of a machine, and what could not be collected."""
+    problem = next(_fact_problems(facts), None)
+    return problem is None and next(_unavailable_problems(unavailable, facts), None) is None
+
+
 def _project_problems(project: Any) -> Iterator[str]:
     """Yield what is wrong with the part that the runtime half reads."""
     if not isinstance(project, dict):

@@ -27,6 +27,15 @@ def added(environ: Mapping[str, str]) -> Dict[str, str]:
     return {name: value for name, _, value in pairs if environ.get(name) == value and _is_ours(name, value)}
 
 
+def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return what envlock has added that makes other kernels compute: the recipe, not thread counts or the hash seed.
+
+    The lockfile has these unset, so a verdict that does not compare them says so.
+    """
+    always = table("determinism_recipes")["always"] if ADDED in environ else {}
+    return {name: value for name, value in added(environ).items() if name not in THREADS and name not in always}
+
+
 def listed(additions: Mapping[str, str]) -> str:
     """Return what ENVLOCK_ADDED says of some additions."""
     return " ".join([f"{name}={value}" for name, value in sorted(additions.items())])
@@ -37,5 +46,7 @@ def _is_ours(name: str, value: str) -> bool:
     if name in THREADS:
         return value.isascii() and value.isdigit()
     recipes = table("determinism_recipes")
+    if recipes["always"].get(name) == value:
+        return True
     rows = recipes["recipes"] + recipes["nvidia"]
     return any(row.get(key, {}).get(name) == value for row in rows for key in ("set", "by_variable"))

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 DEFAULT = "strict"
 TOOLING = "Only envlock itself requires this package, so nothing that a program computes depends on it."
+KEPT = (
+    " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, Keras, NumPy and "
+    "CUDA.)"
+)
 UNUSED = "No entry point of this project imports this package (`project.entry` of the lockfile)."
 
 
@@ -27,7 +31,8 @@ class Policy:
     Args:
         name: a tier of the table.
         overrides: path pattern -> rule, looked at before the tier's own rows.
-        tooling: the packages that only envlock requires; unless they are in `held`, they may differ.
+        tooling: the packages that only envlock requires here; unless they are in `held`, they may differ.
+        own_tooling: those that the lockfile says so of.
         held: how each package is known to matter; others may differ. None where all packages are held.
 
     Raises:
@@ -40,10 +45,12 @@ class Policy:
         overrides: Optional[Mapping[str, str]] = None,
         held: Optional[Mapping[str, str]] = None,
         tooling: Iterable[str] = (),
+        own_tooling: Iterable[str] = (),
     ) -> None:
         self.name = name
         self._held = None if held is None else dict(held)
-        self._tooling = frozenset(tooling)
+        self._tooling = frozenset([*tooling, *own_tooling])
+        self._own_tooling = frozenset(own_tooling)
         self.overrides: Dict[str, str] = dict(overrides or {})
         known = names()
         if name not in known:
@@ -69,7 +76,7 @@ class Policy:
     def _unneeded(self, path: str) -> Optional[str]:
         """Return why the package of a path may differ; None where it may not, or the path is of no package."""
         package = _package(path)
-        if package is None or self.known(path) is not None:
+        if package is None or self.known(path) is not None or is_protected(path):
             return None
         if self._held is not None:
             return UNUSED
@@ -79,18 +86,37 @@ class Policy:
         """Return {rule, why, fix, source, weight} of a path: an override's rule, else the first row that fits.
 
         A package that no entry point imports, or that only envlock requires, may differ, unless an override names it.
+        What computes may differ only by the tier's own row.
         """
         row = _row(path)
         told = {key: row[key] for key in ("why", "fix", "source", "weight")}
+        tier: str = row[self._column]
         rule = self._override(path)
-        if rule is None and row[self._column] != "ignore":
-            unneeded = self._unneeded(path)
-            if unneeded is not None:
-                return {"rule": "ignore", **told, "why": unneeded}
-        if rule is None:
-            return {"rule": row[self._column], **told}
-        told["why"] += f" (This project overrides the rule of this path: {rule}.)"
-        return {"rule": rule, **told}
+        if rule == "ignore" != tier and is_protected(path):
+            return {"rule": tier, **told, "why": told["why"] + KEPT}
+        if rule is not None:
+            told["why"] += f" (This project overrides the rule of this path: {rule}.)"
+            return {"rule": rule, **told}
+        unneeded = None if tier == "ignore" else self._unneeded(path)
+        if unneeded is not None:
+            return {"rule": "ignore", **told, "why": unneeded}
+        return {"rule": tier, **told}
+
+    def tier_rule(self, path: str) -> str:
+        """Return the rule of a path by the tier's own row, whatever the project says."""
+        rule: str = _row(path)[self._column]
+        return rule
+
+    def is_exempt_by_lockfile(self, path: str) -> bool:
+        """Return whether a package may differ because the lockfile says that no program, or only envlock, needs it."""
+        if self._override(path) is not None or _row(path)[self._column] == "ignore" or self._unneeded(path) is None:
+            return False
+        return self._held is not None or _package(path) in self._own_tooling
+
+
+def is_protected(path: str) -> bool:
+    """Return whether a path is of what computes, which no rule of a lockfile or a project exempts."""
+    return f"{path}.".startswith(tuple(table("protected")))
 
 
 def _package(path: str) -> Optional[str]:

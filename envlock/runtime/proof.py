@@ -1,5 +1,8 @@
 """Proofs that a machine computes a lock's bits: kept in the user's cache, one for each lock and state of a machine.
 
+A proof is believed only where nobody else can have written it, as ssh treats its keys: file and folders are this
+user's, and neither their group nor others can write them. It says what it proves: for which state, by how many results.
+
 A proof says that the lock's canary gave the locked bits here, with the thread counts that it sets itself. It is
 evidence for the operations and shapes of the canary, not for every program.
 """
@@ -7,7 +10,9 @@ evidence for the operations and shapes of the canary, not for every program.
 from __future__ import annotations
 
 import os
+import stat
 
+from envlock.runtime.host import read_bytes
 from envlock.runtime.report import clean
 
 TYPE_CHECKING = False
@@ -63,7 +68,29 @@ def key(lock: Dict[str, Any], live: Snapshot) -> Optional[str]:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode("ascii")).hexdigest()
 
 
+def content(name: str, results: int) -> bytes:
+    """Return what the file of a proof holds: the state that it is for, and how many results had the locked bits."""
+    return f"envlock proof 1\n{name}\n{results} results with the locked bits\n".encode("ascii")
+
+
 def is_proven(lock: Dict[str, Any], live: Snapshot, environ: Mapping[str, str]) -> bool:
     """Return whether this machine, in this state, is known to compute the lock's canary."""
     kept, name = folder(environ), key(lock, live)
-    return kept is not None and name is not None and os.path.isfile(os.path.join(kept, name))
+    if kept is None or name is None:
+        return False
+    file = os.path.join(kept, name)
+    if not all(is_own(path) for path in (file, kept, os.path.dirname(kept))):
+        return False
+    lines = (read_bytes(file, 1000) or b"").split(b"\n")
+    number = lines[2].partition(b" ")[0] if len(lines) > 2 else b""
+    return number.isdigit() and int(number) > 0 and b"\n".join(lines) == content(name, int(number))
+
+
+def is_own(path: str) -> bool:
+    """Return whether a file or folder is this user's, is no link, and cannot be written by anybody else."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    is_plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return is_plain and status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

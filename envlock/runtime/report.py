@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ INFO = "info"  # differs, and the policy lets it through; or worth knowing
 SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 
 DEEP = "deep"  # the rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)
+COMPARED = "compared"  # the rule of a finding that nothing was compared of what a verdict needs
 BITS = "bits"  # the rule of a finding that an operation computes other bits (`verify --numerics`)
 LAUNCHER = "launcher"  # the rule of a finding that what started the process explains differences
+NO_TENSORFLOW = "no-tensorflow"  # the rule of a finding that TensorFlow is locked and not here: it explains all others
 FILE_RULE = "file-"  # begins the rules of findings about installed files (`verify --deep`)
 
 SUBJECT = "envlock.lock"  # the file that a finding without a place in a file is shown at
@@ -41,53 +44,6 @@ class Absent:
 
 
 ABSENT = Absent()
-
-
-class Where:
-    """What a finding is about: a fact, or a place in a file.
-
-    Attributes:
-        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its path.
-        operation: an operation of TensorFlow.
-        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands for none.
-        function: the function that the place lies in.
-        text: the line of code.
-    """
-
-    __slots__ = ("column", "end_column", "end_line", "fact", "file", "function", "line", "operation", "text")
-
-    def __init__(
-        self,
-        fact: str = "",
-        *,
-        file: str = "",
-        line: int = 0,
-        column: int = 0,
-        end_line: int = 0,
-        end_column: int = 0,
-        function: str = "",
-        operation: str = "",
-        text: str = "",
-    ) -> None:
-        self.fact = fact
-        self.file = file
-        self.line = line
-        self.column = column
-        self.end_line = end_line
-        self.end_column = end_column
-        self.function = function
-        self.operation = operation
-        self.text = text
-
-    def __str__(self) -> str:
-        if not self.file:
-            return self.fact or self.operation
-        numbers = [str(number) for number in (self.line, self.column) if number]
-        return ":".join([self.file, *numbers])
-
-    def to_json(self) -> Dict[str, Any]:
-        """Return JSON values: what is not known has no key."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
 
 
 class Finding:
@@ -155,6 +111,7 @@ class Report:
         findings: in the order in which they are shown.
         policy: the name of the policy that judged; None where none did.
         overrides: how many paths the project holds by rules of its own.
+        exempt: what passes by somebody else than the policy and its overrides, a phrase each; the headline has them.
         headline: the answer in one line.
         subject: the file that findings without a place of their own are about.
         notes: sentences that are worth reading and are not findings.
@@ -170,6 +127,7 @@ class Report:
         command: str = "verify",
         policy: Optional[str] = None,
         overrides: int = 0,
+        exempt: Sequence[str] = (),
         headline: Optional[str] = None,
         subject: str = SUBJECT,
         notes: Sequence[str] = (),
@@ -181,7 +139,8 @@ class Report:
         self.command = command
         self.policy = policy
         self.overrides = overrides
-        self.headline = _headline(self.findings, policy, overrides) if headline is None else headline
+        self.exempt = list(exempt)
+        self.headline = _headline(self.findings, policy, overrides, self.exempt) if headline is None else headline
         self.subject = subject
         self.notes = list(notes)
         self.titles = dict(titles or {})
@@ -191,6 +150,18 @@ class Report:
     def of(self, severity: str) -> List[Finding]:
         """Return the findings of one severity, in order."""
         return [finding for finding in self.findings if finding.severity == severity]
+
+    def with_more(self, findings: Iterable[Finding], notes: Iterable[str] = ()) -> Report:
+        """Return this report with more findings and notes, and the headline that they make."""
+        return Report(
+            ranked([*self.findings, *findings]),
+            command=self.command,
+            policy=self.policy,
+            overrides=self.overrides,
+            exempt=self.exempt,
+            subject=self.subject,
+            notes=[*self.notes, *notes],
+        )
 
     @property
     def match(self) -> bool:
@@ -211,11 +182,16 @@ class Report:
             "command": self.command,
             "match": self.match,
             "headline": self.headline,
-            "policy": None if self.policy is None else {"name": self.policy, "overrides": self.overrides},
+            "policy": self._policy(),
             "findings": [finding.to_json() for finding in self.findings],
             "notes": self.notes,
             "attachments": self.attachments,
         }
+
+    def _policy(self) -> Optional[Dict[str, Any]]:
+        if self.policy is None:
+            return None
+        return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
 
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
@@ -224,11 +200,9 @@ class Report:
         """
         if self.headline:
             yield "title", self.headline
-        shown = [finding for finding in self.findings if not finding.rule.startswith(FILE_RULE)]
-        allowed = [finding for finding in shown if finding.severity == INFO and finding.rule != LAUNCHER]
-        aside = [] if self.policy is None else allowed
-        for group in _alike([finding for finding in shown if finding not in aside]):
-            yield from self._group(group)
+        aside = self.allowed
+        for _, block in self.blocks():
+            yield from block
         if aside:
             yield "title", f"{count(len(aside), 'difference')} that policy {self.policy} allows"
         for group in _alike(aside):
@@ -238,6 +212,20 @@ class Report:
                 yield INFO, f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more (`--format json` lists all)"
             yield "note", f"      why: {group[0].why}"
         yield from (("plain", clean(note)) for note in self.notes)
+
+    @property
+    def allowed(self) -> List[Finding]:
+        """The differences that the policy lets through."""
+        if self.policy is None:
+            return []
+        found = [finding for finding in self.of(INFO) if finding.rule != LAUNCHER]
+        return [finding for finding in found if not finding.rule.startswith(FILE_RULE)]
+
+    def blocks(self) -> List[Tuple[str, List[Tuple[str, str]]]]:
+        """Return the rule and the (style, line) pairs of findings that are alike; neither files nor what is allowed."""
+        aside = {id(finding) for finding in self.allowed}
+        shown = [each for each in self.findings if id(each) not in aside and not each.rule.startswith(FILE_RULE)]
+        return [(group[0].rule, list(self._group(group))) for group in _alike(shown)]
 
     def _group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
         for finding in group:
@@ -255,11 +243,15 @@ class Report:
     def _all_lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line), with the first files that are not as recorded, a line each."""
         yield from self.lines()
+        files = self.file_lines()
+        yield from files[:FILES_SHOWN]
+        if len(files) > FILES_SHOWN:
+            yield "note", f"  and {count(len(files) - FILES_SHOWN, 'more file')}"
+
+    def file_lines(self) -> List[Tuple[str, str]]:
+        """Return (style, line) for each file that is not as recorded."""
         wrong = [each for each in self.findings if each.rule.startswith(FILE_RULE) and each.severity in self.breaking]
-        for each in wrong[:FILES_SHOWN]:
-            yield each.severity, f"  {MARKS[each.severity]} {clean(each.message)}"
-        if len(wrong) > FILES_SHOWN:
-            yield "note", f"  and {count(len(wrong) - FILES_SHOWN, 'more file')}"
+        return [(each.severity, f"  {MARKS[each.severity]} {clean(each.message)}") for each in wrong]
 
     __str__ = to_text
 
@@ -293,23 +285,32 @@ def tally(findings: Sequence[Finding]) -> str:
     return ", ".join(count(number, nouns[severity]) for severity, number in numbers.items() if number)
 
 
-def _headline(findings: List[Finding], policy: Optional[str], overrides: int) -> str:
+def _headline(findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
     """Return whether a lock matches, and how many of what does not."""
 
     def number(severity: str, start: str) -> int:
-        kinds = [f.rule if f.rule == BITS or f.rule.startswith(FILE_RULE) else "" for f in findings]
+        kinds = [f.rule if f.rule in (BITS, COMPARED) or f.rule.startswith(FILE_RULE) else "" for f in findings]
         pairs = zip(findings, kinds)  # noqa: B905 (Python 3.8 has no `strict`)
         return sum(f.severity == severity and (kind.startswith(start) if start else not kind) for f, kind in pairs)
 
     facts, bits, files = (number(ERROR, start) for start in ("", BITS, FILE_RULE))
     unknown, incomparable, unread = (number(UNKNOWN, start) for start in ("", BITS, FILE_RULE))
+    uncompared = number(UNKNOWN, COMPARED)
     wrong = [f"{count(facts, 'fact')} {'differs' if facts == 1 else 'differ'}"] if facts else []
     wrong += [f"{count(bits, 'canary result')} {'differs' if bits == 1 else 'differ'}"] if bits else []
     wrong += [f"{count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
     missing = [f"{count(unknown, 'more fact' if facts else 'fact')} could not be collected"] if unknown else []
     missing += [f"{count(unread, 'file')} could not be read"] if unread else []
     missing += [f"{count(incomparable, 'part')} of the canary could not be compared"] if incomparable else []
-    besides = f", with {count(overrides, 'override')}" if overrides else ""
+    lead = [finding.message for finding in findings if finding.rule == NO_TENSORFLOW]
+    if lead and facts > 1:
+        wrong[0] = f"{lead[0]}, and {count(facts - 1, 'more fact')} {'differs' if facts == 2 else 'differ'}"
+    elif lead:
+        wrong[0] = lead[0]
+    if uncompared:
+        missing.append(f"{count(uncompared, 'needed fact')} {'was' if uncompared == 1 else 'were'} not compared")
+    rules = [count(overrides, "override"), *exempt] if overrides else list(exempt)
+    besides = f", with {' and '.join(rules)}" if rules else ""
     under = f" under policy {policy}{besides}" if policy is not None else ""
     if wrong:
         return f"does not match{under}: {'; '.join([' and '.join(wrong), *missing])}"

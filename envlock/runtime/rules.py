@@ -1,7 +1,7 @@
 """The rules: how closely a live value must follow the locked one. Each takes (locked, live) and says yes or no.
 
-Either side may be `ABSENT`: only `ignore` and `superset` accept what the lock does not have, only `ignore` accepts
-that something is gone.
+Either side may be `ABSENT`: only `ignore`, `superset` and `exact_where_locked` accept what the lock does not have, only
+`ignore` accepts that something is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 def exact(locked: Any, live: Any) -> bool:
     """Equal in value and type."""
     return same(locked, live)
+
+
+def exact_where_locked(locked: Any, live: Any) -> bool:
+    """Equal in value and type where the lock has a value; anything where it has none."""
+    if locked is None:
+        return live is not ABSENT
+    return locked is ABSENT or same(locked, live)
 
 
 def same_minor(locked: Any, live: Any) -> bool:
@@ -67,6 +74,7 @@ def ignore(locked: Any, live: Any) -> bool:
 
 RULES: Dict[str, Callable[[Any, Any], bool]] = {
     "exact": exact,
+    "exact_where_locked": exact_where_locked,
     "same_minor": same_minor,
     "at_least": at_least,
     "superset": superset,

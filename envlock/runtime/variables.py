@@ -106,7 +106,8 @@ def locked_environ(environ: Mapping[str, str], locked: Any, leave: Collection[st
         if row["read_by"] in leave:
             continue
         if value is None:
-            after.pop(name, None)
+            if not row.get("held_where_locked"):
+                after.pop(name, None)
         elif name in locked and isinstance(value, str) and "sha256:" not in value and record(value, row) == value:
             after[name] = value
     return after

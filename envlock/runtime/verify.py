@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.compare import NAMES, PROVEN, compare
+from envlock.runtime.compare import NAMES, PROVEN, compare, uncompared, unlocked_backend
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.policy import Policy, names
-from envlock.runtime.report import INFO, SUBJECT, Report, ranked
+from envlock.runtime.own_variables import recipe_of_ours
+from envlock.runtime.policy import Policy, is_protected, names
+from envlock.runtime.report import ERROR, INFO, NO_TENSORFLOW, SUBJECT, Report, clean, count, ranked, show
+
+LOCAL_FOLDER = "file:"
+"""What is recorded of the origin of a package that was installed from a folder; of a file, its name follows."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.report import Finding
+
+ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
+NAME_IT = "Activate the locked environment, name it with `--python`, or install the locked packages here."
 
 
 def judge(
@@ -26,25 +34,41 @@ def judge(
     sides: Tuple[str, str] = NAMES,
     overrides: bool = True,
     proven: bool = False,
+    exempt: Sequence[str] = (),
 ) -> Report:
     """Return every difference between a lock and a snapshot, under the lock's policy or the one named.
 
     `sides` are what the two are called in messages; without `overrides`, the lock's own rules do not count; `proven`
-    says that the canary has given the locked bits on this machine.
+    says that the canary has given the locked bits on this machine; `exempt` is what the snapshot leaves out already.
 
     Raises:
         LockfileError: the lock names a policy or a rule that does not exist.
         UsageError: `policy` does not exist.
     """
     rules = policy_of(lock, policy, overrides=overrides, tooling=live.tooling)
-    here = without_package(live, lock.get("project", {}).get("name"))
+    here = _without_own_package(lock, live, overrides=overrides)
     notes = []
     if lock.get("machines"):
         lock, which = _machine(lock, here, rules, proven)
         notes.append(which)
     locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
     findings = compare(locked, found, rules, sides, is_proven=proven)
-    return Report(ranked(findings), policy=rules.name, overrides=len(rules.overrides), subject=subject, notes=notes)
+    findings += uncompared(locked, found, rules) + unlocked_backend(locked, found, rules)
+    return Report(
+        ranked(findings),
+        policy=rules.name,
+        overrides=len(rules.overrides),
+        exempt=[*_exempt(findings, rules), *exempt],
+        subject=subject,
+        notes=notes,
+    )
+
+
+def _exempt(findings: List[Finding], rules: Policy) -> List[str]:
+    """Return how many packages differ and pass by what the lockfile says, and not by the policy."""
+    passed = [str(finding.where) for finding in findings if finding.severity == INFO]
+    packages = {path.split(".")[1] for path in passed if rules.is_exempt_by_lockfile(path)}
+    return [f"{count(len(packages), 'package')} exempt by the lockfile"] if packages else []
 
 
 def _machine(lock: Dict[str, Any], live: Snapshot, rules: Policy, proven: bool) -> Tuple[Dict[str, Any], str]:
@@ -78,11 +102,7 @@ def with_files(report: Report, lock: Dict[str, Any]) -> Report:
 
 def with_findings(report: Report, findings: List[Finding]) -> Report:
     """Return a report with more findings, and the headline that they make."""
-    found = Report(
-        ranked(report.findings + findings), policy=report.policy, overrides=report.overrides, subject=report.subject
-    )
-    found.notes += report.notes
-    return found
+    return report.with_more(findings)
 
 
 def found_here(lock: Dict[str, Any], host: Optional[Host] = None) -> Snapshot:
@@ -103,17 +123,45 @@ def judge_here(
     policy: Optional[str] = None,
     subject: str = SUBJECT,
     overrides: bool = True,
+    python: Optional[str] = None,
 ) -> Report:
-    """Judge this machine; see `judge`. A proof in the user's cache counts, and is looked for only where it decides."""
-    report = judge(lock, live, policy, subject, overrides=overrides)
+    """Judge this machine; see `judge`. A proof in the user's cache counts, and is looked for only where it decides.
+
+    `python` is the interpreter that a message names; this one when not given.
+    """
+    own = recipe_of_ours(os.environ)
+    exempt = [f"{count(len(own), 'variable')} set by envlock"] if own and overrides else []
+    if own and not overrides:
+        live = _with_variables(live, own)
+    report = judge(lock, live, policy, subject, overrides=overrides, exempt=exempt)
     if not needs_proof(report):
-        return report
+        return _without_tensorflow(report, python or sys.executable)
     from envlock.runtime.proof import is_proven, note
 
     if not is_proven(lock, live, os.environ):
         return report
-    report = judge(lock, live, policy, subject, overrides=overrides, proven=True)
+    report = judge(lock, live, policy, subject, overrides=overrides, proven=True, exempt=exempt)
     report.notes.append(note(lock))
+    return report
+
+
+def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
+    """Return a snapshot in which variables that envlock has set are facts like any other."""
+    environ = live.facts.get("environ")
+    if not isinstance(environ, dict):
+        return live
+    return Snapshot({**live.facts, "environ": {**environ, **own}}, live.unavailable, live.tooling)
+
+
+def _without_tensorflow(report: Report, python: str) -> Report:
+    """Return a report that begins with it where TensorFlow is locked and there is none: all else follows from that."""
+    for finding in report.findings:
+        if str(finding.where) == "tensorflow" and finding.severity == ERROR and finding.actual is None:
+            finding.rule, finding.weight, finding.why, finding.fix = NO_TENSORFLOW, 100, ELSEWHERE, NAME_IT
+            finding.message = f"no TensorFlow in {clean(python)}, but {show(finding.expected)} in the lockfile"
+            report.findings.remove(finding)
+            report.findings.insert(0, finding)
+            return with_findings(report, [])
     return report
 
 
@@ -141,6 +189,21 @@ def told(report: Report, environ: Mapping[str, str]) -> Report:
 def overrides_count() -> bool:
     """Return whether the rules of a lock's own count in this process: ENVLOCK_NO_OVERRIDES=1 says no."""
     return os.environ.get("ENVLOCK_NO_OVERRIDES", "") in ("", "0")
+
+
+def _without_own_package(lock: Dict[str, Any], live: Snapshot, *, overrides: bool) -> Snapshot:
+    """Return a snapshot without the project's own package, where what the lockfile calls so can be that.
+
+    It is never what computes. A lockfile that locks a package of that name means it. Without the lockfile's own
+    rules, it must be installed from a folder of this machine, as a project is; a package of an index is somebody's.
+    """
+    name = lock.get("project", {}).get("name")
+    if name is None or is_protected(f"packages.{name}") or name in (lock["facts"].get("packages") or {}):
+        return live
+    origin = ((live.facts.get("packages") or {}).get(name) or {}).get("origin") or {}
+    if not overrides and origin.get("url") != LOCAL_FOLDER:
+        return live
+    return without_package(live, name)
 
 
 def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
@@ -174,7 +237,8 @@ def policy_of(
             name or lock["policy"]["name"],
             lock["policy"]["overrides"] if overrides else {},
             _held(project),
-            [*project.get("tooling", ()), *tooling],
+            tooling,
+            project.get("tooling", ()),
         )
     except ValueError as error:
         raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None

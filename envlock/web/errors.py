@@ -140,7 +140,9 @@ def failure(
         return _by_proxy(url, causes)
     for kinds, why in _WHY:
         if any(isinstance(cause, kinds) for cause in causes):
-            return WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
+            error = WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
+            error.unreachable = kinds in _NOBODY
+            return error
     if any(isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError) for cause in causes):
         return garbled(url, "it is not an HTTP answer")
     return WebError(f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True)
@@ -157,6 +159,9 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 )
 """Exceptions from the most telling to the least, and what they mean."""
 
+_NOBODY = tuple(kinds for kinds, _ in _WHY[:4])
+"""What happens before there is a connection."""
+
 
 def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
     """Return the error for a proxy that says no, or that is not there; of its address no password is shown."""
@@ -165,7 +170,9 @@ def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
     if said is None:
         told = [why for kinds, why in _WHY if any(isinstance(each, kinds) for each in causes)] or ["it does not answer"]
         text = f"{shown(url)} cannot be reached through the proxy {proxy}: {told[0]}"
-        return WebError(text, hint=NETWORK, passing=True)
+        error = WebError(text, hint=NETWORK, passing=True)
+        error.unreachable = True
+        return error
     status = int(said[1])
     hint = PROXY_LOGIN if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else NETWORK
     answered = refused(proxy, status).message

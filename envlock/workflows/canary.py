@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
 from envlock.lock.numerics import Numerics, answered
-from envlock.numerics.canary.compare import compare, coverage, findings, notes
+from envlock.numerics.canary.compare import Comparison, compare, coverage, findings, notes
 from envlock.numerics.canary.program import again, extended
 from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
 from envlock.numerics.target import Target
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.errors import FactError
+from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report, count, ranked
 from envlock.runtime.verify import policy_of
 from envlock.workflows.hash import refuse_another_environment
@@ -65,7 +66,7 @@ def canary(
         return Report(
             [], command="canary", headline="computed; the lockfile has no canary to compare with", attachments=shown
         )
-    return _compared(model, locked, found.numerics, None, subject_of(lock), shown)
+    return _report(compare(locked, found.numerics), policy_of(model.to_document()), subject_of(lock), shown)
 
 
 def update_canary(
@@ -87,9 +88,30 @@ def update_canary(
     )
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a canary says against that of a lock.
+
+    Attributes:
+        report: what differs, and what could not be compared, as the policy judges it.
+        equal: how many results have the locked bits, where all have; 0 where one differs, or could not be compared.
+            No policy and no rule of a lockfile makes it more.
+    """
+
+    report: Report
+    equal: int
+
+
 def against(
-    lock: Lockfile, name: str, found: Snapshot, python: Path | None, policy: str | None, progress: Progress
-) -> Report:
+    lock: Lockfile,
+    name: str,
+    found: Snapshot,
+    python: Path | None,
+    policy: str | None,
+    progress: Progress,
+    *,
+    overrides: bool = True,
+) -> Answer:
     """Return what the canary of this environment says against that of the lock of this name, computed as that was.
 
     Raises:
@@ -98,7 +120,8 @@ def against(
     if lock.numerics is None:
         raise _none(name)
     here = measure(settings_of(lock.numerics), python, found, progress, lock.numerics).numerics
-    return _compared(lock, lock.numerics, here, policy, name, {})
+    compared, rules = compare(lock.numerics, here), policy_of(lock.to_document(), policy, overrides=overrides)
+    return Answer(_report(compared, rules, name, {}), len(compared.equal) if compared.match else 0)
 
 
 def measure(
@@ -153,10 +176,7 @@ def summary(lock: Lockfile) -> str:
     return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
 
 
-def _compared(
-    lock: Lockfile, locked: Numerics, here: Numerics, policy: str | None, subject: str, shown: Mapping[str, object]
-) -> Report:
-    compared, rules = compare(locked, here), policy_of(lock.to_document(), policy)
+def _report(compared: Comparison, rules: Policy, subject: str, shown: Mapping[str, object]) -> Report:
     return Report(
         ranked(findings(compared, rules)),
         command="canary",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from envlock.lock import capture as lock
 from envlock.lock import machines
-from envlock.lock.document import dump, parse
-from envlock.lock.live import live, live_of
+from envlock.lock.live import ask, live, live_of
 from envlock.lock.merge import OF_COMMIT
 from envlock.lock.models import Lockfile
 from envlock.runtime.collectors import Snapshot
-from envlock.runtime.errors import LockfileError, UsageError
-from envlock.runtime.lockfile import read_file
+from envlock.runtime.errors import UsageError
 from envlock.runtime.machines import sentence
 from envlock.runtime.policy import DEFAULT
-from envlock.runtime.report import Report
 from envlock.workflows.entry_points import section
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
@@ -40,6 +38,7 @@ def capture(
     project: Mapping[str, Any] | None = None,
     entry: Sequence[str] | None = None,
     programs: Mapping[str, Target] | None = None,
+    need_tensorflow: bool = False,
     progress: Progress = SILENT,
 ) -> Lockfile:
     """Return a lock of the live environment; nothing is written.
@@ -50,34 +49,49 @@ def capture(
         python: the interpreter of the environment; this one when not given.
         hashes: also find the exact wheel of every package.
         canary: also compute the canary in TensorFlow.
-        earlier: a lock that this one renews; what it has proven and still holds is kept. Of several machines, this
-            one's facts are renewed, and the others stay.
+        earlier: a lock that this one renews: what it has proven and still holds stays, and so do its other machines.
         only: path patterns of the facts that are renewed; the others stay as in `earlier`.
-        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out:
-            its code is not the environment.
+        project: its `commit`, whether it is `dirty`, and the normalised `name` of its own package, which is left out.
         entry: programs and modules of the project in the current folder; only packages that they import are held. Those
             of `earlier` when not given.
         programs: what the canary also covers, by name: run for two steps, and each operation that they run is computed
             alone. Those of the canary of `earlier` when not given.
+        need_tensorflow: refuse an environment without TensorFlow, unless that of `earlier` has none either.
         progress: shows what is going on.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
         UsageError: there is no such interpreter or entry point, there is no earlier lock to keep facts of, nothing
-            fits a pattern, or `earlier` has several machines, and this is not one of them.
+            fits a pattern, `earlier` has several machines, and this is not one of them, or TensorFlow is missing.
         FactError: the interpreter did not answer, or the canary cannot be computed.
         OutsideError: a package index failed.
     """
     found = live(python)
+    if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
+        _check_tensorflow(found, python)
     whole, place = earlier, _place(earlier, found)
     earlier = machines.seen_from(whole, place) if whole is not None and place is not None else earlier
     new = lock.capture(policy, overrides, found, section(project or {}, entry, earlier, python))
-    if only:
-        new = _accepted(earlier, new, only)
+    new = _accepted(earlier, new, only) if only else new
     new = _with_identity(new, earlier, python, progress, hashes=hashes)
-    new = _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs)
-    new = _settled(new, earlier)
+    new = _settled(_with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs), earlier)
     return new if whole is None or place is None else machines.folded(whole, new, place)
+
+
+def _check_tensorflow(found: Snapshot, python: Path | None) -> None:
+    """Refuse an environment without TensorFlow: most often it is another one than was meant.
+
+    Raises:
+        UsageError: it has none; the message lists the folders of its import path.
+    """
+    if found.facts.get("tensorflow") is not None or "tensorflow" in found.unavailable:
+        return
+    folders = sys.path if python is None else ask(python, "paths")["folders"]
+    shown = ", ".join(each for each in folders if each and Path(each).is_dir())
+    raise UsageError(
+        f"no TensorFlow in {python or sys.executable}; looked in {shown}",
+        hint="activate the environment that has it or name it with `--python`, or add `--without-tensorflow`",
+    )
 
 
 def _place(lock: Lockfile | None, found: Snapshot) -> int | None:
@@ -170,15 +184,3 @@ def _with_canary(
         return new.model_copy(update={"numerics": earlier.numerics})
     progress.say("warning: dropped the canary of the old lockfile, as facts differ (`--canary` computes a new one)")
     return new
-
-
-def changes(path: Path, new: Lockfile) -> Report | str:
-    """Return how the lock at a path differs from a new one; a phrase where no fact does."""
-    from envlock.workflows.diff import diff
-
-    try:
-        read_file(str(path))
-        report = diff(path, parse(dump(new), "to be written"), names=("locked", "live"))
-    except LockfileError as error:
-        return f"it is not a valid lockfile ({error.message})"
-    return report if report.findings else "its policy, its envlock version or its layout differs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from envlock.determinism.doctor.examine import of_live, of_lock, requirements_of
-from envlock.determinism.doctor.rules import TITLES, diagnose
+from envlock.diagnosis.examine import of_live, of_lock, requirements_of
+from envlock.diagnosis.rules import TITLES, diagnose
 from envlock.lock.live import live
 from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
 from envlock.workflows.locks import lock_of, subject_of
@@ -14,7 +14,7 @@ from envlock.workflows.progress import SILENT, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.determinism.doctor.environment import Environment
+    from envlock.diagnosis.environment import Environment
     from envlock.workflows.locks import Source
 
 
@@ -44,8 +44,8 @@ def doctor(
     if not prove:
         environment = of_lock(model) if model is not None else _live(python)
         return report_of(diagnose(environment), subject=subject_of(lock))
-    from envlock.determinism import proof
-    from envlock.determinism.proof import observe
+    from envlock.diagnosis import proof
+    from envlock.diagnosis.proof import observe
 
     progress.say("running probe operations in TensorFlow (takes seconds)")
     seen = observe(python, setup)

@@ -100,11 +100,11 @@ def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[lis
     Raises:
         LockfileError: the lock is gone, invalid, without entry points, or cannot be written.
     """
-    from envlock.lock.document import dump, load, validate
-    from envlock.lock.writer import write_atomically
+    from envlock.lock.document import load, save, validate
     from envlock.packages.observation import IMPORTED, MAPPED, used
 
-    document = load(path).to_document()
+    read = load(path)
+    document = read.to_document()
     project = document["project"]
     found = used(lines, _place(python))
     found.pop(project.get("name", ""), None)
@@ -113,7 +113,7 @@ def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[lis
     if found:
         sides = {name: (found.get(name), before.get(name)) for name in sorted({*found, *before})}
         project["observed"] = {name: IMPORTED if IMPORTED in each else MAPPED for name, each in sides.items()}
-        write_atomically(path, dump(validate(document, str(path))))
+        save(validate(document, str(path)), path, read)
     return list(found), new
 
 

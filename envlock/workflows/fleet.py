@@ -15,12 +15,13 @@ from envlock.fleet.drift import drift
 from envlock.fleet.engines import AUTO, ENGINES, FILES, Launcher, find, program_of
 from envlock.fleet.jobs import job_of
 from envlock.guest import launch
-from envlock.runtime.errors import FactError, OutsideError, UsageError
+from envlock.lock.writer import write_atomically
+from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.fleet import folder
 from envlock.runtime.fleet.meeting import Pause
 from envlock.runtime.fleet.reduction import reduced, rules_of
 from envlock.runtime.fleet.report import report as state
-from envlock.runtime.report import Report, clean, ranked
+from envlock.runtime.report import Report, clean, count, ranked
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.fleet_bits import BITS, add_bits, bits_asked
 from envlock.workflows.locks import plain, subject_of
@@ -46,7 +47,7 @@ def report_rank(to: str, lock: str | None = None, *, python: Path | None = None)
     if python is None:
         state(to, lock)
         return
-    ended = launch.ask(launch.module("rank", _asked(to, lock)), python, timeout=ASK_TIMEOUT)
+    ended = launch.ask_python(launch.module("rank", _asked(to, lock)), python, timeout=ASK_TIMEOUT)
     if ended.code != 0:
         raise FactError(f"{python} {ended.ending}: {ended.last_words}")
 
@@ -101,6 +102,24 @@ def check_fleet(
     report.findings = ranked([*report.findings, *found])
     report.notes += notes
     return report
+
+
+def write_vetted(path: Path, nodes: Sequence[str]) -> str:
+    """Write the nodes that can be used, one a line, and return a sentence on it; without one, remove an older list.
+
+    Raises:
+        WriteError: the file cannot be written or removed.
+    """
+    if nodes:
+        write_atomically(path, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes")
+        return f"wrote {path}: {count(len(nodes), 'node')}"
+    if not path.is_file():
+        return f"did not write {path}: no node is known to be good"
+    try:
+        path.unlink()
+    except OSError as error:
+        raise WriteError(f"cannot remove {path}: {error.strerror}", hint="it lists nodes of an earlier check") from None
+    return f"removed {path}: no node is known to be good"
 
 
 def prepare_fleet(

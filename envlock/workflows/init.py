@@ -4,31 +4,69 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envlock.runtime import lockfile
 from envlock.runtime.policy import DEFAULT
 from envlock.workflows.settings import add_policy
 
-SNIPPETS = """\
+HOOK = """\
 # .pre-commit-config.yaml
-- repo: local
-  hooks:
-    - id: envlock-capture-check
-      name: envlock capture --check
-      entry: envlock capture --check
-      language: system
-      pass_filenames: false
-      always_run: true
-
-# .github/workflows/ci.yml, after the step that installs the environment
-- run: envlock verify --policy {policy} --no-overrides --format github
+repos:
+  - repo: local
+    hooks:
+      - id: envlock-capture-check
+        name: envlock capture --check
+        entry: envlock capture --check
+        language: system
+        pass_filenames: false
+        always_run: true
 """
+WORKFLOW = """\
+# .github/workflows/envlock.yml
+# A runner is a machine of its own: lock with the policy `bits`, or add it by `envlock capture --add-machine`.
+name: envlock
+on: [push, pull_request]
+permissions:
+  contents: read
+env:
+  ENVLOCK: tf-envlock[cli] @ git+https://github.com/tf-envlock/envlock  # or a version of an index: tf-envlock[cli]==X
+jobs:
+  environment:
+    runs-on: ubuntu-24.04
+    steps:
+      - uses: actions/checkout@v5
+      - uses: astral-sh/setup-uv@v7
+      - run: {install}
+      - run: uv tool install "$ENVLOCK"
+      - run: envlock verify --format github
+"""
+TARGET = """\
+# Makefile
+.PHONY: envlock
+envlock:
+\tenvlock capture --check
+"""
+INSTALLS = {
+    "uv.lock": "uv sync --locked",
+    "poetry.lock": "uvx poetry install",
+    "pdm.lock": "uvx pdm sync",
+    "Pipfile.lock": "uvx pipenv sync",
+    "requirements.txt": "uv venv && uv pip install -r requirements.txt",
+    "pyproject.toml": "uv venv && uv pip install .",
+}
+"""A file of the project -> what installs the environment by it; each puts it where envlock finds it."""
 
 
 def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
-    """Add `[tool.envlock]` to the project's pyproject.toml; return that file, and snippets for pre-commit and CI.
+    """Add `[tool.envlock]` to the project's pyproject.toml; return it, and files for pre-commit, GitHub and make.
 
-    None instead of the file where it has such settings already; nothing is written then.
+    None instead of the file where it has such settings already; nothing is written then. Each of the others is whole,
+    begins with its name, and gives the answer of `envlock verify`.
 
     Raises:
         UsageError: pyproject.toml cannot be read or written, or its settings are not valid.
     """
-    return add_policy(Path.cwd(), policy), SNIPPETS.format(policy=policy)
+    folder = Path(lockfile.project(str(Path.cwd())))
+    install = next(
+        (command for name, command in INSTALLS.items() if (folder / name).is_file()), INSTALLS["pyproject.toml"]
+    )
+    return add_policy(Path.cwd(), policy), "\n".join([HOOK, WORKFLOW.format(install=install), TARGET])

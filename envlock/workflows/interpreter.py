@@ -1,38 +1,120 @@
-"""Which environment is meant, where envlock is installed outside of it."""
+"""Which environment is meant: one answer for all commands, where envlock is installed in it or outside of it."""
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from envlock.runtime import lockfile
+from envlock.runtime.errors import UsageError
+from envlock.workflows.environments import Candidate, candidates
+
+HINT = "activate the environment, or name its interpreter: `--python PATH`"
+BASES = ("base", "root")
+"""What conda calls its own environment, in which it keeps itself: nobody's project."""
 
 
-def project_python(environ: Mapping[str, str], folder: Path) -> tuple[Path, str] | None:
-    """Return the interpreter of the project's environment and where it is known from; None for this process's own.
+class Environment(NamedTuple):
+    """The environment that is meant.
+
+    Attributes:
+        python: its interpreter; None for the one that runs envlock.
+        shown: the same for people, as a path.
+        origin: where it is known from, for people; empty where the command line itself names it.
+    """
+
+    python: Path | None
+    shown: str
+    origin: str
+
+
+def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
+    """Return the environment of the project in a folder, when none is named.
 
     An envlock that is installed beside TensorFlow means its own environment. Else it is found as uv finds it: the
-    active environment, then a `.venv` in the folder or above it in the project.
+    active environment, then the project's: `.venv`, or what its package manager has made. The tool's own environment
+    is none of them, unless it is active or `python -m envlock` names it.
     Source: https://docs.astral.sh/uv/pip/environments/#discovery-of-python-environments
+
+    Raises:
+        UsageError: there is none, or it belongs to another user. The message lists what was looked at.
     """
-    if find_spec("tensorflow") is not None:
-        return None
-    for prefix, origin in _prefixes(environ, folder):
-        python = prefix / "bin" / "python"
-        if python.is_file():
-            return None if prefix.resolve() == Path(sys.prefix).resolve() else (python, origin)
-    return None
+    has_tensorflow = find_spec("tensorflow") is not None
+    looked = []
+    for each in _candidates(environ, folder):
+        if each.python is not None and os.path.isfile(each.python):  # noqa: PTH113 (false for any name)
+            is_own = each.python.parent.parent.resolve() == Path(sys.prefix).resolve()
+            if is_own or not has_tensorflow:
+                _check_owners(each)
+                return Environment(None if is_own else each.python, _from(folder, each.python), each.origin)
+        looked.append(each.shown)
+    if has_tensorflow or _is_module():
+        return Environment(None, sys.executable, "" if _is_module() else "envlock's own, which has TensorFlow")
+    raise UsageError(f"no environment found; looked at: {', '.join(looked)}", hint=HINT)
 
 
-def _prefixes(environ: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
-    if environ.get("VIRTUAL_ENV"):
-        yield Path(environ["VIRTUAL_ENV"]), "VIRTUAL_ENV"
-    if environ.get("CONDA_PREFIX") and environ.get("CONDA_DEFAULT_ENV") not in ("base", "root"):
-        yield Path(environ["CONDA_PREFIX"]), "CONDA_PREFIX"
+def _from(folder: Path, python: Path) -> str:
+    return str(python.relative_to(folder) if python.is_relative_to(folder) else python)
+
+
+def _is_module() -> bool:
+    """Return whether this is `python -m envlock`, which names the interpreter that is meant."""
+    return Path(sys.argv[0]).name == "__main__.py"
+
+
+def _candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
+    yield _active(environ, "VIRTUAL_ENV")
+    if environ.get("CONDA_DEFAULT_ENV") in BASES:
+        yield Candidate("CONDA_PREFIX", "CONDA_PREFIX (conda's own)", None)
+    else:
+        yield _active(environ, "CONDA_PREFIX")
     border = Path(lockfile.project(str(folder)))
     for parent in (folder, *folder.parents):
-        yield parent / ".venv", ".venv of the project"
+        yield from candidates(environ, parent)
         if parent == border:
             return
+
+
+def _active(environ: Mapping[str, str], name: str) -> Candidate:
+    """Return the environment that a shell has activated: whoever did that trusts it."""
+    prefix = environ.get(name)
+    if not prefix:
+        return Candidate(name, f"{name} (unset)", None)
+    return Candidate(name, f"{name} ({prefix})", Path(prefix) / "bin" / "python")
+
+
+def _check_owners(found: Candidate) -> None:
+    """Refuse to run what another user can have put there, as git refuses the hooks of another user's repository.
+
+    Source: https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
+
+    Raises:
+        UsageError: a path that names or holds the interpreter belongs to neither this user nor root.
+    """
+    trusted = _trusted(os.environ)
+    for path in found.chosen:
+        for owner in (path.lstat().st_uid, path.stat().st_uid):
+            if owner not in trusted:
+                raise UsageError(
+                    f"{path} belongs to another user, {_user(owner)}, so {found.python} is not run",
+                    hint=f"if you trust it, name it: `--python {found.python}`",
+                )
+
+
+def _trusted(environ: Mapping[str, str]) -> set[int]:
+    """Return the users whose files are run: this one, root, and under sudo whoever called it."""
+    user = os.geteuid()
+    caller = environ.get("SUDO_UID", "")
+    return {user, 0} | ({int(caller)} if user == 0 and caller.isdecimal() else set())
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

@@ -9,9 +9,9 @@ from packaging.version import InvalidVersion, Version
 
 from envlock.data.determinism import sources_table
 from envlock.data.lint import lint_rules
-from envlock.determinism.lint.files import find
-from envlock.determinism.lint.linter import Settings
-from envlock.determinism.lint.linter import lint as judge
+from envlock.linter.files import find
+from envlock.linter.linter import Settings
+from envlock.linter.linter import lint as judge
 from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host

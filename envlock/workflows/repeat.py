@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,11 @@ from envlock.numerics.repeat import Plan
 from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
 from envlock.numerics.target import RELATIVE_IMPORT, Target, target
-from envlock.runtime.errors import UsageError, WriteError
+from envlock.runtime.errors import LockfileError, UsageError, WriteError
 from envlock.runtime.report import Report
+from envlock.runtime.variables import NAME as HASH_SEED
+from envlock.runtime.variables import is_number
+from envlock.workflows.locks import plain
 from envlock.workflows.progress import SILENT, Progress
 
 KEPT = 8_000_000_000
@@ -64,11 +68,22 @@ def repeat(
         raise UsageError("a single run cannot be compared", hint="use `--runs 2`, or `--save DIR` to compare later")
     _need_free(save)
     wanted = target(script, tuple(args), module=module)
-    plan = Plan(wanted, runs, fresh, seed, python, limit, output)
+    plan = Plan(wanted, runs, fresh, seed, python, limit, output, _locked_hash_seed())
     with draft_folder(None if save is None else save.absolute().parent) as folder:  # beside: it is renamed
         found, interrupted = _made(plan, folder, save, progress)
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
         return report(_helped(kept, plan.target), str(plan.target.script))
+
+
+def _locked_hash_seed() -> str | None:
+    """Return the hash seed of the nearest lockfile, where it has one and this process has none."""
+    if is_number(os.environ.get(HASH_SEED, "")):
+        return None
+    try:
+        locked = (plain(None)[0]["facts"].get("environ") or {}).get(HASH_SEED, "")
+    except LockfileError:  # none is near: nothing has locked a seed
+        return None
+    return locked if isinstance(locked, str) and is_number(locked) else None
 
 
 def _helped(outcome: Outcome, wanted: Target) -> Outcome:

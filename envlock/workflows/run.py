@@ -14,8 +14,10 @@ from envlock.lock.live import live, live_of
 from envlock.runtime.collectors import tensorflow
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
+from envlock.runtime.own_variables import ADDED, added, listed
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.report import Report
+from envlock.runtime.short import with_acceptance
 from envlock.runtime.tables import table
 from envlock.runtime.variables import NAME as HASH_SEED
 from envlock.runtime.variables import Variables, is_number, plan
@@ -88,7 +90,9 @@ def prepare(
     wanted = _variables(_facts(document, python), _tensorflow(python), folder, deterministic=deterministic, seed=seed)
     program = _program(command[0], wanted.environ["PATH"], folder)
     found = live_of(document, python, wanted.environ)
-    report = told(judge_here(document, found, policy, subject, overrides=overrides_count()), wanted.environ)
+    where = None if python is None else str(python)
+    report = told(judge_here(document, found, policy, subject, overrides_count(), where), wanted.environ)
+    report = with_acceptance(report)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
 
@@ -115,9 +119,12 @@ def _variables(
     recipe = recipe_for(version) if version is not None else None
     needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
     wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
-    own = {} if is_number(environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
+    own = {} if is_number(wanted.environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
+    additions = {**added(wanted.environ), **own}
+    if additions:
+        own = {**own, ADDED: listed(additions)}
     own = own if seed is None else {**own, "ENVLOCK_SEED": str(seed)}
-    changes = [*wanted.changes, *((name, value, "") for name, value in own.items())]
+    changes = [*wanted.changes, *((name, value, "") for name, value in own.items() if name != ADDED)]
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 

@@ -117,12 +117,20 @@ def add_policy(folder: Path, name: str) -> Path | None:
 
 def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> Path:
     """Set a value in the project's pyproject.toml; what else stands in it stays, its comments and line ends too."""
+    from envlock.lock.exclusive import exclusive
+
+    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
+    with exclusive(file.parent):
+        _rewrite(file, folder, tables, key, value, comment)
+    return file
+
+
+def _rewrite(file: Path, folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> None:
     import tomlkit
     from tomlkit.items import InlineTable
 
     from envlock.lock.writer import write_atomically
 
-    file = Path(lockfile.project(str(folder))) / lockfile.SETTINGS
     load(folder)
     text = file.read_bytes().decode("utf-8") if file.is_file() else ""
     document = tomlkit.parse(text.replace("\r\n", "\n"))
@@ -137,7 +145,6 @@ def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment:
     table[key] = tomlkit.string(value).comment(comment)
     lines = tomlkit.dumps(document)
     write_atomically(file, (lines.replace("\n", "\r\n") if "\r\n" in text else lines).encode("utf-8"))
-    return file
 
 
 def about(folder: Path, lock: Path | None) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from envlock.runtime.compare import PROVEN
 from envlock.runtime.errors import UsageError
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from envlock.runtime.report import Finding, Report, ranked
+from envlock.runtime.report import Finding, Report
+from envlock.runtime.short import with_acceptance
 from envlock.runtime.verify import judge_here, needs_proof, told
 from envlock.workflows.entry_points import with_newly_held
 from envlock.workflows.locks import file_of, lock_of, name_of, plain
@@ -58,23 +59,24 @@ def verify(
     document, subject = plain(lock)
     found = live_of(document, python)
     document, notes = with_newly_held(document, lock, found, python)
-    report = told(judge_here(document, found, policy, subject, overrides=overrides), os.environ)
+    where = None if python is None else str(python)
+    report = told(judge_here(document, found, policy, subject, overrides, where), os.environ)
     if needs_proof(report):
-        report = _proven(lock, report, found, python, policy, progress) or told(
-            judge_here(document, found, policy, subject, overrides=overrides), os.environ
+        report = _proven(lock, report, found, python, policy, progress, overrides=overrides) or told(
+            judge_here(document, found, policy, subject, overrides, where), os.environ
         )
     report.notes += [*_about(document, file_of(lock)), *notes]
     if not (deep or numerics):
-        return report
+        return with_acceptance(report)
     model = lock_of(lock)
     if deep:
-        report = _with(report, _files(model, found, python, progress) + _contradictions(found, python, progress))
+        report = report.with_more(_files(model, found, python, progress) + _contradictions(found, python, progress))
     if numerics:
         from envlock.workflows.canary import against
 
-        bits = against(model, name_of(lock), found, python, policy, progress)
-        report = _with(report, bits.findings, bits.notes)
-    return report
+        bits = against(model, name_of(lock), found, python, policy, progress, overrides=overrides).report
+        report = report.with_more(bits.findings, bits.notes)
+    return with_acceptance(report)
 
 
 def _about(document: dict[str, Any], lock: Path) -> list[str]:
@@ -92,10 +94,17 @@ def _about(document: dict[str, Any], lock: Path) -> list[str]:
 
 
 def _proven(
-    lock: Source | None, report: Report, found: Snapshot, python: Path | None, policy: str | None, progress: Progress
+    lock: Source | None,
+    report: Report,
+    found: Snapshot,
+    python: Path | None,
+    policy: str | None,
+    progress: Progress,
+    *,
+    overrides: bool,
 ) -> Report | None:
     """Compute the lock's canary on this machine; return None where it has the locked bits, and keep that proof."""
-    from envlock.runtime.proof import COUNTS, folder, key
+    from envlock.runtime.proof import COUNTS, content, folder, key
 
     counts = {f"cpu.{name}" for name in COUNTS}
     held = [each for each in report.findings if each.rule != PROVEN and each.severity in report.breaking]
@@ -105,37 +114,49 @@ def _proven(
     kept, name = folder(os.environ), key(model.to_document(), found)
     if kept is None or name is None:
         why = "the lockfile has no canary (`envlock capture --canary`)" if kept else "this process has no home folder"
-        return _with(report, [], [f"no proof for this machine is possible: {why}"])
+        return report.with_more([], [f"no proof for this machine is possible: {why}"])
     from envlock.lock.writer import write_atomically
     from envlock.workflows.canary import against
 
-    bits = against(model, name_of(lock), found, python, policy, progress)
-    if not bits.match:
+    _make_own(Path(kept))
+    bits = against(model, name_of(lock), found, python, policy, progress, overrides=overrides)
+    if not bits.equal:
         for finding in report.findings:
             finding.fix = REFUTED if finding.rule == PROVEN else finding.fix
-        return _with(report, bits.findings, bits.notes)
-    try:
-        Path(kept).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot create {kept}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder") from None
-    write_atomically(Path(kept) / name, b"")
+        return report.with_more(bits.report.findings, bits.report.notes)
+    write_atomically(Path(kept) / name, content(name, bits.equal))
     return None
 
 
-def _with(report: Report, more: list[Finding], notes: list[str] | None = None) -> Report:
-    return Report(
-        ranked(report.findings + more),
-        policy=report.policy,
-        overrides=report.overrides,
-        subject=report.subject,
-        notes=report.notes + (notes or []),
-    )
+def _make_own(kept: Path) -> None:
+    """Create the folder of proofs, or see that it is this user's alone: a proof in any other is not believed.
+
+    Raises:
+        UsageError: it cannot be created, or somebody else's is there.
+    """
+    from envlock.runtime.proof import is_own
+
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        for each in (kept.parent, kept):
+            each.mkdir(mode=0o700, exist_ok=True)
+            if not is_own(str(each)):
+                each.chmod(0o700)  # ours, and made under a careless umask; where it is not ours, this fails
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep proofs in {kept}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder of your own"
+        ) from None
+    if not (is_own(str(kept)) and is_own(str(kept.parent))):
+        raise UsageError(
+            f"cannot keep proofs in {kept}: it is not this user's folder",
+            hint="set XDG_CACHE_HOME to a folder of your own",
+        )
 
 
 def _files(lock: Lockfile, found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:
     """Return which installed files are not as recorded, or not as locked."""
-    from envlock.determinism.doctor.examine import with_installer
-    from envlock.determinism.doctor.remedies import with_commands
+    from envlock.diagnosis.examine import with_installer
+    from envlock.diagnosis.remedies import with_commands
     from envlock.packages.file_verification import survey, verify_files
     from envlock.packages.installation import installation
 
@@ -148,7 +169,7 @@ def _files(lock: Lockfile, found: Snapshot, python: Path | None, progress: Progr
 
 def _contradictions(found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:
     """Return where TensorFlow's own libraries answer otherwise than its files say."""
-    from envlock.determinism import loaded_cuda
+    from envlock.diagnosis import loaded_cuda
 
     cuda = found.facts.get("cuda")
     if not isinstance(cuda, dict):  # no CUDA build of TensorFlow: there is nothing to ask

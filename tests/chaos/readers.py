@@ -17,8 +17,7 @@ from typing import Any, cast
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
-from envlock.determinism.doctor.fatbin import read_gpu_code
-from envlock.determinism.lint import files as lint_files
+from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.divergence.trace import Trace, TraceError
 from envlock.guest import launch
 from envlock.guest.environment import markers
@@ -26,6 +25,7 @@ from envlock.images import logins, manifest
 from envlock.images.manifest import RegistryError
 from envlock.images.reference import parse as reference_of
 from envlock.images.registry import Registry
+from envlock.linter import files as lint_files
 from envlock.lock import document as documents
 from envlock.numerics import results
 from envlock.numerics.canary import run as canary

@@ -20,8 +20,8 @@ from tests.locks import document, encode
 from tests.packages.identified import lock_document, proof, wheel
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "capture": ("capture", "-o", "new.lock"),
-    "capture to stdout": ("capture", "-o", "-"),
+    "capture": ("capture", "--without-tensorflow", "-o", "new.lock"),
+    "capture to stdout": ("capture", "--without-tensorflow", "-o", "-"),
     "show": ("show", "x.lock"),
     "show stdin": ("show", "-"),
     "show json": ("show", "-f", "json", "x.lock"),
@@ -92,7 +92,7 @@ def run(command: str, trouble: str, folder: Path, program: Callable[[], object] 
             os.close(teller)
             os.close(reader)
             TROUBLES[trouble]()
-            sys.argv = ["envlock", *COMMANDS[command]]
+            sys.argv = ["__main__.py", *COMMANDS[command]]
             sys.stdin, sys.stdout, sys.stderr = (_stream(each) for each in range(3))
             try:
                 program()

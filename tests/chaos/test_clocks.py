@@ -68,6 +68,7 @@ def test_commands_at_another_time_say_and_write_the_same(clock: str, tmp_path: P
 
     def run(environ: dict[str, str], *words: str) -> tuple[int, str, str]:
         plain = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        plain["ENVLOCK_WITHOUT_TENSORFLOW"] = "1"
         argv = [sys.executable, "-m", "envlock", *words]
         done = subprocess.run(argv, cwd=tmp_path, env={**plain, **environ}, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr

@@ -90,7 +90,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "pip.conf": ("envlock.packages.indexes.index_settings._index", lambda text, *_, **__: Index(Path(text).as_uri())),
     "variables": ("envlock.packages.indexes.index_settings._index", _telling),
     "netrc": ("envlock.packages.indexes.credentials.suppress", lambda *_: nullcontext()),
-    "source": ("envlock.determinism.lint.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
+    "source": ("envlock.linter.files._code", lambda path: (Path(path).read_text("utf-8"), None)),
     "fleet": ("envlock.runtime.fleet.folder.is_statement", lambda value: isinstance(value, dict)),
     "lockfile": ("envlock.runtime.compare.same", lambda left, right: True),
     "WHEEL": ("envlock.runtime.collectors.packages._is_tag", lambda text: True),
@@ -98,7 +98,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "keras.json": ("envlock.runtime.collectors.keras._as_keras_reads", json.loads),
     "NVML": ("envlock.runtime.gpu.devices.is_version", lambda text: True),
     "NVML process": ("envlock.runtime.gpu.probe._decode", json.loads),
-    "ELF": ("envlock.determinism.doctor.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
+    "ELF": ("envlock.diagnosis.fatbin.check_header", lambda head, machine: struct.unpack("<Q", head[:8])),
     "ld.so.cache": ("envlock.runtime.loader.cache._HEADER", 0),
     "trace": ("envlock.divergence.trace._parsed", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._inert", lambda line: line),
@@ -115,7 +115,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     ),
     "wheel": ("envlock.packages.indexes.ranges._unsound", lambda file, why: ValueError(why)),
     "RECORD": ("envlock.runtime.files.record.row_of", lambda fields: Row(fields[0], fields[1], None)),
-    "notebook": ("envlock.determinism.lint.notebooks._source", lambda cell: cell["source"]),
+    "notebook": ("envlock.linter.notebooks._source", lambda cell: cell["source"]),
 }
 """By reader: a defence, and what takes its place."""
 

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from envlock.runtime.short import ACCEPT
 from tests.conftest import Command
 from tests.machines import distribution
+
+MAKE = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+RESTORE = "restore it from version control, or create it again with `envlock capture`"
 
 
 def test_capture_then_show_then_check(envlock: Command) -> None:
@@ -30,11 +34,30 @@ def test_capture_then_show_then_check(envlock: Command) -> None:
 
 
 def test_capture_to_stdout_writes_no_file_and_gives_the_same_bytes_twice(envlock: Command, tmp_path: Path) -> None:
-    first, second = envlock("capture", "-o", "-"), envlock("capture", "-o", "-", environ={"PYTHONHASHSEED": "7"})
+    first, second = (envlock("capture", "-o", "-", environ={"PYTHONHASHSEED": seed}) for seed in ("", "random"))
     assert (first.returncode, first.stderr, list(tmp_path.iterdir())) == (0, "", [])
     assert first.stdout == second.stdout
     assert json.loads(first.stdout)["lock_version"] == 1
     assert (first.stdout[:2], first.stdout[-3:]) == ("{\n", "\n}\n")
+
+
+def test_the_hash_seed_is_a_fact_and_held_where_the_lockfile_has_one(envlock: Command, tmp_path: Path) -> None:
+    """Sets of strings have another order under another seed, and with them classes that are listed through one."""
+    for seed, locked in (("7", "7"), ("random", None)):
+        envlock("capture", "-q", environ={"PYTHONHASHSEED": seed})
+        assert json.loads((tmp_path / "envlock.lock").read_bytes())["facts"]["environ"]["PYTHONHASHSEED"] == locked
+        others = {other: envlock("verify", environ={"PYTHONHASHSEED": other}) for other in ("7", "8", "random")}
+        refused = [other for other, done in others.items() if done.returncode == 1]
+        assert refused == ([] if locked is None else ["8", "random"])
+        assert all("environ.PYTHONHASHSEED: locked 7, live " in others[other].stdout for other in refused)
+
+
+def test_a_hash_seed_that_tox_has_drawn_is_named(envlock: Command) -> None:
+    done = envlock("capture", environ={"PYTHONHASHSEED": "1234", "TOX_ENV_NAME": "py311"})
+    assert (
+        "warning: PYTHONHASHSEED=1234 comes from tox, which draws another for each run, and is locked; "
+        "fix it in tox's settings: `set_env = PYTHONHASHSEED=0`\n"
+    ) in done.stderr
 
 
 def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_path: Path) -> None:
@@ -47,11 +70,12 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
     done = envlock("capture", "--check", "-o", "x.lock", environ=environ)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "x.lock would change:\n"
+        "x.lock is not up to date:\n"
         "does not match under policy strict: 1 fact differs\n"
         "  x packages.other: locked absent, live 2.0\n"
         "      why: An additional or missing package can replace a kernel, a backend or a plug-in.\n"
-        "      fix: Install the locked packages, and uninstall the others.\n"
+        "      fix: Uninstall it.\n"
+        f"{ACCEPT}\n"
         "marks: x error\n"
     )
     assert (tmp_path / "x.lock").read_bytes() == before
@@ -60,20 +84,11 @@ def test_check_says_what_would_change_and_writes_nothing(envlock: Command, tmp_p
 @pytest.mark.parametrize(
     ("args", "content", "code", "stderr"),
     [
-        (["-o", "x.lock"], None, 1, "x.lock would change: it does not exist\n"),
-        (
-            ["-o", "x.lock"],
-            "",
-            1,
-            "x.lock would change: it is not a valid lockfile (lockfile x.lock is not valid: it is empty)\n",
-        ),
-        (["-o", "x.lock", "--quiet"], "", 1, ""),
-        (
-            ["-o", "/"],
-            None,
-            1,
-            "/ would change: it is not a valid lockfile (cannot read lockfile /: it is a folder)\n",
-        ),
+        (["-o", "x.lock"], None, 3, f"error: lockfile not found: x.lock\nhint: {MAKE}\n"),
+        (["-o", "x.lock"], "", 3, f"error: lockfile x.lock is not valid: it is empty\nhint: {RESTORE}\n"),
+        (["-o", "x.lock", "-q"], "", 3, f"error: lockfile x.lock is not valid: it is empty\nhint: {RESTORE}\n"),
+        (["-o", "/"], None, 3, "error: cannot read lockfile /: it is a folder\nhint: name the lockfile itself\n"),
+        (["--hashes"], None, 2, "error: `--check` and `--hashes` exclude each other\nhint: remove `--hashes`\n"),
         (
             ["-o", "-"],
             None,
@@ -94,8 +109,8 @@ def test_check_of_what_is_no_lock(
 def test_check_does_not_wait_for_a_fifo(envlock: Command, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.lock")
     done = envlock("capture", "--check", "-o", "x.lock")
-    why = "it is not a valid lockfile (cannot read lockfile x.lock: it is not a regular file)"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"x.lock would change: {why}\n")
+    error = "error: cannot read lockfile x.lock: it is not a regular file\nhint: name the lockfile itself\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", error)
 
 
 def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_path: Path) -> None:
@@ -103,8 +118,8 @@ def test_check_does_not_read_what_is_too_large_for_a_lock(envlock: Command, tmp_
     os.truncate(tmp_path / "x.lock", 3 * 2**30)
     limited = Command(["/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh", *envlock.argv], tmp_path)
     done = limited("capture", "--check", "-o", "x.lock")
-    clause = "lockfile x.lock is too large: 3072 MB, limit 4 MB"
-    assert (done.returncode, done.stderr) == (1, f"x.lock would change: it is not a valid lockfile ({clause})\n")
+    error = "error: lockfile x.lock is too large: 3072 MB, limit 4 MB\nhint: name the lockfile itself\n"
+    assert (done.returncode, done.stderr) == (3, error)
 
 
 def test_show_for_people(envlock: Command, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ WITHOUT_MODELS = {"verify", "run", "lint", "repeat", "diverge"}
 
 CALLS: dict[str, tuple[str, int, set[str]]] = {
     "init": ("", 0, {"tomlkit"}),
-    "capture": ("--python {python} -o new.lock", 0, {"packaging"}),
+    "capture": ("--without-tensorflow --python {python} -o new.lock", 0, {"packaging"}),
     "show": ("x.lock", 0, set()),
     "verify": ("x.lock", 1, set()),
     "diff": ("x.lock x.lock", 0, set()),

@@ -41,6 +41,23 @@ def test_reports_of_ranks_are_compared(project: Command) -> None:
         assert "TF_ENABLE_ONEDNN_OPTS" in project("fleet", "check", "reports", "-f", form).stdout
 
 
+def test_an_old_list_of_nodes_is_not_left_standing(project: Command) -> None:
+    nodes = project.folder / "nodes.txt"
+    command = ("fleet", "check", "reports", "--vetted", "nodes.txt", "--wait", "0")
+    nodes.write_text("n7\n")
+    done = project(*command)
+    assert (done.returncode, nodes.exists()) == (2, False)
+    assert done.stderr.startswith("removed nodes.txt: no node is known to be good\nerror: cannot read reports: ")
+    for rank in range(2):
+        report(project, rank, ENVLOCK_FLEET_SIZE="2", **({"TF_ENABLE_ONEDNN_OPTS": "0"} if rank == 1 else {}))
+    done = project(*command)
+    assert (done.returncode, nodes.exists()) == (1, False)
+    assert done.stderr == "did not write nodes.txt: no node is known to be good\n"
+    report(project, 1, ENVLOCK_FLEET_SIZE="2", ENVLOCK_FLEET_NODE="n0")
+    assert project(*command).stderr == "wrote nodes.txt: 1 node\n"
+    assert nodes.read_text() == "n0\n"
+
+
 @pytest.mark.parametrize("python", [(), ("--python", sys.executable)])
 def test_a_statement_lies_in_the_folder_of_the_job(project: Command, python: tuple[str, ...]) -> None:
     who = {**RANKS, "ENVLOCK_FLEET_RANK": "2", "ENVLOCK_FLEET_NODE": "n2"}

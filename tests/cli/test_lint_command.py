@@ -201,7 +201,7 @@ def test_a_line_that_would_move_the_cursor_does_not(envlock: Command) -> None:
 
 def test_the_hooks_of_pre_commit_run(envlock: Command, project: Path) -> None:
     hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
-    assert set(hooks) == {"envlock-lint", "envlock-capture-check"}
+    assert set(hooks) == {"envlock-lint", "envlock-capture-check", "envlock-verify"}
     for hook in hooks.values():
         assert {"name", "entry", "language", "description"} <= set(hook)
         assert shlex.split(hook["entry"])[0] == "envlock"
@@ -210,4 +210,6 @@ def test_the_hooks_of_pre_commit_run(envlock: Command, project: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("train.py:3:1: ENV101 error: ")
     check = envlock(*shlex.split(hooks["envlock-capture-check"]["entry"])[1:])
-    assert check.returncode == 1  # there is no lock
+    assert check.returncode == 3  # there is no lockfile
+    verify = envlock(*shlex.split(hooks["envlock-verify"]["entry"])[1:])
+    assert verify.returncode == 3  # nor here

@@ -309,6 +309,17 @@ def test_wrong_use(args: list[str], message: str, repeat: Repeat) -> None:
     assert "\nhint: " in done.stderr
 
 
+@pytest.mark.parametrize("words", [("once.py",), ("once.py", "--fresh"), ("once.py:step",)])
+def test_what_records_nothing_runs_once(words: tuple[str, ...], repeat: Repeat) -> None:
+    text = "from pathlib import Path\n\ndef step():\n    Path('runs').open('a').write('x')\n"
+    script = text if ":" in words[0] else f"{text}\nstep()\n"
+    (repeat.folder / "once.py").write_text(script, encoding="utf-8")
+    done = repeat(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {words[0]} recorded nothing\nhint: call envlock.record(loss=...)")
+    assert (repeat.folder / "runs").read_text() == "x"
+
+
 def test_a_script_that_cannot_be_imported(repeat: Repeat) -> None:
     (repeat.folder / "broken.py").write_text("import no_such\n", encoding="utf-8")
     done = repeat("broken.py:step")

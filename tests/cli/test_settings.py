@@ -152,7 +152,7 @@ def test_a_nearer_project_without_settings_does_not_hide_them(tmp_path: Path) ->
     assert load(tmp_path / "a").policy == "same-arch"
 
 
-RULES = "choose from: exact, same_minor, at_least, superset, within_3_percent, proven, ignore"
+RULES = "choose from: exact, exact_where_locked, same_minor, at_least, superset, within_3_percent, proven, ignore"
 
 
 @pytest.mark.parametrize(

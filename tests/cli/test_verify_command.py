@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from envlock.runtime.short import ACCEPT
 from envlock.runtime.variables import locked_environ
 from tests.conftest import Command
 from tests.machines import distribution
@@ -43,9 +44,10 @@ def test_the_locked_environment_matches(args: list[str], envlock: Command, lock:
 def test_another_one_does_not_and_the_reason_is_on_stdout(envlock: Command, lock: Path) -> None:
     done = envlock("verify", environ=OFF)
     lines = done.stdout.splitlines()
-    assert (done.returncode, done.stderr, len(lines)) == (1, "", 5)
+    assert (done.returncode, done.stderr, len(lines)) == (1, "", 6)
     assert lines[0] == "does not match under policy strict: 1 fact differs"
     assert lines[1] == f"  x {ONEDNN}: locked unset, live 0"
+    assert lines[4:] == [ACCEPT, "marks: x error"]
 
 
 def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
@@ -57,7 +59,7 @@ def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
         "command": "verify",
         "match": True,
         "headline": "matches under policy functional",
-        "policy": {"name": "functional", "overrides": 0},
+        "policy": {"name": "functional", "overrides": 0, "exempt": []},
         "notes": [],
         "attachments": {},
     }
@@ -162,7 +164,7 @@ def test_inside_and_outside_of_run_nothing_differs(envlock: Command, lock: Path)
     done = envlock(
         "run", "-q", "--", *program, "run", "--", "python", "-c", "import os; print(os.environ['ENVLOCK_ADDED'])"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, OWN.partition(", ")[2].replace(",", "") + "\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, OWN.replace(",", "") + "\n", "")
 
 
 @pytest.mark.slow
@@ -227,7 +229,8 @@ def test_run_refuses_unless_told_to_go_on(unverified: bool, envlock: Command, lo
         "  x packages.mine: locked absent, live 1.0",
     ]
     warning = "warning: running anyway, although this is not the locked environment"
-    assert lines[5:] == ([warning, f"set {OWN}"] if unverified else [])
+    assert lines[4:6] == [ACCEPT, "marks: x error"]
+    assert lines[6:] == ([warning, f"set {OWN}"] if unverified else [])
 
 
 ARGV = "import os, sys\nprint(sys.argv[1:], __name__, os.environ['PYTHONHASHSEED'])\n"

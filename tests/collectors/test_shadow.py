@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from envlock.runtime.collectors import COLLECTORS
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import Host
-from tests.machines import complete
+from tests.machines import complete, distribution, write
 
 
 @pytest.mark.parametrize("package", ["tensorflow", "numpy", "keras"])
@@ -31,3 +33,91 @@ def test_what_lies_beside_the_script_is_named(
     later = Host(machine.root, machine.environ, [*machine.path, str(here)], machine.environ)
     assert not isinstance(COLLECTORS[package](later), Unavailable)
     assert sys.modules.get(package) is None or package == "numpy"
+
+
+def shadowing(
+    tmp_path: Path, entry: Path | str, *, variable: str = "", record: str = "sklearn/__init__.py,,\n"
+) -> Host:
+    """Return a machine with two packages, one under another name than its module's, and an entry before them."""
+    machine = complete(tmp_path / "machine")
+    (site,) = machine.path
+    distribution(Path(site), "h5py", "3.1")
+    write(Path(site), {"h5py/__init__.py": "", "sklearn/__init__.py": "", "tests/__init__.py": "", "enum.py": ""})
+    distribution(Path(site), "scikit_learn", "1.5", {"RECORD": record})
+    environ = {**machine.environ, "PYTHONPATH": variable}
+    return Host(machine.root, environ, [str(entry), *machine.path], environ)
+
+
+def hidden(host: Host) -> dict[str, str]:
+    """Return the packages that cannot be told, and why."""
+    found = COLLECTORS["packages"](host)
+    assert isinstance(found, dict)
+    return {name: each.reason for name, each in found.items() if isinstance(each, Unavailable)}
+
+
+@pytest.mark.parametrize("file", ["h5py/__init__.py", "h5py.py", "h5py.cpython-311-x86_64-linux-gnu.so"])
+def test_a_folder_of_pythonpath_hides_a_package(file: str, tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {file: ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    assert hidden(host) == {"h5py": "a h5py in a folder of PYTHONPATH is imported instead of the installed one"}
+
+
+def test_a_zip_file_hides_a_package(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("sklearn/__init__.py", "")
+    host = shadowing(tmp_path, tmp_path / "evil.zip")
+    reason = "a sklearn in a zip file on the import path is imported instead of the installed one"
+    assert hidden(host) == {"scikit-learn": reason}
+
+
+def test_a_package_beside_the_script_hides_any_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "here", {"h5py/__init__.py": "", "sklearn.py": ""})
+    monkeypatch.chdir(tmp_path / "here")
+    where = "beside the script or in the current folder is imported instead of the installed one"
+    assert hidden(shadowing(tmp_path, "")) == {"h5py": f"a h5py {where}", "scikit-learn": f"a sklearn {where}"}
+
+
+@pytest.mark.parametrize("package", ["tensorflow", "numpy", "keras"])
+def test_what_computes_has_no_facts_where_pythonpath_hides_it(package: str, tmp_path: Path) -> None:
+    write(tmp_path / "checkout", {f"{package}/__init__.py": ""})
+    host = shadowing(tmp_path, tmp_path / "checkout", variable=str(tmp_path / "checkout"))
+    (site,) = complete(tmp_path / "machine").path
+    write(Path(site), {f"{package}/__init__.py": ""})
+    found = COLLECTORS[package](host)
+    reason = f"a {package} in a folder of PYTHONPATH is imported instead of the installed one"
+    assert found == Unavailable(reason, "shadowed")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"h5py/data.txt": ""},  # a folder without __init__ yields to a package that comes later
+        {"h5py": "#!/usr/bin/python3"},  # a command, in the folder of the script `envlock`
+        {"tests/__init__.py": ""},  # many projects have it, and many wheels ship one by mistake
+        {"mine/__init__.py": "", "train.py": ""},
+    ],
+)
+def test_what_hides_nothing_is_not_named(files: dict[str, str], tmp_path: Path) -> None:
+    write(tmp_path / "checkout", files)
+    assert hidden(shadowing(tmp_path, tmp_path / "checkout")) == {}
+
+
+def test_a_folder_with_metadata_is_another_installed_package(tmp_path: Path) -> None:
+    """As `pip install --target` makes it, and `module load` puts on PYTHONPATH: its own version is recorded."""
+    distribution(tmp_path / "target", "h5py", "3.9")
+    write(tmp_path / "target", {"h5py/__init__.py": ""})
+    host = shadowing(tmp_path, tmp_path / "target")
+    assert hidden(host) == {}
+    found = COLLECTORS["packages"](host)
+    assert isinstance(found, dict)
+    assert found["h5py"]["version"] == "3.9"
+
+
+def test_the_standard_library_may_hide_its_backports(tmp_path: Path) -> None:
+    assert hidden(shadowing(tmp_path, Path(os.__file__).parent, record="enum.py,,\n")) == {}
+
+
+def test_a_damaged_zip_file_and_a_path_that_is_gone_hide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "no.zip").write_bytes(b"h5py/")
+    assert hidden(shadowing(tmp_path, tmp_path / "no.zip")) == {}
+    assert hidden(shadowing(tmp_path, tmp_path / "gone")) == {}

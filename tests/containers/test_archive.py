@@ -84,8 +84,11 @@ def test_the_same_bytes_whoever_saved_it(tmp_path: Path) -> None:
 def test_it_is_an_oci_layout(tmp_path: Path) -> None:
     found, content = written(by_podman(tmp_path), "team/train:1")
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        assert {(item.mtime, item.mode, item.uid, item.isfile()) for item in archive} == {(315532800, 0o644, 0, True)}
-        files = {item.name: (archive.extractfile(item) or io.BytesIO()).read() for item in archive}
+        folders, members = archive.getmembers()[:2], archive.getmembers()[2:]
+        told = [(item.name, item.mtime, item.mode, item.uid, item.isdir()) for item in folders]
+        assert told == [(name, 315532800, 0o755, 0, True) for name in ("blobs", "blobs/sha256")]
+        assert {(item.mtime, item.mode, item.uid, item.isfile()) for item in members} == {(315532800, 0o644, 0, True)}
+        files = {item.name: (archive.extractfile(item) or io.BytesIO()).read() for item in members}
     assert json.loads(files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
     (entry,) = json.loads(files["index.json"])["manifests"]
     assert (entry["digest"], entry["annotations"]["org.opencontainers.image.ref.name"]) == (found, "1")

@@ -9,7 +9,7 @@ from envlock.data.compatibility import compatibility_table, ptx_cuda
 from envlock.data.determinism import sources_table
 from envlock.data.images import image_tables
 from envlock.runtime.release import minor, numbers
-from tests.determinism.environments import LINES
+from tests.diagnosis.environments import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +28,7 @@ def test_every_table_knows_the_newest_tensorflow() -> None:
             for package in ("numpy", "protobuf", "keras")
         },
         "`checked_through` in envlock/data/determinism_sources.toml": sources_table().checked_through,
-        "LINES in tests/determinism/environments.py": LINES[-1],
+        "LINES in tests/diagnosis/environments.py": LINES[-1],
         "the group `tensorflow` in pyproject.toml": demo[1] if demo else "0.0",
         "CUDA_TENSORFLOWS in Makefile": cuda[1] if cuda else "0.0",
     }

@@ -7,12 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from envlock.divergence.comparison import Entry, compare
-from envlock.divergence.debug import LEFT, debug
+from envlock.divergence.debug import LEFT, NOTHING, SHOW, debug
 from envlock.divergence.observe import AGAIN, Observed, Request
 from envlock.divergence.trace import Record, Value
 from envlock.guest.tracing.source_lines import Places
 from envlock.numerics.target import Target
+from envlock.runtime.errors import FactError
 from envlock.runtime.report import Report
 from tests.divergence.traces import HEADER, op, write
 
@@ -47,6 +50,13 @@ def drawn(number: int) -> list[dict[str, Any]]:
 
 def read(restored: int) -> list[Record | Value]:
     return [op("Sin", 7, [restored], [restored + 9])]
+
+
+def test_runs_that_show_nothing_are_not_identical() -> None:
+    """`identical: 0 entries of 0 steps compared` was exit code 0: a training in child processes, say."""
+    with pytest.raises(FactError) as caught:
+        searched([[], [], []])
+    assert (caught.value.message, caught.value.hint) == (NOTHING, SHOW)
 
 
 def test_what_only_the_first_run_does_otherwise_is_what_it_left_if_no_run_does_it_again() -> None:

@@ -13,7 +13,8 @@ from envlock.divergence.makers import Maker
 from envlock.divergence.trace import Place
 from envlock.divergence.verdict import Level, Suspect, Verdict, headline
 from envlock.reports import render
-from envlock.runtime.report import Finding, Where
+from envlock.runtime.report import Finding
+from envlock.runtime.where import Where
 from tests.divergence.reports import KNOWN, PLACE, evidence, report
 
 TEXT = """\

@@ -42,7 +42,8 @@ def script(commands: list[str], folder: Path) -> Path:
     """Return a shell's script that runs the commands, and says where the output of each begins."""
     lines = [f"code=$?; echo; echo {shlex.quote(MARK)}; (exit $code)\n{each}" for each in commands]
     file = folder / "page.sh"
-    file.write_text("exec 2>&1\n" + "\n".join([*lines, ""]), encoding="utf-8")
+    # The environments of the launchers have no TensorFlow, which `envlock capture` would refuse.
+    file.write_text("exec 2>&1\nexport ENVLOCK_WITHOUT_TENSORFLOW=1\n" + "\n".join([*lines, ""]), encoding="utf-8")
     return file
 
 

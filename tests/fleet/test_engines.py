@@ -102,6 +102,35 @@ def test_messages_of_mpi_do_what_files_do(mpirun: Callable[..., bed.Started], mp
     assert not list(tmp_path.glob(".envlock-fleet"))
 
 
+@pytest.mark.parametrize("odd", ["", "TF_ENABLE_ONEDNN_OPTS=0"])
+def test_srun_without_mpi_is_no_job_of_single_ranks(slurm: bed.Slurm, tmp_path: Path, odd: str) -> None:
+    """Each task is the only rank of an MPI of its own; alike or not, none of them may start on that."""
+    (tmp_path / "pyproject.toml").touch()
+    words: list[str | Path] = ["srun", "-N4", "-n8", ODD, mpi_python_of("openmpi"), PROGRAM, "mpi"]
+    done = slurm.run(words, tmp_path, {"ODD": odd} if odd else {})
+    headline = "does not match: MPI and the launcher number the ranks differently"
+    assert (done.code, began(tmp_path)) == (1, []), done.errors
+    assert {(code, message) for code, _, message in refusals(tmp_path).values()} == {("1", headline)}
+    said = "  x MPI says rank 0, size 1 (COMM_WORLD); SLURM_PROCID says rank 0, SLURM_STEP_NUM_TASKS says size 8\n"
+    assert done.errors.count(said) == 1
+
+
+@pytest.mark.parametrize("starts", [(4, 0, 7), (0, 3, 3)])
+def test_ranks_that_come_at_different_times_all_start(
+    slurm: bed.Slurm, tmp_path: Path, starts: tuple[int, ...]
+) -> None:
+    """As pods do that pull images; each rank waits for rank 0, and then as long as rank 0 does."""
+    (tmp_path / "pyproject.toml").touch()
+    wait = " ".join(f"{rank}) sleep {seconds};;" for rank, seconds in enumerate(starts))
+    late = f'case $SLURM_PROCID in {wait} esac; exec "$@"'
+    words: list[str | Path] = ["srun", "-n3", "sh", "-c", late, "sh", sys.executable, PROGRAM, "files"]
+    done = slurm.run(words, tmp_path, {"FLEET_TIMEOUT": "6"})
+    said = [
+        line for line in done.errors.splitlines() if not line.startswith("srun: job ")
+    ]  # "queued", where it is busy
+    assert (done.code, len(began(tmp_path)), said) == (0, 3, [])
+
+
 LOST = {"lost": "sleep 100", "stopped": "kill -STOP $$"}
 
 
@@ -117,8 +146,9 @@ def test_a_rank_that_never_answers_holds_nobody(
         words = ["mpirun", "-n", "8", mpi_python, "-c", LATE.format(program=PROGRAM, stop=how == "stopped")]
     lost = {"ODD_RANKS": "5", "ODD_COMMAND": LOST[how], "FLEET_TIMEOUT": "8", "MPIEXEC_TIMEOUT": "14"}
     done = mpirun(words, tmp_path, lost)
-    code = 255 if (mpi_kind, engine) == ("mpich", "files") else 4
-    assert (done.code, began(tmp_path)) == (code, []), done.errors
+    # When MPIEXEC_TIMEOUT ends it, MPICH's own proxy can fail first, and the code is then anything.
+    codes = (0, 255) if (mpi_kind, engine) == ("mpich", "files") else (4,)
+    assert (done.code in codes, began(tmp_path)) == (True, []), done.errors
     assert "  ? no report from rank 5\n" in done.errors
     assert {each for each, _, _ in refusals(tmp_path).values()} == {"4"}
     assert all(seconds < 12 for _, seconds, _ in refusals(tmp_path).values())
@@ -151,9 +181,9 @@ def test_when_the_reducer_is_killed_the_others_give_up(slurm: bed.Slurm, tmp_pat
     done = slurm.run(words, tmp_path, environ)
     found = refusals(tmp_path)
     assert (done.code != 0, len(found), began(tmp_path)) == (True, 7, []), done.errors
-    assert {(code, message) for code, _, message in found.values()} == {
-        ("4", "cannot decide: rank 0 gave no verdict within 4 s")
-    }
+    silent = "cannot decide: no report from rank 0 within 4 s"
+    assert {(code, message.partition(" (")[0]) for code, _, message in found.values()} == {("4", silent)}
+    assert done.errors.count(f"envlock: {silent}\n") == 1
     assert all(seconds < 8 for _, seconds, _ in found.values())
 
 
@@ -215,7 +245,7 @@ def test_a_preflight_and_no_job(fleet_run: Job) -> None:
 @exhaustive
 def test_a_lockfile_from_outside_the_launcher_is_explained_once(fleet_run: Job, tmp_path: Path) -> None:
     """mpirun of the wheel sets LD_LIBRARY_PATH on all ranks; srun changes nothing here."""
-    captured = bed.run([sys.executable, "-m", "envlock", "capture"], tmp_path, {})
+    captured = bed.run([sys.executable, "-m", "envlock", "capture", "--without-tensorflow"], tmp_path, {})
     assert captured.code == 0, captured.errors
     done = fleet_run("true")
     if "mpirun" not in done.errors:

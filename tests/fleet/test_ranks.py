@@ -31,8 +31,16 @@ MPIRUN = {
 }
 MPIEXEC = {"PMI_RANK": "3", "PMI_SIZE": "8"}
 MVAPICH = {"MV2_COMM_WORLD_RANK": "3", "MV2_COMM_WORLD_SIZE": "8"}
-HOROVOD = {"HOROVOD_RANK": "3", "HOROVOD_SIZE": "8", "HOROVOD_HOSTNAME": "n2"}
+HOROVOD = {
+    "HOROVOD_RANK": "3",
+    "HOROVOD_SIZE": "8",
+    "HOROVOD_HOSTNAME": "n2",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
+    "HOROVOD_GLOO_RENDEZVOUS_PORT": "4711",
+}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "abc", "RANK": "3", "WORLD_SIZE": "8"}
+UNNAMED = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
+"""torchrun without --rdzv-id: its word is the same for all jobs."""
 INDEXED = {"JOB_COMPLETION_INDEX": "3", "ENVLOCK_FLEET_SIZE": "8", "ENVLOCK_FLEET_JOB": "uid"}
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
@@ -52,8 +60,11 @@ def config(kind: str, index: int, cluster: Any = None) -> dict[str, str]:
         ({**MPIEXEC, "I_MPI_HYDRA_UUID": "3b54-1"}, (3, 8, "host", "3b54-1")),
         ({**SBATCH, **MPIEXEC}, (3, 8, "host", "7")),
         (MVAPICH, (3, 8, "host", "")),
-        (HOROVOD, (3, 8, "n2", "")),
+        (HOROVOD, (3, 8, "n2", "10.0.0.1.4711")),
         (TORCHRUN, (3, 8, "host", "abc")),
+        ({**TORCHRUN, "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}, (3, 8, "host", "abc")),
+        (UNNAMED, (3, 8, "host", "n1.29500")),
+        ({**UNNAMED, "ENVLOCK_FLEET_JOB": "mine"}, (3, 8, "host", "mine")),
         (INDEXED, (3, 8, "host", "uid")),
         ({**SRUN, "ENVLOCK_FLEET_NODE": "x", "ENVLOCK_FLEET_JOB": "y"}, (5, 8, "x", "y")),
         ({"ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}, (0, 1, "host", "")),
@@ -64,12 +75,20 @@ def test_each_launcher_numbers_its_processes(environ: dict[str, str], expected: 
     assert (found.rank, found.size, found.node, found.job) == expected
 
 
-@pytest.mark.parametrize(("kind", "index", "rank"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2), ("ps", 0, 3)])
+@pytest.mark.parametrize(("kind", "index", "rank"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)])
 def test_tf_config_numbers_the_tasks_of_a_cluster(kind: str, index: int, rank: int) -> None:
     found = rank_of(config(kind, index), "host")
-    assert (found.rank, found.size) == (rank, 4)
+    assert (found.rank, found.size, found.is_aside) == (rank, 3, False)
     assert found.job == rank_of(config("worker", 1), "host").job
     assert found.job != rank_of(config("worker", 1, {**CLUSTER, "ps": ["e:1"]}), "host").job
+
+
+@pytest.mark.parametrize("kind", ["evaluator", "ps"])
+def test_a_task_that_no_other_waits_for_is_no_rank(kind: str) -> None:
+    found = rank_of(config(kind, 0), "host")
+    assert (found.rank, found.size, found.is_aside) == (0, 1, True)
+    named = rank_of({**config(kind, 0), "ENVLOCK_FLEET_RANK": "3", "ENVLOCK_FLEET_SIZE": "4"}, "host")
+    assert (named.rank, named.size, named.is_aside) == (3, 4, False)
 
 
 NOWHERE = (
@@ -84,7 +103,7 @@ NOWHERE = (
     [
         {},
         SBATCH,
-        config("evaluator", 0),
+        config("gardener", 0),
         {"TF_CONFIG": "{"},
         {"TF_CONFIG": '{"cluster": {"worker": 3}}'},
         {"RANK": "0"},
@@ -105,7 +124,13 @@ def test_a_process_that_nobody_has_numbered_is_no_rank(environ: dict[str, str]) 
         ),
         (
             {**MPIRUN, "OMPI_COMM_WORLD_RANK": "8"},
-            "rank 8 is not one of 8 ranks\nhint: check ENVLOCK_FLEET_RANK and ENVLOCK_FLEET_SIZE",
+            "rank 8 is not one of 8 ranks\nhint: check OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE",
+        ),
+        (config("worker", 7), "rank 8 is not one of 3 ranks\nhint: check TF_CONFIG"),
+        (
+            {"TF_CONFIG": '{"cluster": {}, "task": {"type": "worker", "index": 0}}'},
+            "cannot find the rank of this process: the cluster of TF_CONFIG is empty\n"
+            "hint: name the tasks in TF_CONFIG; for one process, set ENVLOCK_FLEET_RANK=0 and ENVLOCK_FLEET_SIZE=1",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,6 +15,8 @@ from envlock.data import launcher_table
 from envlock.fleet.drift import drift
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.facts import leaves
+from envlock.runtime.fleet.folder import Folder
+from envlock.runtime.fleet.node_names import is_name
 from envlock.runtime.fleet.ranks import Rank
 from envlock.runtime.fleet.reduction import reduced
 from envlock.runtime.fleet.statement import (
@@ -31,6 +34,7 @@ from envlock.runtime.fleet.verdict import report_of
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
 from envlock.runtime.tables import table
+from envlock.workflows.fleet import check_fleet
 from tests.fleet.ranks import Made, facts, lockfile, rank
 from tests.test_documentation import ROOT
 
@@ -134,6 +138,27 @@ def test_ranks_of_another_job_or_lockfile_are_no_ranks_of_this_one() -> None:
         "error: ranks have different lockfiles: n[1-3] (ranks 0-5) sha256:aaaaaaaaaaaa, n4 (ranks 6-7) sha256:"
         "bbbbbbbbbbbb"
     ]
+
+
+def vetted(made: list[Made], size: int = 8, lock: dict[str, Any] | None = None) -> Any:
+    return report(made, size, lock).attachments["fleet"]["vetted"]
+
+
+def test_a_node_is_vetted_only_if_all_is_known_and_good() -> None:
+    threads = [rank(each, 10, TF_NUM_INTRAOP_THREADS=str(max(each // 2, 1))) for each in range(10)]
+    assert vetted(ranks(4, 5, 6, 7, **ODD)) == []  # two halves
+    assert vetted(ranks(4, 5, 6, 7, **ODD), lock=lockfile()) == ["n1", "n2"]
+    assert vetted(threads, 10) == []  # 4:2:2:2
+    assert vetted([each for each in ranks() if each[0]["rank"] != 5]) == ["n1", "n2", "n4"]
+    assert vetted(ranks()[:6]) == ["n1", "n2", "n3"]
+    assert vetted([rank(each, lock="ab"[each == 4] * 32) for each in range(8)], lock=lockfile()) == ["n1", "n2", "n4"]
+    assert vetted([rank(each, lock="ab"[each > 3] * 32) for each in range(8)], lock=lockfile()) == []
+    assert vetted([*ranks()[:7], rank(7, 16)]) == ["n1", "n2", "n3"]
+    loose = [
+        ({**statement, "mode": "warn" if statement["rank"] == 2 else "deep"}, found) for statement, found in ranks()
+    ]
+    assert vetted(loose) == ["n1", "n3", "n4"]
+    assert vetted([]) == []
 
 
 def test_a_difference_that_the_policy_allows_is_no_mismatch() -> None:
@@ -270,10 +295,92 @@ def test_what_comes_from_outside_is_looked_at_first(value: Any) -> None:
     assert is_document(document)
     assert not is_statement(value)
     assert not is_document(value)
+    fits: dict[str, Any] = {
+        "rank": lambda value: 0 <= value < MOST,
+        "node": is_name,
+        "root": lambda value: len(value) <= 64,
+        "sections": lambda value: not value,  # of numbers
+    }
     for name in ("rank", "node", "root", "proven", "sections"):
-        changed = {**good, name: value}
-        fits = {"rank": lambda: 0 <= value < MOST, "node": lambda: value.isascii() and value.isprintable()}
-        assert is_statement(changed) == (type(value) is type(good[name]) and fits.get(name, lambda: True)())
+        fitting = type(value) is type(good[name]) and (name not in fits or fits[name](value))
+        assert is_statement({**good, name: value}) == fitting
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"node": "n" * 254},
+        {"node": ""},
+        {"node": "<script>::error::x[a](b)"},
+        {"node": "n1 n2"},
+        {"node": "n\u00e9"},
+        {"job": "x" * 254},
+        {"root": "0" * 65},
+        {"root": []},
+        {"lock": "0" * 65},
+        {"mode": "loose"},
+        {"mode": ["warn"]},
+        {"sections": {"cpu": 5}},
+        {"sections": {"cpu" * 99: ""}},
+        {"problem": 5},
+        {"problem": "x" * 301},
+    ],
+)
+def test_a_statement_that_lies_about_its_form_is_none(lie: dict[str, Any]) -> None:
+    assert not is_statement({**rank(3)[0], **lie})
+
+
+@pytest.mark.parametrize("length", [1, 253])
+def test_a_name_is_as_long_as_that_of_a_host(length: int) -> None:
+    assert is_statement({**rank(3)[0], "node": "n" * length})
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"tooling": [{"a": 1}]},
+        {"tooling": [5]},
+        {"launch": {"PMI_RANK": 3}},
+        {"unavailable": {"cpu.vendor": {"reason": 5, "code": ["x"]}}},
+        {"unavailable": {"cpu.vendor": {"reason": "x"}}},
+        {"unavailable": {"cpu.vendor": "x"}},
+        {"facts": {"cpu": {"flags": [{}]}}},
+        {"facts": {"weather": {}}},
+    ],
+)
+def test_facts_that_lie_about_their_form_are_none(lie: dict[str, Any], tmp_path: Path) -> None:
+    """`fleet check` has a verdict on the job whatever one rank has written, under the digest of what it has written."""
+    statement, found = rank(1, 2)
+    lying = {**found, **lie}
+    assert not is_document(lying)
+    board = Folder(str(tmp_path), "7.0")
+    board.keep(*rank(0, 2))
+    board.keep({**statement, "root": "f" * 64}, lying)
+    report_of_all = check_fleet(str(tmp_path), wait=0)
+    assert report_of_all.headline == "cannot decide: facts of ranks could not be collected"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "x", "cpu", "gpu.devices"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["cpu", "gpu", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_whatever_a_rank_states_is_reduced_or_left_out(data: st.DataObject) -> None:
+    """No value inside of it ends the reduction, with a lockfile and without."""
+    statement, found = rank(7, 8, **ODD)
+    key = data.draw(st.sampled_from(["facts", "unavailable", "tooling", "launch"]))
+    section = data.draw(st.sampled_from(sorted(found["facts"])))
+    value = data.draw(VALUES)
+    document = {**found, key: {**found["facts"], section: value} if key == "facts" else value}
+    if is_document(document):
+        stating = {**statement, "root": root_of(document)}
+        for lock in (None, lockfile()):
+            report([*ranks()[:7], (stating, document)], lock=lock)
 
 
 def test_a_statement_does_not_say_how_long_the_others_are_looked_for() -> None:

@@ -88,6 +88,26 @@ LOCKS: dict[str, tuple[Facts, str]] = {
         ),
         "nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04",
     ),
+    "2.13.1, CUDA 11.8, cuDNN 8.6, Ubuntu 22.04": (
+        locked(
+            *("2.13.1", "3.11.7", UBUNTUS, "ubuntu 22.04"),
+            cuda="11.8.89",
+            cudnn="8.6.0",
+            capability="8.6",
+            against="8.6.0",
+        ),
+        "nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04",
+    ),
+    "2.17.1, system CUDA 12.3, cuDNN 8.9, Ubuntu 22.04": (
+        locked(
+            *("2.17.1", "3.11.7", UBUNTUS, "ubuntu 22.04"),
+            cuda="12.3.101",
+            cudnn="8.9.7",
+            capability="8.9",
+            driver="535.104.05",
+        ),
+        "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04",
+    ),
     "2.13.0+nv23.8": (
         locked("2.13.0+nv23.8", "3.10.6", "GCC 11.3.0", "ubuntu 22.04", capability="8.0"),
         "nvidia/tensorflow:23.08-tf2-py3",

@@ -251,7 +251,8 @@ def test_the_release_of_the_locks_label_stays_first_whatever_its_gpu() -> None:
     best, *others = choose(asked)
     assert best.reference.tag == "25.02-tf2-py3"
     assert best.doubts == ("It is for GPUs of compute capability 7.5 or higher; locked 6.0.",)
-    assert [other.reference.tag for other in others if other.usable] == ["24.12-tf2-py3"]
+    assert [other.reference.tag for other in others if not other.doubts and other.able] == ["24.12-tf2-py3"]
+    assert not any(other.usable for other in others), "another build of NVIDIA's is not the locked one"
 
 
 VERSIONS = (

@@ -13,6 +13,7 @@ import pytest
 from envlock.containers.base import unasked
 from envlock.images.candidate import Candidate, Value
 from envlock.images.choose import candidates, choose
+from envlock.images.drivers import JETSON
 from envlock.images.preflight import CannotMatchError, admitted, mismatches
 from envlock.images.reference import parse
 from envlock.images.wanted import Wanted, wanted
@@ -119,7 +120,73 @@ def test_a_python_that_only_a_newer_release_can_have_is_looked_for_where_the_net
 def test_what_is_only_expected_is_no_reason() -> None:
     asked = wanted(UBU)
     held = {"libc": Value("2.36", expected=True), "python": Value("3.11")}
-    assert list(mismatches(Candidate("ngc", parse("nvcr.io/nvidia/tensorflow:x"), held, ""), asked)) == []
+    base = Candidate("ngc", parse("nvcr.io/nvidia/tensorflow:x"), held, "", exact=True)
+    assert list(mismatches(base, asked)) == []
+
+
+TF_217, _ = LOCKS["2.17.1, system CUDA 12.3, cuDNN 8.9, Ubuntu 22.04"]
+
+
+def test_what_is_only_expected_is_no_match_either() -> None:
+    """NVIDIA's 24.12 was the first choice here: another TensorFlow and Python, and wheels that cannot be installed."""
+    asked = replace(wanted(TF_217), wheel_pythons=("3.11",))
+    found = {each.reference.tag: each for each in candidates(asked, TABLES)}
+    nvidias = found["24.12-tf2-py3"]
+    assert nvidias.refuses_wheels
+    assert nvidias.mismatches == (
+        "tensorflow.version is 2.17.0, locked 2.17.1",
+        "tensorflow.nvidia_build is another one of NVIDIA's, and the locked one is not NVIDIA's",
+    )
+    functional = list(mismatches(nvidias, replace(asked, policy="functional", overrides=(("tensorflow.*", "ignore"),))))
+    assert functional == []
+
+
+def test_cudnn_of_another_major_version_is_never_taken() -> None:
+    found = [each for each in choose(TF_217) if each.route == "cuda"]
+    assert [each.holds["cudnn"].version for each in found if each.able] == ["8.9.6.50", "8.9.6.50"]
+    other = next(each for each in found if (each.reference.tag or "").startswith("12.4.1"))
+    assert other.floors == (
+        "TensorFlow 2.17.1 was compiled against cuDNN 8.9 and needs that or a later 8.x; it has 9.1.0.70.",
+    )
+    unknown = replace(wanted(TF_217), tensorflow="2.99.0")
+    told = {each.floors for each in candidates(unknown, TABLES) if (each.reference.tag or "").startswith("12.4.1")}
+    assert told == {("The locked cuDNN is 8.9.7; it has 9.1.0.70, which is another library.",)}
+
+
+def test_an_image_that_cannot_install_the_wheels_ranks_behind_those_that_can() -> None:
+    asked, expert = LOCKS["2.13.1, CUDA 11.8, cuDNN 8.6, Ubuntu 22.04"]
+    found = candidates(replace(wanted(asked), wheel_libc="2.34"), TABLES)
+    assert f"{found[0].reference.repository}:{found[0].reference.tag}" == expert
+    refused = [each.refuses_wheels for each in found if each.able]
+    assert refused == sorted(refused)
+    assert any(refused)
+
+
+def test_a_lock_with_wheels_for_another_python_than_its_own_is_refused_itself() -> None:
+    asked = replace(wanted(UBU), wheel_pythons=("3.10", "3.11"))
+    found = candidates(asked, TABLES)
+    assert not any("locked wheels are for Python 3.10" in text for each in found for text in each.mismatches)
+    with pytest.raises(CannotMatchError) as caught:
+        admitted(found[0], found, asked)
+    assert str(caught.value) == (
+        "no image can match: the locked wheels are for Python 3.10, and the locked Python is 3.11.7\n"
+        "hint: capture the environment again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "release", "jetson"),
+    [("aarch64", "5.15.136-tegra", True), ("aarch64", "6.8.0-1013-nvidia-64k", False), ("x86_64", "5.15-tegra", False)],
+)
+def test_a_jetson_is_named_as_such(machine: str, release: str, jetson: bool) -> None:
+    label = "nv24.5"
+    asked = facts(
+        tensorflow={"version": f"2.15.0+{label}", "nvidia_build": label, "cuda_build": True},
+        system={"machine": machine, "kernel": "Linux", "kernel_release": release},
+    )
+    best = choose(asked)[0]
+    assert best.able is not jetson
+    assert [text for text in best.obstacles if "Jetson" in text] == [JETSON] * jetson
 
 
 def test_wheels_for_another_python_are_told_before_anything_is_built() -> None:
@@ -212,9 +279,13 @@ def test_the_whole_major_version_of_a_cuda_is_offered_and_no_other() -> None:
 def test_code_that_a_gpu_cannot_run_is_a_doubt() -> None:
     asked, _ = LOCKS["2.19.1, system CUDA 12.8, RTX 50"]
     ask = replace(wanted(asked), targets=("sm_80", "sm_90"))
-    best = candidates(ask, TABLES)[0]
-    assert best.doubts == ("TensorFlow holds no code for compute capability 12.0, only sm_80, sm_90.",)
-    with_ptx = replace(ask, targets=("sm_80", "compute_90"), cuda_driver="12.9")
+    works = "use NVIDIA's image 25.01 or 25.02 (`envlock images`), or a wheel built for sm_120"
+    for targets in (("sm_80", "sm_90"), ("sm_80", "compute_90")):
+        best = candidates(replace(ask, targets=targets, cuda_driver="12.9"), TABLES)[0]
+        assert best.doubts == (f"TensorFlow holds no machine code for compute capability 12.0: {works}.",)
+    older = candidates(replace(ask, capabilities=("5.2",)), TABLES)[0]
+    assert "TensorFlow holds no code for compute capability 5.2, only sm_80, sm_90." in older.doubts
+    with_ptx = replace(ask, targets=("sm_80", "compute_80"), capabilities=("9.0",), cuda_driver="12.9")
     assert candidates(with_ptx, TABLES)[0].doubts == ()
 
 

@@ -68,7 +68,7 @@ def test_the_folder_of_our_binding_is_handed_over(envlock: Command, tmp_path: Pa
     """A stand-in for the interpreter notes what it is started with."""
     program = tmp_path / "python"
     answer = 'envlock-answer:{"facts": {}, "unavailable": {}, "tooling": []}'
-    program.write_text(f"#!/bin/sh\nprintf '%s' \"$4\" > argument\necho '{answer}'\n", encoding="utf-8")
+    program.write_text(f"#!/bin/sh\nprintf '%s' \"$5\" > argument\necho '{answer}'\n", encoding="utf-8")
     program.chmod(0o755)
     write(tmp_path / "ours", {"pynvml.py": ""})
     done = envlock("capture", "-o", "-", "--python", str(program), environ={"PYTHONPATH": str(tmp_path / "ours")})

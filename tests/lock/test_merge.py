@@ -164,6 +164,25 @@ def test_git_merges_lockfiles(tmp_path: Path) -> None:
     assert "1 conflict, ours kept: packages.numpy.version\n" in git("merge", "main", "-m", "merged", code=1)
 
 
+LOOSENED: list[tuple[dict[str, Any], str]] = [
+    ({"policy": {"name": "functional", "overrides": {}}}, "policy functional instead of strict"),
+    ({"policy": {"name": "strict", "overrides": {"**": "ignore"}}}, 'override "**" = "ignore"'),
+    ({"project": {"name": "h5py"}}, "project.name, by which packages may differ"),
+    ({"project": {"tooling": ["h5py"]}}, "project.tooling, by which packages may differ"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), LOOSENED, ids=[words for _, words in LOOSENED])
+def test_a_merge_names_each_rule_that_a_side_adds(
+    change: dict[str, Any], words: str, envlock: Command, tmp_path: Path
+) -> None:
+    for name, more in (("base", {}), ("ours", {}), ("theirs", change)):
+        (tmp_path / name).write_bytes(encode(document(**more)))
+    done = envlock("merge", "base", "ours", "theirs")
+    assert (done.returncode, done.stderr) == (0, f"warning: more may differ than before: {words}\n")
+    assert "warning" not in envlock("merge", "theirs", "ours", "base").stderr
+
+
 def test_a_merge_of_what_is_no_lockfile_writes_nothing(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "ours").write_bytes(encode(document()))
     (tmp_path / "theirs").write_bytes(b"{}")

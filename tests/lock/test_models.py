@@ -199,7 +199,7 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], message: str) -> None:
         (
             {"name": "strict", "overrides": {"cpu": "equal"}},
             "unknown rule `equal` (choose from: "
-            "exact, same_minor, at_least, superset, within_3_percent, proven, ignore)",
+            "exact, exact_where_locked, same_minor, at_least, superset, within_3_percent, proven, ignore)",
         ),
     ],
 )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import socket
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import requests
 
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
@@ -17,6 +21,7 @@ from envlock.packages.installed import Installed, installed
 from envlock.packages.prove import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record import content, digest, rows
+from envlock.web.errors import failure
 from envlock.workflows.hash import summary
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
@@ -243,6 +248,37 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
         "2 packages could not be looked up:\n  seven: the index answered 500\n  six: the index answered 500"
     )
     assert caught.value.hint == "try again later"
+
+
+def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None:
+    gone = failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
+
+    class Gone(FakeIndex):
+        def files(self, name: str) -> list[IndexFile]:
+            time.sleep(0.01)
+            return super().files(name)
+
+    broken = Gone({}, error=gone)
+    with pytest.raises(OutsideError) as caught:
+        prove([SIX._replace(name=f"six{number}") for number in range(500)], broken, known={})
+    reason = "https://index.example/simple/ cannot be reached: connection refused"
+    assert re.fullmatch(rf"six\d+: {re.escape(reason)}", caught.value.message)
+    assert caught.value.hint == "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
+    assert len(broken.asked) < 500
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionRefusedError(), True),
+        (socket.gaierror(), True),
+        (requests.ConnectTimeout(), True),
+        (TimeoutError(), False),
+        (ConnectionResetError(), False),
+    ],
+)
+def test_what_happens_before_there_is_a_connection_happens_to_every_package(error: Exception, expected: bool) -> None:
+    assert failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
 
 
 def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.markers import default_environment
 
-from envlock.determinism.doctor.environment import Requirement
-from envlock.determinism.doctor.examine import requirements_of
+from envlock.diagnosis.environment import Requirement
+from envlock.diagnosis.examine import requirements_of
 from envlock.guest.environment import markers
 from envlock.packages.installation import Installation, by_name, header, installation, required
 from tests.machines import distribution

@@ -29,7 +29,7 @@ def python(tensorflow_python: Path, tmp_path: Path) -> Command:
 @pytest.fixture
 def cli(tensorflow_python: Path, tmp_path: Path) -> Command:
     """Return the command line of that environment, run in the same empty folder."""
-    return Command([str(tensorflow_python.parent / "envlock")], tmp_path)
+    return Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
 
 
 @pytest.fixture

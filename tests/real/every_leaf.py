@@ -46,7 +46,7 @@ def changes(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, 
 def verify(lock: Path, policy: str) -> tuple[int, list[str], list[str]]:
     """Run `envlock verify` here; return its exit code and the paths it names as errors and as information."""
     out, kept = io.TextIOWrapper(io.BytesIO()), sys.stdout
-    sys.stdout, sys.argv = out, ["envlock", "verify", str(lock), "--format", "json", "--policy", policy]
+    sys.stdout, sys.argv = out, ["__main__.py", "verify", str(lock), "--format", "json", "--policy", policy]
     try:
         main()
         raise AssertionError("envlock did not exit")

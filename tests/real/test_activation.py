@@ -213,4 +213,5 @@ def test_a_program_that_switches_nothing_is_switched_from_outside(tensorflow_pyt
     assert (done.returncode, states["op determinism"]) == (0, "on")
     assert "TF_DETERMINISTIC_OPS=1" in done.stderr
     inside = [str(tensorflow_python.parent / "envlock"), "verify"]
-    assert cli("run", "-q", "--deterministic", "--", *inside).stdout == "matches under policy strict\n"
+    headline = "matches under policy strict, with 1 variable set by envlock\n"
+    assert cli("run", "-q", "--deterministic", "--", *inside).stdout == headline

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.determinism.advice import VERSIONS, claims
+from tests.diagnosis.advice import VERSIONS, claims
 from tests.exhaustive import exhaustive
 
 PROGRAM = Path(__file__).with_name("advice_program.py")

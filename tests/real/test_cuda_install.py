@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from envlock.determinism.doctor.fatbin import read_gpu_code
+from envlock.diagnosis.fatbin import read_gpu_code
 from envlock.runtime.build_info import parse_build_info
 
 pytestmark = pytest.mark.cuda_wheels
@@ -301,7 +301,7 @@ def test_the_child_that_asks_tensorflow_contradicts_nothing(python: Path) -> Non
     code = (
         "import sys, json; sys.path.append(sys.argv[1])\n"
         "from envlock.runtime.collectors.cuda import collect\n"
-        "from envlock.determinism.loaded_cuda import ask_tensorflow, contradictions\n"
+        "from envlock.diagnosis.loaded_cuda import ask_tensorflow, contradictions\n"
         "from envlock.runtime.host import Host\n"
         "answers = ask_tensorflow(Host())\n"
         "print(json.dumps([answers, contradictions(collect(Host()), answers)]))\n"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from envlock.determinism import loaded_cuda
-from envlock.determinism.dataset import report_of as dataset_report
-from envlock.determinism.doctor.rules import diagnose
-from envlock.determinism.pipeline import Body, Graph, Node
+from envlock.diagnosis import loaded_cuda
+from envlock.diagnosis.rules import diagnose
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
 from envlock.divergence.trace import Operation, Place, Record
 from envlock.divergence.trace import Value as Quantity
 from envlock.divergence.verdict import Suspect
+from envlock.linter.live_dataset import report_of as dataset_report
+from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
 from envlock.numerics import outcome, results
@@ -31,13 +31,14 @@ from envlock.runtime.files.findings import findings as file_findings
 from envlock.runtime.fleet.ranks import Rank
 from envlock.runtime.fleet.reduction import reduced
 from envlock.runtime.fleet.statement import failed
-from envlock.runtime.report import INFO, Finding, Report, Where, ranked
+from envlock.runtime.report import INFO, Finding, Report, ranked
 from envlock.runtime.verify import judge
+from envlock.runtime.where import Where
 from envlock.workflows import canary as canaries
 from envlock.workflows.diff import diff as compare_locks
 from envlock.workflows.doctor import report_of as doctor_report
 from envlock.workflows.lint import lint as lint_files
-from tests.determinism.environments import changed, clean
+from tests.diagnosis.environments import changed, clean
 from tests.divergence.reports import KNOWN, evidence
 from tests.divergence.reports import report as divergence_report
 from tests.divergence.traces import op, value, write

@@ -13,7 +13,8 @@ import pytest
 
 from envlock.divergence.known import Known
 from envlock.reports.divergence_page import page
-from envlock.runtime.report import Finding, Where
+from envlock.runtime.report import Finding
+from envlock.runtime.where import Where
 from tests.conftest import absent
 from tests.divergence.reports import KNOWN, report
 

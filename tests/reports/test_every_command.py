@@ -21,7 +21,7 @@ from envlock.fleet.engines import CHOICES as LAUNCHERS
 from envlock.reports import FORMATS, render
 from envlock.reports.files import is_file
 from envlock.runtime.policy import names
-from envlock.runtime.report import Report, clean
+from envlock.runtime.report import Report, clean, count
 from tests.reports.commands import COMMANDS
 from tests.reports.test_formats import VALIDATOR
 
@@ -123,7 +123,7 @@ def test_junit_is_well_formed_and_has_every_finding(
 
 
 @WORDS
-def test_github_reads_one_annotation_a_finding(
+def test_github_reads_one_annotation_a_finding_and_one_for_all_that_is_allowed(
     command: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     levels = {"error": "error", "unknown": "warning", "warning": "warning", "info": "notice"}
@@ -131,8 +131,12 @@ def test_github_reads_one_annotation_a_finding(
         text = render(report, "github")
         assert all(line.isprintable() for line in text.split("\n"))
         found = annotated(text)
-        assert len(found) == len(report.findings)
-        for (level, properties, message), each in zip(found, report.findings, strict=True):
+        shown = [each for each in report.findings if each not in report.allowed]
+        if report.allowed:
+            number = count(len(report.allowed), "difference")
+            assert found.pop()[2] == f"{number} that policy {report.policy} allows (`--format text` lists them)"
+        assert len(found) == len(shown)
+        for (level, properties, message), each in zip(found, shown, strict=True):
             assert level == levels[each.severity]
             assert set(properties) <= {"file", "line", "endLine", "col", "title"}
             assert properties["file"]

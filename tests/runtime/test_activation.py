@@ -77,7 +77,7 @@ def installed(tmp_path: Path, captured: dict[str, bytes]) -> Installed:
         if version in captured:
             (tmp_path / "envlock.lock").write_bytes(captured[version])
         else:
-            made = run(LOCK)
+            made = run(LOCK, PYTHONHASHSEED="random")
             assert (made.returncode, made.stderr) == (0, "")
             captured[version] = (tmp_path / "envlock.lock").read_bytes()
         return run

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import envlock
+from envlock.runtime.short import ACCEPT
 from tests.machines import distribution
 from tests.measured import MEASURED
 
@@ -58,6 +59,8 @@ def captured() -> list[bytes]:
 def run(tmp_path: Path, captured: list[bytes]) -> Run:
     """Return a function that runs code in a folder with a lock of a bare interpreter."""
 
+    site = tmp_path / "site-packages"
+
     def run(
         code: str, *, how: str = "-c", stdin: str = "", measured: str = MEASURED, **environ: str
     ) -> subprocess.CompletedProcess[str]:
@@ -70,7 +73,9 @@ def run(tmp_path: Path, captured: list[bytes]) -> Run:
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / "script.py").write_text(code, encoding="utf-8")
             argv = ["-m", "script"] if how == "-m" else [str(tmp_path / "bin" / "script.py")]
-        path = str(tmp_path / "bin") if how == "-m" else ""
+        if not site.exists():
+            distribution(site, "numpy", "1.26.4")
+        path = f"{site}:{tmp_path / 'bin'}" if how == "-m" else str(site)
         return subprocess.run(
             [sys.executable, "-S", *argv],
             cwd=tmp_path,
@@ -127,6 +132,7 @@ def test_a_mismatch_ends_the_script_with_every_reason(run: Run, tmp_path: Path) 
         "softmax and trained weights on an AVX-512 host.\n"
         "      fix: Set or unset TF_ENABLE_ONEDNN_OPTS as locked, before the process starts "
         "(`envlock run` does).\n"
+        f"{ACCEPT}\n"
         "marks: x error\n"
     )
 
@@ -255,7 +261,7 @@ def test_what_does_not_exist_ends_the_script(environ: dict[str, str], code: str,
 def test_mode_warn_says_all_and_goes_on(run: Run, tmp_path: Path) -> None:
     done = run("print(envlock.assert_locked().match)", ENVLOCK_MODE="warn", OMP_NUM_THREADS="3")
     lines = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 5)
+    assert (done.returncode, done.stdout, len(lines)) == (0, "False\n", 6)
     assert lines[:2] == [
         f"envlock: warning: ENVLOCK_MODE=warn, so this does not stop the program: {tmp_path}/envlock.lock: "
         "does not match under policy strict: 1 fact differs",
@@ -308,9 +314,11 @@ del os.environ["OMP_NUM_THREADS"]; look()   # as before
 text = open("envlock.lock").read()
 open("envlock.lock", "w").write(text + " "); look()  # the lockfile
 sys.modules["tensorflow"] = sys; look()     # TensorFlow was imported
+look()
+os.mkdir("site-packages/h5py-3.0.dist-info"); look()  # a notebook's `!pip install`: refused
 print(seen)
 """
-    expected = "[1, 1, 1, 2, 2, 'refused', 3, 'refused', 4, 4, 5, 6]\n"
+    expected = "[1, 1, 1, 2, 2, 'refused', 3, 'refused', 4, 4, 5, 6, 6, 'refused', 7]\n"
     assert printed(run(code)) == expected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tests.locks import document
 
 FACTS: dict[str, Any] = {
     "cpu": {"model": "1", "intra_op_threads": 16},
-    "system": {"libc_version": "2.35", "machine": "x86_64"},
+    "system": {"libc_version": "2.36", "machine": "x86_64", "os_version": "22.04"},
+    "python": {"version": "3.11.7"},
     "packages": {"numpy": {"version": "1.26.4"}},
 }
 LOCK = {**document(facts=FACTS, unavailable={}, policy={"name": "bits", "overrides": {}}), "numerics": {"battery": 1}}
@@ -38,13 +40,40 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prove(lock: dict[str, Any], here: Snapshot, cache: Path) -> None:
-    cache.mkdir(parents=True, exist_ok=True)
+    for folder in (cache.parent, cache):
+        folder.mkdir(mode=0o700, exist_ok=True)
     name = proof.key(lock, here)
     assert name is not None
-    (cache / name).touch()
+    (cache / name).write_bytes(proof.content(name, 27))
 
 
-OTHER = live(cpu__model="2", system__libc_version="2.36")
+def by_another_user(file: Path, patch: pytest.MonkeyPatch) -> None:
+    owner = file.stat().st_uid
+    patch.setattr("os.geteuid", lambda: owner + 1)
+
+
+def writable_by_others(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    file.chmod(0o622)
+
+
+def in_a_folder_of_all(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    file.parent.chmod(0o1777)
+
+
+def empty(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(b"")
+
+
+def of_nothing(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(proof.content(file.name, 0))
+
+
+def a_link(file: Path, _patch: pytest.MonkeyPatch) -> None:
+    file.rename(file.with_name("real"))
+    file.symlink_to("real")
+
+
+OTHER = live(cpu__model="2", system__os_version="12")
 
 
 def refused(report: Report) -> list[str]:
@@ -53,7 +82,7 @@ def refused(report: Report) -> list[str]:
 
 def test_another_machine_is_refused_until_it_is_proven(cache: Path) -> None:
     report = judge_here(LOCK, OTHER)
-    assert (refused(report), needs_proof(report)) == (["system.libc_version", "cpu.model"], True)
+    assert (refused(report), needs_proof(report)) == (["cpu.model", "system.os_version"], True)
     assert {finding.fix for finding in report.findings} == {
         "Run `envlock verify -p bits` here once: it computes the lockfile's canary and remembers equal bits."
     }
@@ -70,15 +99,17 @@ def test_the_locked_machine_needs_no_proof() -> None:
 def test_a_proof_is_of_one_lock_and_one_state_of_a_machine(cache: Path) -> None:
     prove(LOCK, OTHER, cache)
     another = {**LOCK, "numerics": {"battery": 2}}
-    states = [live(cpu__model="3"), live(cpu__model="2"), live(cpu__model="2", system__libc_version="2.41")]
+    states = [live(cpu__model="3"), live(cpu__model="2"), live(cpu__model="2", system__os_version="13")]
     assert [judge_here(LOCK, state).match for state in states] == [False, False, False]
     assert (judge_here(another, OTHER).match, judge_here({**LOCK, "numerics": None}, OTHER).match) == (False, False)
 
 
-@pytest.mark.parametrize("change", [{"cpu__intra_op_threads": 2}, {"system__machine": "aarch64"}])
+@pytest.mark.parametrize(
+    "change", [{"cpu__intra_op_threads": 2}, {"system__machine": "aarch64"}, {"system__libc_version": "2.41"}]
+)
 def test_what_no_canary_proves_is_held_with_a_proof_too(change: dict[str, Any], cache: Path) -> None:
-    """Thread counts can be set, and the canary sets its own; software is software."""
-    here = live(cpu__model="2", system__libc_version="2.36", **change)
+    """Thread counts can be set, and the canary sets its own; software is software; no operation of it is libm's."""
+    here = live(cpu__model="2", system__os_version="12", **change)
     prove(LOCK, here, cache)
     (path,) = change
     assert refused(judge_here(LOCK, here)) == [path.replace("__", ".")]
@@ -88,6 +119,17 @@ def test_a_package_that_the_canary_does_not_use_asks_for_no_new_proof(cache: Pat
     prove(LOCK, OTHER, cache)
     with_ruff = Snapshot({**OTHER.facts, "packages": {**FACTS["packages"], "ruff": {"version": "1"}}}, {})
     assert judge_here(LOCK, with_ruff).match
+
+
+@pytest.mark.parametrize("spoil", [by_another_user, writable_by_others, in_a_folder_of_all, empty, of_nothing, a_link])
+def test_a_proof_that_somebody_else_can_have_written_is_not_believed(
+    spoil: Callable[[Path, pytest.MonkeyPatch], None], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prove(LOCK, OTHER, cache)
+    assert judge_here(LOCK, OTHER).match
+    (file,) = cache.iterdir()
+    spoil(file, monkeypatch)
+    assert refused(judge_here(LOCK, OTHER)) == ["cpu.model", "system.os_version"]
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"XDG_CACHE_HOME": "relative"}])

@@ -24,15 +24,16 @@ from envlock.runtime.report import (
     ERROR,
     INFO,
     INFO_SHOWN,
+    NO_TENSORFLOW,
     UNKNOWN,
     WARNING,
     Finding,
     Report,
-    Where,
     ranked,
     show,
     tally,
 )
+from envlock.runtime.where import Where
 
 
 def finding(
@@ -112,12 +113,21 @@ def report(**options: Any) -> Report:
 def test_the_headline_says_what_judged() -> None:
     judges: list[tuple[str | None, int]] = [("strict", 1), ("functional", 1200), (None, 0)]
     reports = [Report([], policy=policy, overrides=overrides) for policy, overrides in judges]
-    assert reports[1].to_json()["policy"] == {"name": "functional", "overrides": 1200}
+    reports.append(Report([], policy="strict", overrides=1, exempt=["2 packages exempt by the lockfile"]))
+    assert reports[1].to_json()["policy"] == {"name": "functional", "overrides": 1200, "exempt": []}
     assert [each.headline for each in reports] == [
         "matches under policy strict, with 1 override",
         "matches under policy functional, with 1,200 overrides",
         "matches",
+        "matches under policy strict, with 1 override and 2 packages exempt by the lockfile",
     ]
+
+
+@pytest.mark.parametrize(("more", "end"), [(0, ""), (1, ", and 1 more fact differs"), (2, ", and 2 more facts differ")])
+def test_a_missing_tensorflow_leads(more: int, end: str) -> None:
+    lead = Finding(NO_TENSORFLOW, ERROR, "tensorflow", "no TensorFlow in python", "It may.", "Do it.", "design")
+    found = Report([lead, *[finding() for _ in range(more)]], policy="strict")
+    assert found.headline == f"does not match under policy strict: no TensorFlow in python{end}"
 
 
 def test_another_command_says_what_breaks() -> None:
@@ -205,7 +215,7 @@ def test_the_json_shape() -> None:
         "command": "verify",
         "match": False,
         "headline": "does not match under policy strict: 2 facts differ; 1 more fact could not be collected",
-        "policy": {"name": "strict", "overrides": 0},
+        "policy": {"name": "strict", "overrides": 0, "exempt": []},
         "findings": [
             as_json("cpu.flags", "exact", "error", "locked [avx], live []", expected=["avx"], actual=[]),
             as_json("numpy.version", "exact", "error", "locked 1.26.4, live absent", expected="1.26.4"),

@@ -60,6 +60,11 @@ VERDICTS: list[tuple[str, Any, Any, bool]] = [
     ("superset", ["a"], ABSENT, NO),
     ("superset", ["a"], None, NO),
     ("superset", "a", "ab", NO),
+    ("exact_where_locked", None, "7", YES),
+    ("exact_where_locked", ABSENT, "7", YES),
+    ("exact_where_locked", "7", "7", YES),
+    ("exact_where_locked", "7", None, NO),
+    ("exact_where_locked", None, ABSENT, NO),
     ("within_3_percent", 100, 103, YES),
     ("within_3_percent", 100, 97, YES),
     ("within_3_percent", 100, 103.1, NO),
@@ -100,7 +105,11 @@ def test_every_rule_says_yes_or_no_and_is_no_closer_than_exact(locked: Any, live
 @given(leaf=LEAVES)
 def test_few_rules_accept_that_something_is_gone_or_new(leaf: Any) -> None:
     assert {name for name, rule in RULES.items() if rule(leaf, ABSENT) is not False} == {"ignore"}
-    assert {name for name, rule in RULES.items() if rule(ABSENT, leaf) is not False} == {"ignore", "superset"}
+    assert {name for name, rule in RULES.items() if rule(ABSENT, leaf) is not False} == {
+        "exact_where_locked",
+        "ignore",
+        "superset",
+    }
 
 
 VERSIONS: list[tuple[Any, tuple[int, ...] | None]] = [

@@ -197,6 +197,9 @@ _STEP = re.compile(
     r"|building at STEP \"(?P<step>.*)\": while running runtime: exit status (?P<step_code>\d+)",
     flags=re.DOTALL,
 )
+_STATUS = re.compile(r"[: ]*exit status \d+")
+"""All that podman says of a step last; the reason is in a line before."""
+
 OURS = "envlock: "
 """What the programs of a build say last; a builder may repeat, after it, what they said before."""
 
@@ -218,7 +221,7 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hin
     step = _STEP.search(text)
     if step:
         code = step["code"] or step["classic_code"] or step["step_code"]
-        spoken = [line.strip() for line in log if line.strip()]
+        spoken = [line.strip() for line in log if line.strip() and not _STATUS.fullmatch(line.strip())]
         last = next((line for line in reversed(spoken) if line.startswith(OURS)), spoken[-1] if spoken else "")
         words = f": {last[:200]}" if last else ""
         return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")

@@ -120,6 +120,7 @@ def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
         options = [f"--timestamp={order.epoch}", f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}", f"--iidfile={iid}"]
         options += ["--http-proxy=false"] if command[0] == PROGRAM else []
         options += ["--format=oci", "--layers=true", f"--network={order.network}"]
+        options += unlabelled(ask(*command, "--help")[1])
         options += [f"--label={name}={value}" for name, value in sorted(order.labels.items())]
         if order.platform is not None:
             options.append(f"--platform={order.platform}")
@@ -132,6 +133,11 @@ def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
     image = f"sha256:{image.removeprefix('sha256:')}"
     trail.images.append(image)
     return image
+
+
+def unlabelled(known: str) -> list[str]:
+    """Return the option that leaves out buildah's release, by which an image would differ; none before it is known."""
+    return ["--identity-label=false"] if "--identity-label" in known else []
 
 
 def _last_words(lines: Sequence[str]) -> str:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     Noted = Dict[str, Any]
 
+MOST_MEMORY = 4 << 30
+"""Bytes: inputs and results of 512 MB each, what a kernel needs besides, and what its threads reserve."""
+MOST_OUTPUTS = 10_000
+"""Of one operation; TensorFlow makes them all in order to tell their sizes, and `Unpack` takes 2**31."""
 REPEATS = 2
 SAMPLES = 8
 DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0"}
@@ -36,8 +40,8 @@ class NotReplayed(Exception):  # noqa: N818 (it says why)
 def main() -> None:
     """Compute what the file named in the JSON of `sys.argv[1]` lists, and print each result as soon as it is there.
 
-    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no operation begins, or
-    null; intra_op_threads, inter_op_threads, determinism: as the battery has them.
+    file: {name: operation}; mark; device: `cpu` or `gpu`; skip: names; seconds: after which no operation begins;
+    intra_op_threads, inter_op_threads, determinism: as the battery has them.
     """
     asked = json.loads(sys.argv[1])
     answer_to = os.dup(1)
@@ -64,17 +68,30 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     say({"device": battery.name_of(tf, gpus[0]) if gpus else "cpu"})
-    end = None if asked["seconds"] is None else time.monotonic() + asked["seconds"]
+    if not gpus:  # CUDA reserves more address space than any machine has memory
+        _limit_memory()
+    end = time.monotonic() + asked["seconds"]
     with tf.device(DEVICES["gpu" if gpus else "cpu"]):
         for name, noted in operations.items():
             if name in asked["skip"]:
                 continue
-            if end is not None and time.monotonic() > end:
+            if time.monotonic() > end:
                 say({"name": name, "left_out": "time"})
                 continue
             say({"begin": name})
             say({"name": name, **_computed(tf, np, noted)})
     say({"done": True})
+
+
+def _limit_memory() -> None:
+    """Let this process grow by `MOST_MEMORY` at most: some kernels keep tables beside their inputs and results."""
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = now + MOST_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
 
 
 def _computed(tf: Any, np: Any, noted: Noted) -> Noted:
@@ -99,7 +116,8 @@ def _prepared(tf: Any, np: Any, noted: Noted) -> Any:
     if noted["type"] not in LISTED or definition is None or definition.is_stateful:
         raise NotReplayed("unlisted")
     call = _call(tf, definition, noted)
-    if making.all_bytes(noted["inputs"]) > MOST_BYTES:
+    counts = [noted["attributes"].get(each.number_attr, 1) for each in definition.output_arg if each.number_attr]
+    if making.all_bytes(noted["inputs"]) > MOST_BYTES or any(count > MOST_OUTPUTS for count in counts):
         raise NotReplayed("large")
     _bound(tf, call, noted)
     names = making.names(definition, noted)

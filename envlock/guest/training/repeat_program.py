@@ -36,14 +36,17 @@ def main() -> None:
     except contract.Misuse as error:
         log.write({"unusable": str(error)})
         _leave()
+    recorded = False
     for number in asked["runs"]:
-        _run(number, call, asked["seed"], kept, log)
+        recorded = _run(number, call, asked["seed"], kept, log) or recorded
+        if not recorded:
+            break  # nothing can be compared, and a run may take hours
     log.write({"environment": environment()})
     _leave()
 
 
-def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Store, log: store.Log) -> None:
-    """Run once, and write down how it ended."""
+def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Store, log: store.Log) -> bool:
+    """Run once, and write down how it ended; return whether there is a point in going on: it recorded, or failed."""
     recorder = store.Recorder(number, kept, log)
     start = time.monotonic()
     try:
@@ -54,9 +57,12 @@ def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Stor
     except BaseException as error:
         traceback.print_exc()  # into the log of what the script said
         log.write({"run": number, "end": "failed", "message": described(error), "traceback": traceback_of(error)})
+        useful = True
     else:
+        useful = recorder.step >= 0
         log.write({"run": number, "end": "finished", "seconds": round(time.monotonic() - start, 3)})
     kept.next_run()
+    return useful
 
 
 def run_once(call: contract.Call, seed: Optional[int], taker: Callable[..., None]) -> None:

@@ -34,9 +34,22 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
     nearest = wanted if wanted in known else max((one for one in known if one <= wanted), default=min(known))
     oldest = min(numbers(version)[:2] for version in versions)
     rows = [row for row in tables.cuda.image if line(row.cuda) == nearest]
-    return [_candidate(row, asked, tables) for row in rows if numbers(row.cuda) >= oldest] or [
-        _candidate(row, asked, tables) for row in rows
-    ]
+    cudnn = asked.cudnn or (build.cudnn if build else None)
+    return [_candidate(row, asked, tables) for row in _worth_showing(rows, oldest, cudnn)]
+
+
+def _worth_showing(rows: list[CudaImage], oldest: tuple[int, ...], cudnn: str | None) -> list[CudaImage]:
+    """Return the images from the locked CUDA on, and the next older ones where only they have its cuDNN major.
+
+    TensorFlow opens cuDNN by a name with the major version in it, so that another one is never taken; the CUDA runtime
+    is the same library in all of a line.
+    """
+    late = [row for row in rows if numbers(row.cuda) >= oldest]
+    same = [row for row in rows if cudnn is None or numbers(row.cudnn)[:1] == numbers(cudnn)[:1]]
+    if any(row in late for row in same) or not same:
+        return late or rows
+    newest = max(numbers(row.cuda) for row in same)
+    return [*late, *(row for row in same if numbers(row.cuda) == newest)]
 
 
 def line(cuda: str) -> tuple[int, ...]:

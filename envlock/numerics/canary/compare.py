@@ -15,6 +15,8 @@ from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Finding
 
 PROGRAM = "program"
 """The group of a program's own operations in a path."""
+INCOMPARABLE = "Only results from equal conditions can be compared."
+CALLED = {"tensorflow": "TensorFlow", "numpy": "NumPy"}
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,12 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         return found
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
+    found.untold += [_not_locked(f"numerics.{name}") for name in live.groups if name not in locked.groups]
     if locked.program is not None:
         _compare_program(found, locked.program, live.program)
+    if not (found.equal or found.differences or found.untold):
+        reason = "the lockfile's canary has no result that can be compared, so nothing was compared"
+        found.untold.append(Untold("numerics", reason, "nothing-compared", _AGAIN))
     if any(is_sign(each.group) for each in found.differences):
         signs = _signs(found)
         found.suspects = suspects(signs, signs | _looked_at(found, locked), canary_table().cause)
@@ -115,6 +121,13 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
     else:
         for operation, old in locked.operations.items():
             _compare_operation(found, name, operation, old, live.operations.get(operation))
+        added = [name for name in live.operations if name not in locked.operations]
+        found.untold += [_not_locked(f"{path}.{name}") for name in added]
+
+
+def _not_locked(path: str) -> Untold:
+    """Return that the lockfile lacks a part of the battery: what is left of it would prove too little."""
+    return Untold(path, "computed here; the lockfile's canary has no result for it", "not-locked", _AGAIN)
 
 
 def _compare_program(found: Comparison, locked: Program, live: Program | None) -> None:
@@ -160,8 +173,7 @@ def _other_conditions(path: str, locked: Group | Program, live: Group | Program)
 
 
 _CALLED = {
-    "intra_op_threads": "threads",
-    "inter_op_threads": "threads",
+    **dict.fromkeys(("intra_op_threads", "inter_op_threads"), "threads"),
     "determinism": "op determinism",
     "onednn": "oneDNN",
     "xla": "XLA",
@@ -235,10 +247,6 @@ def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
     groups = {f"{kind}:{group}" for kind in ("ended", "coarse") for group in locked.groups if on_cpu(group)}
     equal = {path.split(".")[2] for path in found.equal if is_sign(path.split(".")[1])}
     return equal | groups | {"version:tensorflow", "version:numpy"}
-
-
-INCOMPARABLE = "Only results from equal conditions can be compared."
-CALLED = {"tensorflow": "TensorFlow", "numpy": "NumPy"}
 
 
 def findings(found: Comparison, policy: Policy) -> list[Finding]:
@@ -373,22 +381,18 @@ def _log(probability: float, *, seen: bool) -> float:
 
 def unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
     """Return the operations that differ although the likeliest cause was never seen to change them, sorted."""
-    if not ranked:
-        return []
-    cause = ranked[0].cause
-    return sorted(sign for sign in signs if ":" not in sign and sign not in {*cause.always, *cause.often})
+    known = {sign for each in ranked[:1] for sign in (*each.cause.always, *each.cause.often)}
+    return sorted(sign for sign in signs if ":" not in sign and sign not in known) if ranked else []
 
 
 def sentence(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
     """Return the likeliest cause with its share, the runner-up, and what is `left` unexplained."""
     if not ranked:
         return "No known cause explains it."
-    first = f"Most likely cause: {ranked[0].cause.title} ({_percent(ranked[0].share)})"
-    then = (
-        f"next: {ranked[1].cause.title} ({_percent(ranked[1].share)})" if len(ranked) > 1 else "no other cause is close"
-    )
+    first, *others = [f"{each.cause.title} ({_percent(each.share)})" for each in ranked]
     more = f" It does not explain {', '.join(left)}." if left else ""
-    return f"{first}; {then}.{more}"
+    then = f"next: {others[0]}" if others else "no other cause is close"
+    return f"Most likely cause: {first}; {then}.{more}"
 
 
 def _percent(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from envlock.runtime.report import clean
 
 SECONDS = 60.0
 """How long a program is looked at, and how long its operations may take, at a capture."""
+MOST_SECONDS = 10 * SECONDS
+"""How long the operations of a lockfile may take: it may be anybody's. A capture keeps what took `SECONDS` in all."""
 STEPS = 2
 MOST_CHILDREN = 10  # each of which an operation can end
 POISON = ("85", "170")
@@ -75,7 +78,7 @@ def again(program: Program, python: Path | None, settings: Settings, *, gpus: bo
     operations = program.model_dump(mode="json", exclude_unset=True)["operations"]
     plain = {name: {key: each[key] for key in ("type", "inputs", "attributes")} for name, each in operations.items()}
     say(f"computing {len(plain)} operations of {', '.join(program.targets)}, each alone")
-    found = replay(plain, python, settings, gpus=gpus, seconds=None, poison=None)
+    found = replay(plain, python, settings, gpus=gpus, seconds=MOST_SECONDS, poison=None)
     results = {name: found.results.get(name, {"failed": found.left_out.get(name, "failed")}) for name in plain}
     targets = program.model_dump(mode="json", exclude_unset=True)["targets"]
     return {
@@ -95,7 +98,7 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
     with draft_folder(None) as folder:
         asked = {"folder": str(folder), **target.to_json(), "steps": STEPS, "seconds": SECONDS}
         words = launch.module("operations.record_program", asked)
-        ended = launch.ask(words, python, timeout=2 * SECONDS + TIMEOUT)
+        ended = launch.ask_python(words, python, timeout=2 * SECONDS + TIMEOUT)
         try:
             answer: dict[str, Any] = json.loads((folder / "operations.json").read_bytes())
         except (OSError, ValueError):
@@ -119,10 +122,12 @@ def replay(
     settings: Settings,
     *,
     gpus: bool,
-    seconds: float | None,
+    seconds: float,
     poison: str | None,
 ) -> Results:
     """Let children compute operations, each alone; the one that ends its process is left out, and another goes on.
+
+    After `seconds` no operation begins, whichever child it would be.
 
     Raises:
         FactError: TensorFlow or NumPy cannot be imported.
@@ -132,12 +137,19 @@ def replay(
     with draft_folder(None) as folder:
         file = folder / "operations.json"
         file.write_text(json.dumps(operations), encoding="utf-8")
-        asked = {"file": str(file), "device": "gpu" if gpus else "cpu", "seconds": seconds}
+        asked: dict[str, Any] = {"file": str(file), "device": "gpu" if gpus else "cpu"}
         asked |= {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
+        until = time.monotonic() + seconds
         for _ in range(MOST_CHILDREN):
-            told = {**asked, "determinism": settings.determinism, "skip": [*found.results, *found.left_out]}
-            ended = launch.ask(
-                launch.module("operations.replay_program", told), python, timeout=TIMEOUT, environ=environ
+            left = max(0.0, until - time.monotonic())
+            told = {
+                **asked,
+                "seconds": left,
+                "determinism": settings.determinism,
+                "skip": [*found.results, *found.left_out],
+            }
+            ended = launch.ask_python(
+                launch.module("operations.replay_program", told), python, timeout=left + TIMEOUT, environ=environ
             )
             if _take(ended, found):
                 return found

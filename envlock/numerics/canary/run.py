@@ -174,7 +174,7 @@ def _child(python: Path | None, settings: Settings, device: str | int, program: 
         "determinism": settings.determinism,
         **threads,
     }
-    ended = launch.ask(launch.text(program, asked), python, timeout=TIMEOUT)
+    ended = launch.ask_python(launch.text(program, asked), python, timeout=TIMEOUT)
     for said in ended.answers:
         _take(said, heard)
     return ended

@@ -24,18 +24,23 @@ SECONDS = 10
 def known(indexes: Sequence[Index], environ: Mapping[str, str] | None = None) -> Credentials:
     """Return what knows the credentials for a URL, from the URLs of the indexes, uv's variables and netrc.
 
-    Those of an index count for everything on its host; of several there, for what its path is nearest to.
+    Those of an index count for everything on its host; of several there, for what its path is nearest to. The `default`
+    login of netrc is for the indexes: pages name other hosts, which must not receive it.
     """
     environ = os.environ if environ is None else environ
     logins = [(index, login) for index in indexes if (login := _login(index, environ)) is not None]
     machines = _netrc(environ)
+    own = {urlsplit(index.url).hostname for index in indexes}
 
     def look(url: str) -> tuple[str, str] | None:
         parts = urlsplit(url)
         here = [(index, login) for index, login in logins if _origin(urlsplit(index.url)) == _origin(parts)]
         if here:
             return max(here, key=lambda one: _shared(urlsplit(one[0].url).path, parts.path))[1]
-        found = machines.authenticators(parts.hostname or "") if machines is not None else None
+        host = parts.hostname or ""
+        if machines is None or not (host in machines.hosts or host in own):
+            return None
+        found = machines.authenticators(host)
         return None if found is None else (found[0], found[2] or "")
 
     return look

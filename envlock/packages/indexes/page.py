@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from packaging.tags import Tag, parse_tag
 from packaging.utils import (
@@ -83,7 +84,7 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
         raise _no_page(url, "its protocol version is too new", "upgrade envlock") from None
     if len(offered) > FILES:
         raise _no_page(url, f"it offers more than {FILES} files")
-    return [file for each in offered if (file := _file(each, index)) is not None]
+    return [file for each in offered if (file := _file(each, index, url)) is not None]
 
 
 def _json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
@@ -133,12 +134,14 @@ def _in_time(items: Iterable[T], url: str) -> Iterator[T]:
         yield item
 
 
-def _file(offered: DistributionPackage, index: Index) -> IndexFile | None:
+def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | None:
     """Return a file of a page; None where its name or its URL leads elsewhere."""
     try:
         parts = urlsplit(offered.url)
         known = parts.scheme in ("http", "https") and parts.hostname is not None and (parts.port or 1) > 0
     except ValueError:
+        return None
+    if known and not _may_link(urlsplit(page), parts):
         return None
     local = parts.scheme == "file" and index.url.startswith("file:")
     named = NAME.fullmatch(offered.filename) and (offered.filename + offered.url).isprintable()
@@ -153,6 +156,38 @@ def _file(offered: DistributionPackage, index: Index) -> IndexFile | None:
         metadata_sha256=_sha256(offered.metadata_digests or {}),
         index_url=index.url,
     )
+
+
+def _may_link(page: SplitResult, link: SplitResult) -> bool:
+    """Return whether a page may name a file at an address: pip asks the same before it trusts a link.
+
+    A page that came by HTTPS offers nothing by HTTP, where anybody on the way can change it. A page of another host
+    offers nothing at this machine's own addresses, or at those of its link, where a cloud keeps its credentials.
+    """
+    if page.scheme == "https" and link.scheme != "https":
+        return False
+    return page.scheme == "file" or page.hostname == link.hostname or not _is_own_address(link.hostname or "")
+
+
+def _is_own_address(host: str) -> bool:
+    """Return whether a host is this machine, or is only reachable on its link.
+
+    Source: https://docs.python.org/3/library/ipaddress.html (`is_loopback`, `is_link_local`, `is_unspecified`)
+    """
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name.partition("%")[0])
+    except ValueError:
+        return _is_number(name)
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return bool(mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified)
+
+
+def _is_number(name: str) -> bool:
+    """Return whether a host is an address in another notation, such as 2130706433 or 0x7f.1: nobody publishes there."""
+    return all(part.isdigit() or part.startswith("0x") for part in name.split("."))
 
 
 def _sha256(digests: Mapping[str, Any]) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from envlock.runtime.facts import TEXT_LIMIT, Unavailable
 from envlock.runtime.own_variables import added, settled
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Sequence, Union
+    from typing import Mapping, Optional, Sequence, Union
 
     from envlock.runtime.facts import Tree
     from envlock.runtime.host import Host
@@ -36,8 +38,10 @@ def collect(host: Host) -> Tree:
 
 def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[str, Unavailable, None]:
     name = row["name"]
+    if row["read_by"] == "python" and sys.flags.ignore_environment:
+        return None  # `python -E` and `-I` do not look at it
     if row["read_at"] == "process-start":
-        return record(at_start, row)
+        return record(_without_appended(at_start, row, host.start_environ()), row)
     now = host.environ.get(name)
     if late and now != settled.get(row["name"], at_start):
         was, is_now = (_told(record(value, row)) for value in (at_start, now))
@@ -47,6 +51,19 @@ def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[
             "changed-after-start",
         )
     return record(now, row)
+
+
+def _without_appended(value: Optional[str], row: Tree, environ: Mapping[str, str]) -> Optional[str]:
+    """Return a path list without the last entries, where the container runtime that appends them is at work.
+
+    Nothing else can be told apart from them: without that runtime's own variable, or elsewhere in the list, they stay.
+    """
+    if value is None or not any(environ.get(name) for name in row.get("appended_under", ())):
+        return value
+    entries = value.split(":")
+    while entries and entries[-1] in row["appended"]:
+        entries.pop()
+    return ":".join(entries) if entries else None
 
 
 def _told(recorded: Optional[str]) -> str:
@@ -65,7 +82,7 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
         value: the variable's; None where it is unset.
         row: the variable's row of the table `environ`.
     """
-    if value is None:
+    if value is None or value in row.get("as_unset", ()):
         return None
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":

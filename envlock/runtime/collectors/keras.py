@@ -8,6 +8,7 @@ from envlock.runtime import strict_json
 from envlock.runtime.distributions import NO_VERSION, installed, shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
+from envlock.runtime.shadows import shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return the Keras versions and the effective configuration; None without Keras."""
-    hidden = shadow(host, "keras")
+    hidden = shadow(host, "keras") or shadows(host).get("keras")
     if hidden is not None:
         return hidden
     versions = {name: found.version or NO_VERSION for name, found in installed(host).items() if name in DISTRIBUTIONS}
@@ -48,6 +49,14 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
         "legacy_version": versions.get("tf-keras", versions.get("tf-keras-nightly")),
         "config": _config(host),
     }
+
+
+def keras_backend(host: Host) -> Optional[str]:
+    """Return the library with which Keras computes; None where there is no Keras, or its settings cannot be told."""
+    found = collect(host)
+    config = found.get("config") if isinstance(found, dict) else None
+    backend = config.get("backend") if isinstance(config, dict) else None
+    return backend if isinstance(backend, str) else None
 
 
 def _config(host: Host) -> Union[Tree, Unavailable]:

@@ -6,6 +6,7 @@ import os
 
 from envlock.runtime.distributions import NO_VERSION, installed, package_folder, shadow
 from envlock.runtime.host import read_text
+from envlock.runtime.shadows import shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libmkl_rt", "libblas", "li
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return NumPy's version and its BLAS; None without NumPy."""
-    hidden = shadow(host, "numpy")
+    hidden = shadow(host, "numpy") or shadows(host).get("numpy")
     if hidden is not None:
         return hidden
     found = installed(host).get("numpy")

@@ -8,6 +8,7 @@ from envlock.runtime import strict_json
 from envlock.runtime.distributions import NO_VERSION, installed
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
+from envlock.runtime.shadows import shadowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ VCS = ("git", "hg", "bzr", "svn")
 def collect(host: Host) -> Tree:
     """Return version, wheel tags, installer and origin of every distribution, by normalised name."""
     tags: Tags = {}
-    return {name: _package(found, tags) for name, found in sorted(installed(host).items())}
+    hidden = shadowed(host)
+    return {
+        name: hidden[name] if name in hidden else _package(found, tags)
+        for name, found in sorted(installed(host).items())
+    }
 
 
 def _package(found: Distribution, tags: Tags) -> Tree:

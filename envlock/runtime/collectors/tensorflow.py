@@ -8,6 +8,7 @@ from envlock.runtime.build_info import parse_build_info
 from envlock.runtime.distributions import NO_VERSION, installed, is_version, package_folder, shadow
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.host import read_text
+from envlock.runtime.shadows import shadows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ DISTRIBUTIONS = (
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     """Return which TensorFlow `import tensorflow` would load and what it was built with; None without one."""
-    hidden = shadow(host, "tensorflow")
+    hidden = shadow(host, "tensorflow") or shadows(host).get("tensorflow")
     if hidden is not None:
         return hidden
     folder = package_folder(host, "tensorflow")

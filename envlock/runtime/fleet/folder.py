@@ -20,7 +20,7 @@ END = ".json"
 
 
 class Folder:
-    """The board of one job. Files are written whole and renamed, so that nobody reads half of one."""
+    """The board of one job. Files are written whole and then named, so that nobody reads half of one."""
 
     is_mortal = False
 
@@ -42,29 +42,59 @@ class Folder:
             raise WriteError(f"cannot create {self.path}: {error.strerror}", hint=hint) from None
 
     def post(self, name: str, value: Any) -> None:
-        """Write a value.
+        """Write a value, over the one there is.
 
         Raises:
             WriteError: the file cannot be written.
         """
+        target, draft = self._draft(name, value)
+        try:
+            os.rename(draft, target)
+        except OSError as error:
+            raise _refused("write", target, error) from None
+
+    def settle(self, name: str, value: Any) -> bool:
+        """Write a value unless there is one; return whether the file has this one.
+
+        The whole draft gets the name, and the first one keeps it: on a network file system, too.
+
+        Raises:
+            WriteError: the file cannot be written, or the file system has no hard links.
+        """
+        target, draft = self._draft(name, value)
+        try:
+            os.link(draft, target)
+            return True
+        except FileExistsError:
+            # where the answer of a file server was lost, the link is asked for again, and finds itself
+            return os.stat(draft).st_nlink > 1
+        except OSError as error:
+            raise _refused("link", target, error) from None
+        finally:
+            os.unlink(draft)
+
+    def _draft(self, name: str, value: Any) -> Tuple[str, str]:
+        """Return the file that a value is for, and one beside it that has the value."""
         target = os.path.join(self.path, name + END)
         draft = f"{target}.{os.getpid()}.{os.urandom(4).hex()}"
         try:
+            if "/" in name:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(draft, "wb") as stream:
                 stream.write(canonical(value).encode("ascii"))
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.rename(draft, target)
         except OSError as error:
-            raise WriteError(f"cannot write {target}: {error.strerror}", hint="check the folder and its disk") from None
+            raise _refused("write", target, error) from None
+        return target, draft
 
     def peek(self, name: str) -> Any:
         """Return a value; None where there is none, or where it is not JSON."""
         return _read(self.path, name)
 
-    def names(self) -> Collection[str]:
-        """Return which values there are."""
-        return _names(self.path)
+    def names(self, folder: str = "") -> Collection[str]:
+        """Return which values there are in a folder of names."""
+        return _names(os.path.join(self.path, folder))
 
     def give_up(self) -> None:
         """Do nothing: no process waits for another one at its end."""
@@ -79,6 +109,11 @@ class Folder:
         if document is not None and not os.path.exists(os.path.join(self.path, facts + END)):
             self.post(facts, document)
         self.post(f"{RANK}{statement['rank']}", statement)
+
+
+def _refused(what: str, target: str, error: OSError) -> WriteError:
+    hint = "check the folder and its disk" if what == "write" else f"name a folder with hard links: {VARIABLE}"
+    return WriteError(f"cannot {what} {target}: {error.strerror}", hint=hint)
 
 
 def _names(path: str) -> Collection[str]:

@@ -8,14 +8,19 @@ from __future__ import annotations
 import sys
 import time
 
+from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
-from envlock.runtime.fleet.ranks import OWN, Rank, rank_of
+from envlock.runtime.fleet.ranks import OWN, Disagreement, Rank, rank_of, told
+from envlock.runtime.fleet.reduction import COMMAND, WHERE
+from envlock.runtime.fleet.statement import canonical
+from envlock.runtime.report import ERROR, Finding, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Mapping, Optional
+    from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
 
 TAG = 30211  # below the 32767 that every MPI has
+SOURCE = "docs/fleet/mpi.md"
 LOST = 4  # the exit code of a job that has lost a rank
 FIRST_END, OTHER_END = 0.5, 2.0
 """Seconds that rank 0, and each other rank, leaves all ranks to come to their ends before it aborts the job: mpirun of
@@ -24,12 +29,15 @@ Open MPI 5.0.11 can hang where one aborts while others are in MPI_Finalize."""
 _inbox: Dict[str, Any] = {}
 """What this process has received: a message of the next call can overtake the end of this one."""
 
-_sent: List[Any] = []
-"""Messages on their way, which need their memory until then."""
+_sent: List[Tuple[Any, bytes]] = []
+"""Messages on their way, with the memory that they need until then."""
 
 
 class Mail:
-    """The board: what rank 0 posts is sent to all others, and what another rank posts to rank 0."""
+    """The board: what rank 0 posts is sent to all others, and what another rank posts to rank 0.
+
+    Messages are JSON: what is unpickled can run code. Rank 0 has the last word, as no name is common to all.
+    """
 
     is_mortal = True  # a message can be lost with the process that sends it
 
@@ -41,20 +49,42 @@ class Mail:
         """Send a value."""
         comm = self._comm
         to = range(1, comm.Get_size()) if comm.Get_rank() == 0 else [0]
-        _sent[:] = [each for each in _sent if not each.test()[0]]
-        _sent.extend([comm.isend((name, value), dest=rank, tag=TAG) for rank in to])
+        data = canonical([name, value]).encode("ascii")
+        _sent[:] = [each for each in _sent if not each[0].Test()]
+        _sent.extend([(comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in to])
+
+    def settle(self, name: str, value: Any) -> bool:
+        """Send a value unless one has arrived; return whether it is this one. An answer of rank 0 is for itself."""
+        is_leader = self._comm.Get_rank() == 0
+        found = self.peek(name)
+        if is_leader and "/" in name:
+            return True
+        if is_leader or found is None:
+            self.post(name, value if found is None else found)
+        return found is None
 
     def peek(self, name: str) -> Any:
         """Return a value; None where it has not arrived."""
-        self.names()
+        self._receive()
         return _inbox.get(name)
 
-    def names(self) -> Collection[str]:
-        """Return which values have arrived."""
-        while self._comm.iprobe(source=self._mpi.ANY_SOURCE, tag=TAG):
-            name, value = self._comm.recv(source=self._mpi.ANY_SOURCE, tag=TAG)
-            _inbox[name] = value
-        return _inbox
+    def names(self, folder: str = "") -> Collection[str]:
+        """Return which values have arrived, in a folder of names."""
+        self._receive()
+        start = f"{folder}/" if folder else ""
+        return [name[len(start) :] for name in _inbox if name.startswith(start)]
+
+    def _receive(self) -> None:
+        status = self._mpi.Status()
+        while self._comm.Iprobe(source=self._mpi.ANY_SOURCE, tag=TAG, status=status):
+            data = bytearray(status.Get_count(self._mpi.BYTE))
+            self._comm.Recv([data, self._mpi.BYTE], source=status.Get_source(), tag=TAG)
+            try:
+                name, value = strict_json.parse(bytes(data))
+            except (TypeError, ValueError):  # no message of ours
+                continue
+            if isinstance(name, str):
+                _inbox[name] = value
 
     def give_up(self) -> None:
         """End the job when this process ends: MPI_Finalize would wait for the rank that is lost."""
@@ -82,6 +112,32 @@ def world(*, required: bool) -> Optional[Any]:
 
 
 def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
-    """Return which rank this process is, as MPI numbers it."""
+    """Return which rank this process is, as MPI numbers it.
+
+    Raises:
+        Disagreement: the launcher numbers it differently.
+        UsageError: MPI knows this process only, and the launcher does not say how many it has started.
+    """
     comm = mpi.COMM_WORLD
-    return rank_of({**environ, OWN["rank"]: str(comm.Get_rank()), OWN["size"]: str(comm.Get_size())}, host)
+    rank, size = comm.Get_rank(), comm.Get_size()
+    theirs = told(environ)
+    numbers = {key: theirs[key] for key in ("rank", "size") if key in theirs}
+    if any(value != str({"rank": rank, "size": size}[key]) for key, (value, _) in numbers.items()):
+        listed = ", ".join([f"{name} says {key} {value}" for key, (value, name) in numbers.items()])
+        message = f"MPI says rank {rank}, size {size} (COMM_WORLD); {listed}"
+        raise Disagreement(_apart(message), is_first=numbers.get("rank", ("0", ""))[0] == "0")
+    if size == 1 and "rank" in theirs and "size" not in theirs:  # a launcher of many, perhaps, that MPI knows not of
+        raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
+    return rank_of({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
+
+
+def _apart(message: str) -> Report:
+    """Return the report on numbers that differ: mostly, MPI has made each process a world of its own."""
+    why = "MPI and the launcher are not connected: a rank that is alone in its MPI would be compared with no other."
+    fix = (
+        "Start the job with `srun --mpi=pmix`, or with the mpiexec of the MPI that mpi4py uses; or let ranks meet in a "
+        'shared folder: `assert_fleet(engine="files")`.'
+    )
+    finding = Finding("rank-size", ERROR, WHERE, message, why, fix, SOURCE)
+    headline = "does not match: MPI and the launcher number the ranks differently"
+    return Report([finding], command=COMMAND, headline=headline)

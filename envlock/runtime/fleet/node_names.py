@@ -9,6 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Tuple
 
+NAME_LIMIT = 253  # characters of a host name: RFC 1035, section 2.3.4
+IN_NAMES = "-_.@:+"  # beside letters and digits
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be listed as a node: a line of what `--vetted` writes, and a word of a report."""
+    return 0 < len(text) <= NAME_LIMIT and text.isascii() and all(char.isalnum() or char in IN_NAMES for char in text)
+
 
 def node_list(names: Iterable[str]) -> str:
     """Return the names of nodes as one word, those that differ in their last number together."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from envlock.runtime.assertion import ENFORCING, MODES
 from envlock.runtime.errors import UsageError
+from envlock.runtime.fleet.node_names import IN_NAMES
+from envlock.runtime.report import count
 from envlock.runtime.tables import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional
+    from typing import Any, Dict, Mapping, Optional, Tuple
+
+    from envlock.runtime.report import Report
 
     Environ = Mapping[str, str]
 
@@ -15,10 +20,28 @@ OWN = {key: f"ENVLOCK_FLEET_{key.upper()}" for key in ("rank", "size", "node", "
 """Variables that win over those of launchers, each for itself."""
 
 CLUSTER = "TF_CONFIG"
-ORDER = ("chief", "master", "worker", "ps")
-"""The order in which TensorFlow numbers tasks; an evaluator is not part of the cluster."""
+ORDER = ("chief", "master", "worker")
+"""The order in which TensorFlow numbers the tasks that compute together."""
+
+ASIDE = ("evaluator", "ps")
+"""Tasks that can run the same program, and that no other task waits for: an evaluator is not part of the cluster, and a
+parameter server may never call."""
 
 LONGEST = 64  # characters of a node or a job: a statement has at most 1 KB
+
+
+class Disagreement(Exception):  # noqa: N818 (it is an answer, not a fault)
+    """Two sources number this process differently, so that it cannot tell whom to meet.
+
+    Attributes:
+        report: what they say.
+        is_first: whether one of them calls it rank 0.
+    """
+
+    def __init__(self, report: Report, *, is_first: bool) -> None:
+        super().__init__(report.headline)
+        self.report = report
+        self.is_first = is_first
 
 
 class Rank:
@@ -29,15 +52,28 @@ class Rank:
         size: how many there are; None where the launcher does not say.
         node: the name of its machine.
         job: what the launcher calls the job; empty where it does not say.
+        mode: what ENVLOCK_MODE says.
+        is_aside: whether it is no rank, and is compared with the lockfile only.
     """
 
-    __slots__ = ("job", "node", "rank", "size")
+    __slots__ = ("is_aside", "job", "mode", "node", "rank", "size")
 
-    def __init__(self, rank: int, size: Optional[int], node: str, job: str = "") -> None:
+    def __init__(
+        self,
+        rank: int,
+        size: Optional[int],
+        node: str,
+        job: str = "",
+        mode: str = ENFORCING[0],
+        *,
+        is_aside: bool = False,
+    ) -> None:
         self.rank = rank
         self.size = size
         self.node = node
         self.job = job
+        self.mode = mode
+        self.is_aside = is_aside
 
 
 def rank_of(environ: Environ, host: str) -> Rank:
@@ -46,17 +82,34 @@ def rank_of(environ: Environ, host: str) -> Rank:
     Raises:
         UsageError: no launcher says so, or a variable holds no number.
     """
-    found = {**_launched(environ), **{key: environ[name] for key, name in OWN.items() if environ.get(name)}}
+    names = told(environ)
+    found = {key: value for key, (value, _) in names.items()}
+    if "rank" not in found and _cluster_of(environ.get(CLUSTER, "")) == {}:
+        hint = f"name the tasks in {CLUSTER}; for one process, set {OWN['rank']}=0 and {OWN['size']}=1"
+        raise UsageError(f"cannot find the rank of this process: the cluster of {CLUSTER} is empty", hint=hint)
     if "rank" not in found:
         hint = f"start it with a launcher, or set {OWN['rank']}, {OWN['size']} and {OWN['job']} for each process"
         raise UsageError("cannot find the rank of this process: no launcher has set one", hint=hint)
     rank, size = (_number(found[key], key) if key in found else None for key in ("rank", "size"))
     if rank is None or (size is not None and not rank < size):
-        raise UsageError(f"rank {rank} is not one of {size} ranks", hint=f"check {OWN['rank']} and {OWN['size']}")
-    return Rank(rank, size, _short(found.get("node") or host), _short(found.get("job", "")))
+        sources = {names[key][1]: None for key in ("rank", "size")}
+        raise UsageError(f"rank {rank} is not one of {count(size or 0, 'rank')}", hint=f"check {' and '.join(sources)}")
+    mode = environ.get("ENVLOCK_MODE", "").lower()  # one that does not exist is an error where this rank looks
+    mode = mode if mode in MODES else ENFORCING[0]
+    node, job = _short(found.get("node") or host), _short(found.get("job", ""))
+    return Rank(rank, size, node, job, mode, is_aside="aside" in found and not environ.get(OWN["rank"]))
 
 
-def _launched(environ: Environ) -> Dict[str, str]:
+def told(environ: Environ) -> Dict[str, Tuple[str, str]]:
+    """Return rank, size, node and job, each with the variable that holds it, as far as variables do.
+
+    `aside` is what a task of TF_CONFIG is that is no rank.
+    """
+    own = {key: (environ[name], name) for key, name in OWN.items() if environ.get(name)}
+    return {**_launched(environ), **own}
+
+
+def _launched(environ: Environ) -> Dict[str, Tuple[str, str]]:
     """Return what the launcher that numbers the processes says of this one; the nearest comes first."""
     for row in table("launchers"):
         named: Optional[Dict[str, Any]] = row["rank"]
@@ -65,10 +118,10 @@ def _launched(environ: Environ) -> Dict[str, str]:
         if named["rank"] == CLUSTER:
             found = _task(environ[CLUSTER])
             if found:
-                return found
+                return {key: (value, CLUSTER) for key, value in found.items()}
             continue
-        keys = {key: environ[named[key]] for key in ("rank", "size", "node") if environ.get(named[key] or "")}
-        return {**keys, "job": _job(named, environ)}
+        keys = {key: named[key] for key in ("rank", "size", "node") if environ.get(named[key] or "")}
+        return {**{key: (environ[name], name) for key, name in keys.items()}, "job": (_job(named, environ), "")}
     return {}
 
 
@@ -79,23 +132,44 @@ def launched_job(environ: Environ) -> str:
 
 
 def _job(named: Dict[str, Any], environ: Environ) -> str:
-    return ".".join([environ[name] for name in named["job"] if environ.get(name)])
+    found = ".".join([environ[name] for name in named["job"] if environ.get(name)])
+    if found and found == named["unnamed"]:  # one word for many jobs would let their ranks meet
+        return ".".join([environ[name] for name in named["instead"] if environ.get(name)])
+    return found
 
 
-def _task(text: str) -> Dict[str, str]:
-    """Return what TF_CONFIG says of this task; nothing for one outside the cluster.
+def _cluster_of(text: str) -> Any:
+    """Return the cluster of TF_CONFIG; None where there is none."""
+    config = _parsed(text)
+    return config.get("cluster") if isinstance(config, dict) else None
 
-    Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
-    """
+
+def _parsed(text: str) -> Any:
+    """Return TF_CONFIG; None where it is not JSON."""
     from envlock.runtime import strict_json
 
     try:
-        config = strict_json.parse(text.encode("utf-8", "surrogatepass"))
+        return strict_json.parse(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None
+
+
+def _task(text: str) -> Dict[str, str]:
+    """Return what TF_CONFIG says of this task; nothing where it names no such task.
+
+    Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
+    """
+    config = _parsed(text)
+    try:
         cluster, task = config["cluster"], config["task"]
         before = [len(cluster.get(each, ())) for each in ORDER]
+        if task["type"] in ASIDE:
+            return {"rank": "0", "size": "1", "aside": task["type"]}
         place = ORDER.index(task["type"])
         rank = sum(before[:place]) + int(task["index"])
     except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    if not cluster:
         return {}
     return {"rank": str(rank), "size": str(sum(before)), "job": "tf-" + _digest(repr(sorted(cluster.items())))}
 
@@ -108,7 +182,7 @@ def _number(text: str, what: str) -> int:
 
 def _short(text: str) -> str:
     """Return a name that cannot move a cursor nor name another folder, of at most `LONGEST` characters."""
-    plain = "".join([char if char.isascii() and (char.isalnum() or char in "-_.@:+") else "_" for char in text])
+    plain = "".join([char if char.isascii() and (char.isalnum() or char in IN_NAMES) else "_" for char in text])
     plain = plain if plain.strip(".") else plain.replace(".", "_")
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 13] + "-" + _digest(text)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from envlock.runtime.assertion import ENFORCING, OFF
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
+from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.node_names import node_list, ranges
 from envlock.runtime.fleet.statement import judged
 from envlock.runtime.launchers import explained
-from envlock.runtime.policy import DEFAULT, Policy
+from envlock.runtime.policy import DEFAULT, Policy, names
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
 from envlock.runtime.verify import judge, policy_of
 
@@ -29,10 +31,12 @@ BREAKING = (ERROR, UNKNOWN)
 PARTS = "Ranks compute parts of one result: where environments differ, the bits depend on which rank computes what."
 LOST = "A rank that does not report can have any environment, or has ended."
 SEVERAL = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
+SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
 OF_RANKS = {
     MISSING: (UNKNOWN, LOST, "Look for the end of that rank in the launcher's log, and start the job again."),
     "rank-size": (ERROR, PARTS, "Give each job a folder of its own, or the number of its ranks."),
     "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
+    "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
     "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
     "rank-groups": (ERROR, PARTS, "Remove the differences above first; `--format json` lists all groups."),
@@ -105,13 +109,17 @@ def reduced(
         overrides=len(rules.overrides),
         headline=_headline(findings, len(statements), size, groups, None if lock is None else rules),
         notes=_notes(groups, roots, statements),
-        attachments={"fleet": _attachment(groups, statements, size)},
+        attachments={"fleet": _attachment(groups, statements, size, is_locked=lock is not None)},
     )
 
 
 def rules_of(lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True) -> Policy:
     """Return the policy that judges ranks; errors as in `reduced`."""
-    return Policy(policy or DEFAULT) if lock is None else policy_of(lock, policy, overrides=overrides)
+    if lock is not None:
+        return policy_of(lock, policy, overrides=overrides)
+    if policy is not None and policy not in names():
+        raise UsageError(f"unknown policy `{policy}`", hint=f"choose from: {', '.join(names())}")
+    return Policy(policy or DEFAULT)
 
 
 def together(statements: Iterable[Statement], key: Callable[[Statement], Any]) -> List[Members]:
@@ -211,8 +219,8 @@ def _apart(
     With a lockfile, what may differ has been listed against that.
     """
     sides = [(each["facts"], each["unavailable"]) for each in (documents[it[0]["root"]] for it in (first, members))]
-    names = ("most ranks" if 2 * len(first) > total else place_of(first), "here")
-    found = compare(sides[0], sides[1], rules, names, is_proven=first[0]["proven"] and members[0]["proven"])
+    titles = ("most ranks" if 2 * len(first) > total else place_of(first), "here")
+    found = compare(sides[0], sides[1], rules, titles, is_proven=first[0]["proven"] and members[0]["proven"])
     if lock is None:
         return found
     from envlock.runtime.machines import is_machine
@@ -237,11 +245,12 @@ def _problems(statements: Sequence[Statement], compared: Sequence[Statement], si
     missing = set(range(size)) - {each["rank"] for each in statements}
     if missing:
         yield _of_ranks(MISSING, f"no report from {_listed(missing)}")
-    beyond = [each for each in statements if each["rank"] >= size or each.get("size") not in (None, size)]
+    beyond = [each for each in statements if _is_beyond(each, size)]
     if beyond:
         job = f"a job of another size, not of {count(size, 'rank')}"
         yield _of_ranks("rank-size", f"{place_of(beyond)}: belongs to {job}")
-    failed = [each for each in statements if not each["root"]]
+    yield from _switched(statements)
+    failed = [each for each in statements if not each["root"] and (each["mode"] != OFF or each.get("problem"))]
     for members in together(failed, lambda each: str(each.get("problem"))):
         reason = members[0].get("problem") or "no reason given"
         yield _of_ranks("rank-failed", f"{place_of(members)}: cannot report: {reason}")
@@ -249,6 +258,23 @@ def _problems(statements: Sequence[Statement], compared: Sequence[Statement], si
     if len(kinds) > 1:
         listed = ", ".join([f"{place} {f'sha256:{digest}' if digest else 'none'}" for place, digest in kinds])
         yield _of_ranks("rank-lockfile", f"ranks have different lockfiles: {listed}")
+
+
+def _is_beyond(statement: Statement, size: int) -> bool:
+    return bool(statement["rank"] >= size or statement.get("size") not in (None, size))
+
+
+def _switched(statements: Sequence[Statement]) -> Iterator[Finding]:
+    """Yield ranks that go on whatever is found, while others do not; or that nothing has been looked at."""
+    loose = [each for each in statements if each["mode"] not in ENFORCING]
+    if len(loose) < len(statements):
+        for members in together(loose, lambda each: each["mode"]):
+            message = f"{place_of(members)}: ENVLOCK_MODE={members[0]['mode']}, while other ranks enforce"
+            yield _of_ranks("rank-mode", message)
+    elif loose and not any(each["root"] for each in statements):
+        finding = _of_ranks("rank-mode", "ENVLOCK_MODE=off on all ranks: nothing is compared")
+        finding.severity = UNKNOWN
+        yield finding
 
 
 def _headline(
@@ -295,20 +321,39 @@ def _aside(roots: Sequence[Members]) -> List[str]:
     found = set()
     for first, *others in roots:
         for sections in (each["sections"] for each in others if each["sections"] != first["sections"]):
-            names = {*sections, *first["sections"]}
-            found |= {name for name in names if sections.get(name) != first["sections"].get(name)}
+            both = {*sections, *first["sections"]}
+            found |= {name for name in both if sections.get(name) != first["sections"].get(name)}
     return sorted(found)
 
 
-def _attachment(groups: Sequence[Group], statements: Sequence[Statement], size: int) -> Dict[str, Any]:
+def _attachment(
+    groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
+) -> Dict[str, Any]:
     major = majority(groups)
-    wrong = {each["node"] for group in groups if group.odd for each in group.members}
-    wrong |= {each["node"] for each in statements if not each["root"]}
     return {
         "size": size,
         "reported": len(statements),
         "groups": [group.to_json() for group in groups],
         "majority": None if major is None else major.root,
-        "vetted": sorted({each["node"] for each in statements} - wrong),
+        "vetted": _vetted(groups, statements, size) if is_locked or major is not None else [],
         "missing": ranges(set(range(size)) - {each["rank"] for each in statements}),
     }
+
+
+def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int) -> List[str]:
+    """Return the nodes of which all is known, and good; none where it is open which lockfile is the right one."""
+    ranks: Dict[str, Set[int]] = {}
+    for each in statements:
+        ranks.setdefault(each["node"], set()).add(each["rank"])
+    locks = together([each for each in statements if each["root"]], lambda each: each["lock"])
+    if not locks or 2 * len(locks[0]) <= sum(map(len, locks)):
+        return []
+    good = locks[0][0]["lock"]
+    wrong = {each["node"] for group in groups if group.odd for each in group.members}
+    wrong |= {each["node"] for each in statements if each["lock"] != good or not each["root"] or _is_beyond(each, size)}
+    if any(each["mode"] in ENFORCING for each in statements):
+        wrong |= {each["node"] for each in statements if each["mode"] not in ENFORCING}
+    if sum(map(len, ranks.values())) < size:  # who is missing has said no node: one that has fewer ranks has lost one
+        most = max(map(len, ranks.values()))
+        wrong |= {node for node, numbers in ranks.items() if len(numbers) < most}
+    return sorted(set(ranks) - wrong)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[str] = None) -> None:
-    """Write the statement of this process, and its facts unless another rank has.
+    """Write the statement of this process, and its facts unless another rank has; nothing where it is no rank.
 
     Args:
         to: the folder that all nodes share; as for `assert_fleet()` if not given.
@@ -28,6 +28,8 @@ def report(to: Optional[str] = None, lock: Optional[str] = None, job: Optional[s
         FactError: the facts cannot be stated; the folder has the reason, too.
     """
     rank = rank_of({**os.environ, OWN["job"]: job} if job else os.environ, os.uname().nodename)
+    if rank.is_aside:
+        return
     folder = Folder(to, rank.job)
     statement, document = looked(rank, lock)[1]
     folder.keep(statement, document)
@@ -49,7 +51,7 @@ def become(
         WriteError: the folder cannot be written.
     """
     found = gathered(*place("files", to, os.environ), lock, policy, timeout)
-    if not found.match:
+    if found.exit_code:
         return found.exit_code
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from envlock.runtime.assertion import MODES
+from envlock.runtime.fleet.node_names import is_name
 from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
 
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
     from envlock.runtime.fleet.ranks import Rank
 
     Statement = Dict[str, Any]
-    """rank, size, node, job; root and sections, digests of the facts; lock, the digest of the lockfile;
-    proven; and `problem`, a sentence, where a rank cannot say more."""
+    """rank, size, node, job; mode, what ENVLOCK_MODE says; root and sections, digests of the facts; lock, the digest of
+    the lockfile; proven; and `problem`, a sentence, where a rank cannot say more."""
 
     Document = Dict[str, Any]
     """What a root stands for: facts, unavailable, tooling; and `launch`, the traces of the launcher."""
@@ -23,6 +25,7 @@ VERSION = 1
 LIMIT = 1024  # bytes
 SECTION = 32  # hexadecimal digits of the digest of a section: they only say where to look
 PROBLEM_LIMIT = 300
+DIGEST_LIMIT = 64  # hexadecimal digits of SHA-256; the name of a section is shorter
 MOST = 1_000_000
 """Ranks of a job: who is missing is looked for among all of them, whatever a statement says of their number."""
 
@@ -62,12 +65,13 @@ def stated(
 
 
 def failed(rank: Rank, problem: str) -> Statement:
-    """Return the statement of a rank that could not look at its environment."""
+    """Return the statement of a rank that could not look at its environment; without a problem, as it is not to."""
     return {**_head(rank), "root": "", "sections": {}, "lock": "", "proven": False, "problem": problem[:PROBLEM_LIMIT]}
 
 
 def _head(rank: Rank) -> Statement:
-    return {"statement": VERSION, "rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job}
+    who = {"rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job, "mode": rank.mode}
+    return {"statement": VERSION, **who}
 
 
 def is_statement(value: Any) -> bool:
@@ -75,20 +79,25 @@ def is_statement(value: Any) -> bool:
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
     kinds = {"rank": int, "node": str, "job": str, "root": str, "lock": str, "proven": bool, "sections": dict}
-    if not all(type(value.get(key)) is kind for key, kind in kinds.items()):
+    if not all(type(value.get(key)) is kind for key, kind in kinds.items()) or value.get("mode") not in MODES:
         return False
-    size, node = value.get("size"), value["node"]
+    size, sections, problem = value.get("size"), value["sections"], value.get("problem", "")
     counted = 0 <= value["rank"] < MOST and (size is None or (type(size) is int and size <= MOST))
-    return counted and node.isascii() and node.isprintable()  # a node is a line of what `--vetted` writes
+    named = is_name(value["node"]) and (not value["job"] or is_name(value["job"]))
+    digests = [value["root"], value["lock"], *sections, *sections.values()]
+    whole = all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
+    return counted and named and whole and isinstance(problem, str) and len(problem) <= PROBLEM_LIMIT
 
 
 def is_document(value: Any) -> bool:
     """Return whether a value that came from outside can be compared."""
+    from envlock.runtime.lockfile import are_facts
+
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
     if not isinstance(value, dict) or not all(type(value.get(key)) is kind for key, kind in kinds.items()):
         return False
-    entries = value["unavailable"].values()
-    return all(isinstance(each, dict) and {"reason", "code"} <= set(each) for each in entries)
+    words = [*value["tooling"], *value["launch"].values()]
+    return all(isinstance(each, str) for each in words) and are_facts(value["facts"], value["unavailable"])
 
 
 def root_of(document: Document) -> str:

@@ -38,11 +38,21 @@ class Store:
 
     def post(self, name: str, value: Any) -> None:
         """Set a value; facts that another rank has set already stay."""
+        self.settle(name, value)
+
+    def settle(self, name: str, value: Any) -> bool:
+        """Set a value unless there is one; return whether it is this one.
+
+        Raises:
+            UsageError: the service does not answer.
+        """
         try:
             self._context.set_config_key_value(self._start + name, canonical(value))
+            return True
         except Exception as error:
             if type(error).__name__ != "AlreadyExistsError":
                 raise UsageError(f"TensorFlow's coordination service refused: {error}", hint=HINT) from None
+            return False
 
     def peek(self, name: str) -> Any:
         """Return a value; None where there is none in time, or where the service does not answer."""
@@ -54,7 +64,7 @@ class Store:
             self._wait = min(2 * wait, LONGEST_WAIT)
             return None
 
-    def names(self) -> Optional[Collection[str]]:
+    def names(self, folder: str = "") -> Optional[Collection[str]]:
         """Return None: the service lists nothing."""
         return None
 

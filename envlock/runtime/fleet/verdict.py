@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
-from envlock.runtime.report import ERROR, SEVERITIES, Finding, Report, Where
+from envlock.runtime.report import ERROR, SEVERITIES, Finding, Report
+from envlock.runtime.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def report_of(document: Mapping[str, Any]) -> Report:
         policy = document["policy"] or {"name": None, "overrides": 0}
         rest: Any = {name: document[name] for name in ("command", "headline", "notes", "attachments")}
         findings = [_finding(each) for each in document["findings"]]
+        rest["exempt"] = policy.get("exempt", ())
         return Report(findings, policy=policy["name"], overrides=policy["overrides"], **rest)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a report: {error!r}") from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envlock.containers.engines.failures import explain
+from envlock.containers.engines.failures import explain, words
+from envlock.containers.engines.podman import unlabelled
 
 NGC = "nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:" + "0" * 64
 PRIVATE = "nvcr.io/private/tensorflow:25.02-tf2-py3@sha256:" + "6" * 64
@@ -320,3 +321,16 @@ def test_a_full_disk_is_told_by_the_program_that_met_it() -> None:
 def test_what_is_missing_is_named_where_only_the_caller_knows_it() -> None:
     error = explain("no matching manifest for linux/s390x in the manifest list entries", image="nvcr.io/a/b:1")
     assert error.message == "nvcr.io/a/b:1 does not exist for this platform"
+
+
+def test_the_reason_of_a_step_is_not_the_exit_status_after_it() -> None:
+    """As rootless podman 5.4.2 tells it."""
+    text = 'Error: building at STEP "RUN pip": while running runtime: exit status 1'
+    log = ["STEP 2/3: RUN pip", "crun: cgroups in hybrid mode not supported", ": exit status 1"]
+    told = explain(text, words(log)).message
+    assert told == "a step of the Dockerfile failed with exit code 1: crun: cgroups in hybrid mode not supported"
+
+
+def test_the_label_with_buildahs_release_is_left_out_where_that_can_be_said() -> None:
+    assert unlabelled("      --identity-label   add default identity label") == ["--identity-label=false"]
+    assert unlabelled("      --iidfile string") == []

@@ -174,7 +174,29 @@ def test_where_nothing_could_be_compared_nothing_matches() -> None:
     dead = section()
     dead["groups"] = {"bf16": {"conditions": conditions("bf16"), "operations": {}, "ended": "signal 4 (SIGILL)"}}
     found = compare(Numerics.model_validate(dead), Numerics.model_validate(dead))
-    assert (found.match, found.differences, found.untold, notes(found)) == (False, [], [], [])
+    assert (found.match, found.differences, notes(found)) == (False, [], [])
+    (finding,) = findings(found, Policy())
+    assert (finding.severity, finding.message) == (
+        "unknown",
+        "numerics: the lockfile's canary has no result that can be compared, so nothing was compared",
+    )
+
+
+@pytest.mark.parametrize("left", [{}, {"operations": {}}])
+def test_a_canary_from_which_parts_were_taken_proves_nothing(left: dict[str, Any]) -> None:
+    """Three lockfiles were believed: without groups, with groups without operations, and with all unstable."""
+    whole, less = section(), section()
+    less["groups"] = {name: {**group, **left} for name, group in less["groups"].items() if left}
+    for locked in (less, unstable(section())):
+        found = compare(Numerics.model_validate(locked), Numerics.model_validate(whole))
+        assert (found.match, found.equal) == (False, [])
+        assert {each.severity for each in findings(found, Policy())} == {"unknown"}
+
+
+def unstable(canary: dict[str, Any]) -> dict[str, Any]:
+    for group in canary["groups"].values():
+        group["operations"] = {name: {"dtype": "<f4", "shape": [1], "unstable": True} for name in group["operations"]}
+    return canary
 
 
 def test_a_group_that_dies_on_both_sides_alike_is_equal() -> None:

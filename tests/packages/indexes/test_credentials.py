@@ -64,6 +64,15 @@ def test_netrc(tmp_path: Path) -> None:
     assert known([_index(user="you", password="2")], {"NETRC": str(file)})(HOST) == ("you", "2")
 
 
+def test_the_default_login_of_netrc_goes_to_indexes_only(tmp_path: Path) -> None:
+    """A page names the hosts of its files; pip would send it to each of them."""
+    file = tmp_path / ".netrc"
+    file.write_text("machine files.example.org login me password pw\ndefault login everywhere password secret\n")
+    look = known([_index()], {"NETRC": str(file)})
+    hosts = (HOST, "https://files.example.org/thing.whl", "http://127.0.0.2/thing.whl", "https://cdn.example.net/x.whl")
+    assert [look(host) for host in hosts] == [("everywhere", "secret"), ("me", "pw"), None, None]
+
+
 @pytest.mark.parametrize("text", ["machine", "garbage here\n", "\0", "machine x login"])
 def test_a_netrc_that_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / ".netrc").write_text(text)

@@ -153,6 +153,31 @@ def test_files_that_lead_elsewhere_are_not_offered(client: Client, row: dict[str
     assert [file.name for file in _page(client, body)] == [good["filename"]]
 
 
+@pytest.mark.parametrize(
+    ("page", "link", "offered"),
+    [
+        ("https://index.example/simple/", "https://files.example/thing-1-py3-none-any.whl", True),
+        ("https://index.example/simple/", "http://index.example/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "http://mitm.example/thing-1-py3-none-any.whl", False),
+        ("http://index.example/simple/", "http://files.example/thing-1-py3-none-any.whl", True),
+        ("http://index.example/simple/", "http://169.254.169.254/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://127.0.0.1/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://localhost:8443/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://[::1]/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://[::ffff:127.0.0.1]/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://[fe80::1%25eth0]/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://0.0.0.0/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://2130706433/thing-1-py3-none-any.whl", False),
+        ("https://index.example/simple/", "https://0x7f.1/thing-1-py3-none-any.whl", False),
+        ("http://127.0.0.1:8080/simple/", "http://127.0.0.1:9090/thing-1-py3-none-any.whl", True),
+        ("https://index.example/simple/", "https://10.0.0.7/thing-1-py3-none-any.whl", True),
+    ],
+)
+def test_a_page_offers_nothing_in_clear_or_at_this_machines_own_addresses(page: str, link: str, offered: bool) -> None:
+    body = f'<a href="{link}">thing-1-py3-none-any.whl</a>'.encode()
+    assert bool(module._page(body, page, Index(page), "thing")) is offered
+
+
 @pytest.mark.parametrize("digest", ["", "a" * 63, "z" * 64, "../" * 20])
 def test_a_hash_that_is_none_is_not_taken_for_one(client: Client, digest: str) -> None:
     assert _page(client, _json(hashes={"sha256": digest}))[0].sha256 is None

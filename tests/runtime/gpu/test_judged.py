@@ -28,6 +28,7 @@ pytestmark = pytest.mark.processes
 WORKING = [name for name in profile_names() if profile(name)["devices"]]
 BROKEN = [name for name in profile_names() if not profile(name)["devices"]]
 MATCH, MISMATCH, CANNOT_TELL = 0, 1, 4
+EVIDENCE = {"python": {"version": "3.11.7"}, "packages": {"numpy": {"version": "1.26.4"}}}
 H100 = "h100-80gb-hbm3__590__whole"
 
 
@@ -57,11 +58,11 @@ def h100(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 def judged(locked: Snapshot, live: Snapshot, policy: str = "strict") -> Report:
     document: dict[str, Any] = {
-        "facts": locked.facts,
+        "facts": {**locked.facts, **EVIDENCE},
         "unavailable": locked.unavailable,
         "policy": {"name": policy, "overrides": {}},
     }
-    return judge(document, live)
+    return judge(document, Snapshot({**live.facts, **EVIDENCE}, live.unavailable))
 
 
 def changed(base: str, /, **fields: Any) -> Profile:

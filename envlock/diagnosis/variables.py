@@ -1,0 +1,233 @@
+"""Rules on variables: single ones, several together, and misspelt names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envlock.data import determinism, variables
+from envlock.data import determinism as tables
+from envlock.data.determinism import cited
+from envlock.diagnosis import values
+from envlock.diagnosis.environment import Environment
+from envlock.runtime.report import Finding
+
+_OTHERWISE: dict[str, tuple[str, str]] = {
+    "abort": ("error", "The process aborts when this variable is first read with a value that is not {takes}."),
+    "raise": ("error", "A value that is not {takes} is an error at import."),
+    "ignored": ("warning", "A value that is not {takes} is ignored, and the default counts."),
+    "off": ("warning", "A value that is not {takes} counts as off, without a message."),
+    "unknown": ("warning", "The variable takes {takes}; the effect of other values was not measured."),
+}
+_TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
+
+
+def aborts(environment: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that their reader does not understand."""
+    for row in tables.variable_table().variable:
+        value = environment.variables.get(row.name)
+        if value is None or row.otherwise is None or not environment.reads(row) or values.is_understood(value, row):
+            continue
+        severity, why = _OTHERWISE[row.otherwise]
+        takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
+        meant = next((need.value for need in row.needed), None)
+        yield _about(
+            row,
+            "variable-value",
+            severity,
+            f"{row.name} is {values.shown(value, row)}",
+            why.format(takes=takes),
+            {row.name: meant} if meant else {},
+            () if meant else (row.name,),
+        )
+
+
+def dangerous(environment: Environment) -> Iterator[Finding]:
+    """Yield variables with a value that is wrong where determinism is wanted."""
+    for row in tables.variable_table().variable:
+        value = environment.variables.get(row.name)
+        if value is None or not environment.reads(row):
+            continue
+        for each in row.dangerous:
+            hit = each.set or values.canonical(value, row) in each.values
+            if (
+                hit
+                and environment.holds(each.tensorflow)
+                and environment.has_keras(each.keras)
+                and environment.is_such(each.when)
+            ):
+                need = next((n for n in row.needed if _is_needed(n, environment)), None)
+                yield _about(
+                    row,
+                    "variable-dangerous",
+                    each.severity,
+                    f"{row.name} is {values.shown(value, row)}",
+                    each.why,
+                    {row.name: need.value} if need else {},
+                    () if need else (row.name,),
+                )
+                break
+
+
+def needed(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are unset although this TensorFlow needs them."""
+    for row in tables.variable_table().variable:
+        if row.name not in environment.variables or environment.variables[row.name] is not None:
+            continue
+        for need in row.needed:
+            if _is_needed(need, environment):
+                evidence = f"{row.name} is unset"
+                yield _about(row, "variable-needed", need.severity, evidence, need.why, {row.name: need.value}, ())
+                break
+
+
+def _is_needed(need: tables.Needed, environment: Environment) -> bool:
+    return environment.holds(need.tensorflow) and environment.is_build(need.build) and environment.is_such(need.when)
+
+
+def not_read(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are set and that nobody here reads."""
+    for row in tables.variable_table().variable:
+        if environment.variables.get(row.name) is None or environment.tensorflow is None or environment.reads(row):
+            continue
+        if row.read_by == "nobody":
+            meant = f"; the right name is {row.meant}" if row.meant else ""
+            why = f"No TensorFlow reads this name{meant}. The setting has no effect, and there is no message."
+        elif row.read_by == "ngc":
+            why = "Only NVIDIA's builds of TensorFlow read this name, so the setting has no effect here."
+        else:
+            why = f"TensorFlow {environment.tensorflow} does not read this name, so the setting has no effect."
+        severity = "warning" if row.read_by == "nobody" else "info"
+        yield _about(row, "variable-not-read", severity, f"{row.name} is set", why, {}, (row.name,))
+
+
+def combined(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are wrong together."""
+    table = tables.variable_table()
+    rows = {row.name: row for row in table.variable}
+    for each in table.combination:
+        if not environment.holds(each.tensorflow) or not all(name in environment.variables for name in each.values):
+            continue
+        now = {name: environment.variables[name] for name in each.values}
+        if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
+            told = " and ".join(f"{name} is {_told(name, value, rows)}" for name, value in now.items())
+            lines = values.commands(each.set, each.unset)
+            source = cited(each.sources[0], table.evidence)
+            yield Finding(
+                "variables-contradict", each.severity, each.id, told, each.why, "; ".join(lines), source, commands=lines
+            )
+
+
+def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict[str, tables.VariableRules]) -> bool:
+    value = now[name]
+    if value is None:
+        return "<unset>" in wanted
+    if "<set>" in wanted:
+        return True
+    if "<differs>" in wanted:
+        return all(other is not None and (key == name or other != value) for key, other in now.items())
+    return (values.canonical(value, rows[name]) if name in rows else value) in wanted
+
+
+def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+    if value is None:
+        return "unset"
+    return values.shown(value, rows[name]) if name in rows else "set"
+
+
+def too_late(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that were changed after the process had started, with TensorFlow imported."""
+    for path, entry in environment.unavailable.items():
+        if entry.get("code") != "changed-after-start":
+            continue
+        name = path.rpartition(".")[2]
+        row = next((row for row in tables.variable_table().variable if row.name == name), None)
+        source = cited(row.sources[0], tables.variable_table().evidence) if row is not None else "envlock"
+        yield Finding(
+            "variable-too-late",
+            "error",
+            f"environ.{name}",
+            f"{name} was changed after TensorFlow was imported",
+            "TensorFlow reads a variable once, when it first needs it; a later change has no effect, and there is no "
+            "message.",
+            f"set {name} before the process starts, or above `import tensorflow`",
+            source,
+        )
+
+
+def _about(
+    row: tables.VariableRules,
+    rule: str,
+    severity: str,
+    evidence: str,
+    why: str,
+    set_: dict[str, str],
+    names: tuple[str, ...],
+) -> Finding:
+    source = cited(row.sources[0], tables.variable_table().evidence)
+    lines = values.commands(set_, names)
+    return Finding(rule, severity, f"environ.{row.name}", evidence, why, "; ".join(lines), source, commands=lines)
+
+
+SHORTEST = 9  # letters of a known name: below, two changes make another word of it
+
+
+def misspelt(environment: Environment) -> Iterator[Finding]:
+    """Yield variables that are set under a name that is nearly a known one."""
+    table = determinism.variable_table()
+    known = {row.name for row in variables()} | {row.name for row in table.variable if row.read_by != "nobody"}
+    for name in sorted(environment.others or ()):
+        meant = None if name in table.real else nearest(name, known)
+        if meant is not None:
+            yield Finding(
+                "variable-misspelt",
+                "warning",
+                f"environ.{meant}",
+                f"{name!r} is set, and nothing reads this name",
+                f"{meant} is a known name; a name with one or two wrong letters, in another case or with a blank has "
+                "no effect.",
+                _fix(name, meant, environment),
+                "comparison with the known names",
+            )
+
+
+def _fix(name: str, meant: str, environment: Environment) -> str:
+    """Return a line that gives the value to the name that was meant, unless that has one; words for an odd name."""
+    if not (name.isascii() and name.isidentifier()):
+        return f"unset the misspelt name, and set {meant} if it was meant"
+    unset = values.unset(name)
+    return unset if environment.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
+
+
+def nearest(name: str, known: set[str]) -> str | None:
+    """Return the known name that was probably meant; None where none is near."""
+    bare = _bare(name)
+    same = sorted(each for each in known if _bare(each) == bare and each != name)
+    if same:
+        return same[0]
+    near = [(distance(name, each), each) for each in known if len(each) >= SHORTEST and abs(len(each) - len(name)) <= 2]
+    best = min(near, default=(3, ""))
+    return best[1] if 0 < best[0] <= 2 and _is_ours(name, best[1]) else None
+
+
+def _is_ours(name: str, meant: str) -> bool:
+    """Return whether the first word is the same: FT_ENABLE_X is somebody else's TF_ENABLE_X only by accident."""
+    return name[:2] == meant[:2]
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).upper()
+
+
+def distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, replaced or swapped with their neighbour."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (a != b))
+            if before and i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]

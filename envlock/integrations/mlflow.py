@@ -1,0 +1,62 @@
+"""MLflow: every run is tagged with the environment that it runs in, without a line in the script.
+
+MLflow loads this by its entry point. `log_lock()` adds the lockfile to a run.
+"""
+
+from __future__ import annotations
+
+import envlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Dict, Optional, Union
+
+FOLDER = "envlock"
+
+
+class LockContext:
+    """What MLflow asks for tags at the start of a run; it has the methods of its `RunContextProvider`."""
+
+    def in_context(self) -> bool:
+        """Return that tags are worth asking for: whether there is a lockfile is known only at the start of a run."""
+        return True
+
+    def tags(self) -> Dict[str, str]:
+        """Return the line of the lockfile and whether it matches; nothing where there is no lockfile.
+
+        Nothing is refused here: MLflow only passes on tags. `envlock.assert_locked()` in the script refuses.
+        """
+        try:
+            path = envlock.locate()
+        except envlock.LockfileError:
+            return {}
+        try:
+            found = {"envlock.lock": envlock.cite(path)}
+            try:
+                report = envlock.assert_locked(path)
+            except envlock.EnvironmentMismatch as error:
+                report = error.report
+        except envlock.EnvlockError as error:
+            return {"envlock.error": str(error)}
+        if report is None:  # ENVLOCK_MODE=off
+            return found
+        return {**found, "envlock.match": str(report.match).lower(), "envlock.verdict": report.headline}
+
+
+def log_lock(path: Optional[Union[str, os.PathLike[str]]] = None, run_id: Optional[str] = None) -> str:
+    """Add the lockfile to a run, as the artifact `envlock/envlock.lock`, and return its line.
+
+    Args:
+        path: the lockfile; else the one that `envlock.assert_locked()` would use.
+        run_id: the run; else the active one.
+
+    Raises:
+        LockfileError: there is no lockfile, or it is invalid.
+    """
+    import mlflow
+
+    lock = envlock.locate(path)
+    line = envlock.cite(lock)
+    mlflow.log_artifact(lock, FOLDER, run_id=run_id)
+    return line

@@ -1,0 +1,64 @@
+"""Where code sets environment variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from envlock.linter.module import Module, constant
+
+CALLS = ("os.environ.setdefault", "os.environ.update", "os.putenv")
+"""What sets a variable, beside an assignment."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable set by code; `value` is the text it gets, `...` where that is computed."""
+
+    node: ast.AST
+    name: str
+    value: object
+
+
+def assignments(module: Module) -> Iterator[Setting]:
+    """Yield every variable that the code sets in its own environment, under a name that stands there."""
+    if "environ" not in module.text and "putenv" not in module.text:
+        return
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            yield from _subscript(module, assign, target, assign.value)
+    for call, name in module.called(CALLS):
+        if name == "os.environ.update":
+            yield from _update(call)
+        elif len(call.args) >= 2:
+            yield from _setting(call, call.args[0], call.args[1])
+    for augmented in module.nodes(ast.AugAssign):
+        if isinstance(augmented.value, ast.Dict) and module.name(augmented.target) == "os.environ":
+            yield from _dict(augmented, augmented.value)
+
+
+def _subscript(module: Module, assign: ast.Assign, target: ast.AST, value: ast.AST) -> Iterator[Setting]:
+    if isinstance(target, ast.Subscript) and module.name(target.value) == "os.environ":
+        yield from _setting(assign, target.slice, value)
+
+
+def _update(call: ast.Call) -> Iterator[Setting]:
+    for item in call.args:
+        if isinstance(item, ast.Dict):
+            yield from _dict(call, item)
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            yield Setting(call, keyword.arg, constant(keyword.value))
+
+
+def _dict(node: ast.AST, literal: ast.Dict) -> Iterator[Setting]:
+    for key, value in zip(literal.keys, literal.values, strict=True):
+        if key is not None:
+            yield from _setting(node, key, value)
+
+
+def _setting(node: ast.AST, key: ast.AST, value: ast.AST) -> Iterator[Setting]:
+    name = constant(key)
+    if isinstance(name, str):
+        yield Setting(node, name, constant(value))

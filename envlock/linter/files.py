@@ -1,0 +1,157 @@
+"""Finding Python files and notebooks, and reading one: everything here is bounded, whatever lies on the disk."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+import warnings
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from io import BytesIO
+from pathlib import Path
+from tokenize import detect_encoding
+
+from envlock.linter.module import Elsewhere, Module
+from envlock.linter.notebooks import SUFFIX, Cells, code
+from envlock.runtime.errors import UsageError
+
+SIZE_LIMIT = 2 * 1024 * 1024  # bytes; the parser takes about a hundred times as much memory
+NOTEBOOK_LIMIT = 32 * 1024 * 1024  # bytes; most of them are pictures
+FILE_LIMIT = 100_000
+SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
+
+
+class Unreadable(Exception):  # noqa: N818 (it becomes a finding)
+    """A file that is no Python: why, and where."""
+
+    def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.column = column
+
+
+def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
+    """Return the files to look at: those named, and every *.py and *.ipynb below the folders named, sorted, each once.
+
+    Folders that hold no code of the project are passed over: hidden ones, environments, builds. Links to folders are
+    not followed. `exclude` holds patterns for paths (`tests/*`) or names (`*_pb2.py`).
+
+    Raises:
+        UsageError: a path does not exist or is neither file nor folder, or there are too many files.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        for file in _walk(path, exclude):
+            found.setdefault(os.path.realpath(file), file)
+            if len(found) > FILE_LIMIT:
+                raise UsageError(f"there are more than {FILE_LIMIT} files", hint="name the folders of the project")
+    return sorted(found.values())
+
+
+def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise UsageError(f"cannot read {path}: {reason}", hint="name existing files and folders") from None
+    if stat.S_ISREG(mode):
+        yield path
+        return
+    if not stat.S_ISDIR(mode):
+        raise UsageError(f"cannot read {path}: it is neither a file nor a folder", hint="name files and folders")
+    for folder, folders, names in os.walk(path):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not _is_skipped(here / name, exclude))
+        for name in names:
+            file = here / name
+            if file.suffix in (".py", SUFFIX) and not _is_excluded(file, exclude) and file.is_file():
+                yield str(file)
+
+
+def _is_skipped(folder: Path, exclude: Sequence[str]) -> bool:
+    if folder.name.startswith(".") or folder.name in SKIPPED or _is_excluded(folder, exclude):
+        return True
+    return os.path.lexists(folder / "pyvenv.cfg")
+
+
+def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
+    return any(fnmatch(path.name, pattern) or fnmatch(str(path), pattern.rstrip("/")) for pattern in exclude)
+
+
+def head(path: str) -> str:
+    """Return the text of a file for a first look at its imports; nothing where it cannot be read."""
+    try:
+        return _code(path)[0]
+    except Unreadable:
+        return ""
+
+
+def read(path: str, project: Elsewhere | None = None) -> Module:
+    """Return a file as a module; `project` knows the other files.
+
+    Raises:
+        Unreadable: it cannot be read, is too large, or is not Python as this interpreter knows it.
+    """
+    text, cells = _code(path)
+    return parse(path, text, project, cells)
+
+
+def _code(path: str) -> tuple[str, Cells | None]:
+    """Return the Python in a file, and where the cells of a notebook begin in it."""
+    data = _bytes(path)
+    if not path.endswith(SUFFIX):
+        try:
+            return data.decode(detect_encoding(BytesIO(data).readline)[0]), None
+        except (SyntaxError, UnicodeDecodeError, LookupError):
+            raise Unreadable("it is not text in the encoding it declares (UTF-8 where it declares none)") from None
+    try:
+        text, cells = code(data.decode("utf-8-sig"))
+    except ValueError as error:
+        raise Unreadable(f"it is not a notebook: {error}") from None
+    if len(text) > SIZE_LIMIT:
+        raise Unreadable(f"its code is larger than {SIZE_LIMIT // 2**20} MB")
+    return text, cells
+
+
+def parse(path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None) -> Module:
+    """Return Python source as a module.
+
+    Raises:
+        Unreadable: it is not Python as this interpreter knows it.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the code that is looked at: not ours to say
+            tree = ast.parse(text.removeprefix("\ufeff"), path)
+    except SyntaxError as error:
+        reason = f"it is not valid Python for this interpreter: {error.msg}"
+        line = max(error.lineno or 1, 1)
+        if cells is not None:
+            cell, line = cells.place(line)
+            reason = f"cell {cell}: {reason}"
+        raise Unreadable(reason, line, max(error.offset or 1, 1)) from None
+    except ValueError:
+        raise Unreadable("it holds a NUL byte") from None
+    except (RecursionError, MemoryError):
+        raise Unreadable("it is nested too deeply for Python's own parser") from None
+    return Module(path, text, tree, project, cells)
+
+
+def _bytes(path: str) -> bytes:
+    limit = NOTEBOOK_LIMIT if path.endswith(SUFFIX) else SIZE_LIMIT
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise Unreadable(f"it cannot be read: {error.strerror}") from None
+    with os.fdopen(fd, "rb") as stream:
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise Unreadable("it is not a regular file")
+            data = stream.read(limit + 1)
+        except OSError as error:
+            raise Unreadable(f"it cannot be read: {error.strerror}") from None
+    if len(data) > limit:
+        raise Unreadable(f"it is larger than {limit // 2**20} MB")
+    return data

@@ -1,0 +1,60 @@
+"""`envlock.lint_dataset(ds)`: the only file that asks TensorFlow; it is imported when the function is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envlock.data.lint import dataset_rules
+from envlock.guest.datasets import plain, serialized
+from envlock.linter.pipeline import Graph, digest, findings, graph_of
+from envlock.runtime.errors import UsageError
+from envlock.runtime.report import ERROR, Report, tally
+
+
+def lint_dataset(dataset: Any) -> Report:
+    """Return what makes a tf.data.Dataset give other elements, or another order, from run to run.
+
+    Its graph is read; no element is. Seeds are part of the graph, so set them before the dataset is made. It matches
+    where nothing is an error. The attachment `digest` is the same for pipelines of the same operations, settings and
+    constants, in every process of one TensorFlow; what Python functions in a pipeline do does not enter.
+
+    Raises:
+        UsageError: it is no tf.data.Dataset, or this TensorFlow does not show its graph.
+    """
+    try:
+        import tensorflow as tf
+    except ImportError:
+        raise UsageError("lint_dataset needs TensorFlow, which is not installed here") from None
+    if not isinstance(dataset, tf.data.Dataset):
+        hint = "pass the dataset before it is distributed or iterated over"
+        raise UsageError(f"lint_dataset needs a tf.data.Dataset, not {type(dataset).__name__}", hint=hint)
+    try:
+        data = serialized(tf, dataset)
+    except (AttributeError, tf.errors.OpError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise UsageError(f"TensorFlow {tf.__version__} does not show the graph of this dataset: {reason}") from None
+    graph = graph_of(plain(data, getattr(dataset.options(), "deterministic", None)))
+    return report_of(graph, switched_on=_switched_on())
+
+
+def report_of(graph: Graph, *, switched_on: bool) -> Report:
+    """Return what a pipeline's graph says; `switched_on`: op determinism is."""
+    found = findings(graph, switched_on=switched_on)
+    answer = "not repeatable" if any(each.severity == ERROR for each in found) else "repeatable"
+    return Report(
+        found,
+        command="lint_dataset",
+        headline=f"{answer}: {tally(found) or 'no findings'}",
+        notes=[f"digest {digest(graph)}"],
+        titles={rule: row.title for rule, row in dataset_rules().items()},
+        attachments={"digest": digest(graph)},
+        breaking=(ERROR,),
+    )
+
+
+def _switched_on() -> bool:
+    try:
+        from tensorflow.python.framework.config import is_op_determinism_enabled
+    except ImportError:  # private, and may go
+        return False
+    return bool(is_op_determinism_enabled())

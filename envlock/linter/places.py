@@ -1,0 +1,69 @@
+"""Which of the files that are looked at an imported name means, told by the ends of their paths."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from envlock.linter.notebooks import SUFFIX
+
+
+class Places:
+    """Where files lie, as imports see them."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.paths = [_dotted(file) for file in files]
+        self.folders = [
+            path if PurePath(file).stem == "__init__" else path[:-1]
+            for file, path in zip(files, self.paths, strict=True)
+        ]
+        self._packages = {path for path, folder in zip(self.paths, self.folders, strict=True) if path == folder}
+        self._by_last: dict[str, list[int]] = {}
+        for index, path in enumerate(self.paths):
+            if path and not files[index].endswith(SUFFIX):  # nothing imports a notebook
+                self._by_last.setdefault(path[-1], []).append(index)
+
+    def meant(self, name: tuple[str, ...], folder: tuple[str, ...]) -> list[int]:
+        """Return the files that an absolute name can mean to a file in a folder: their path ends so.
+
+        A single word means a neighbour, or else the only file or package of that name, unless Python has one, too, or
+        it lies in a package, where other files find it under that name only.
+        """
+        fit = [each for each in self._by_last.get(name[-1], []) if self.paths[each][-len(name) :] == name]
+        if len(name) > 1:
+            return fit
+        near = [each for each in fit if self.paths[each][:-1] == folder]
+        top = min(fit, key=lambda each: len(self.paths[each]), default=None)
+        below = top is not None and all(self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit)
+        alone = below and name[0] not in sys.stdlib_module_names  # a package of its own modules' name is one, too
+        return near or ([top] if alone and top is not None and self.paths[top][:-1] not in self._packages else [])
+
+    def split(self, name: tuple[str, ...], folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
+        """Return the file in which a name is looked up, and what is looked up there; None for what lies elsewhere.
+
+        Of several files that it can mean, it is the one nearest to the folder.
+        """
+        for cut in range(len(name), 0, -1):
+            found = self.meant(name[:cut], folder)
+            if found:
+                return max(found, key=lambda each: _shared(self.paths[each], folder)), name[cut:]
+        return None
+
+
+def absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of an imported name; a relative one becomes the path it means."""
+    level = len(name) - len(name.lstrip("."))
+    parts = tuple(part for part in name[level:].split(".") if part)
+    if level:
+        parts = folder[: len(folder) - level + 1] + parts
+    return parts or ("",)
+
+
+def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(other))
+
+
+def _dotted(path: str) -> tuple[str, ...]:
+    parts = PurePath(path).with_suffix("").parts
+    return parts[:-1] if parts[-1:] == ("__init__",) else parts

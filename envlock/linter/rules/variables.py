@@ -1,0 +1,279 @@
+"""Variables and switches of determinism: set too late, set in vain, or off."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+
+from envlock.data import variables
+from envlock.data.determinism import VariableRules, holds, sources_table, variable_table
+from envlock.linter.environ import Setting, assignments
+from envlock.linter.module import Hit, Module, in_order
+from envlock.linter.names import (
+    OLD_PATCHES,
+    SETTERS,
+    STARTS_NOTHING,
+    SWITCH,
+    TENSORFLOW_1,
+    TRAINING_METHODS,
+    TRAINING_NAMES,
+)
+from envlock.linter.program import SWITCHED
+from envlock.linter.scopes import Function
+from envlock.linter.stateful import hands_on, is_made_of_keras, is_of_keras, is_tape
+from envlock.runtime.recipe import recipe_for
+
+HASH_SEED = "PYTHONHASHSEED"
+AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
+READERS = ("tf", "keras", "tensorflow_addons", "tensorflow_datasets", "tensorflow_probability", "tensorflow_hub")
+SETTER_WORDS = frozenset(name.rpartition(".")[2] for name in SETTERS)
+TRUE_AND_FALSE = ("0", "1", "true", "false")
+
+
+@cache
+def _rules() -> dict[str, VariableRules]:
+    return {row.name: row for row in variable_table().variable}
+
+
+@cache
+def _read_once() -> dict[str, str]:
+    """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
+    when = {row.name: row.read for row in variable_table().variable}
+    bits = {row.name for row in variables() if row.bits in ("yes", "conditional", "unknown")}
+    read = {name: when.get(name, "first-use") for name in bits if not name.startswith(("NCCL_", "HOROVOD_"))}
+    return {name: moment for name, moment in read.items() if moment in ("import", "first-use")}
+
+
+def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
+    settings = list(assignments(module))
+    top = [node for node in _imports(module) if module.function_around(node) is None] if settings else []
+    for setting in settings:
+        if setting.name in AT_START:
+            message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
+            yield Hit(setting.node, message, fix="Set it before the process starts (`envlock run` does).")
+        elif setting.name in _read_once():
+            first = _import_before(module, setting, top)
+            if first is not None:
+                yield from _late(module, setting, first)
+
+
+def _late(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
+    """Yield a hit where the variable is read at import, or at first use and TensorFlow has worked before."""
+    message = f"{setting.name} is set after the import in line {first.lineno}"
+    if _read_once()[setting.name] == "import":
+        yield Hit(setting.node, f"{message}, which has read it")
+        return
+    worked = _worked_before(module, setting)
+    if worked is not None:
+        yield Hit(setting.node, f"{message}, and TensorFlow can have read it in line {worked.lineno}")
+
+
+def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
+    """Return a call above, in the same function or outside of all, that makes TensorFlow work."""
+    line = getattr(setting.node, "lineno", 0)
+    places = (None, module.function_around(setting.node))
+    for call, name in module.calls if {"tf", "keras"} & module.packages else ():
+        works = name.startswith(("tf.", "keras.")) and not name.startswith(STARTS_NOTHING)
+        if works and call.lineno < line and module.function_around(call) in places:
+            return call
+    return None
+
+
+def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV104: PYTHONHASHSEED set inside, unless the program starts Python anew."""
+    if any(name.startswith(("os.exec", "os.spawn", "subprocess.")) for name in module.named):
+        return
+    for setting in assignments(module):
+        if setting.name == HASH_SEED:
+            yield Hit(
+                setting.node, "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process"
+            )
+
+
+def value(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV105: a value outside the variable's syntax."""
+    for setting in assignments(module):
+        row = _rules().get(setting.name)
+        if row is None or not holds(row.tensorflow, tensorflow):
+            continue
+        if setting.value is ... or setting.value is None:
+            continue
+        problem = _problem(row, setting.value)
+        if problem is not None:
+            yield Hit(setting.node, *problem)
+
+
+def _problem(row: VariableRules, found: object) -> tuple[str, str | None, str] | None:
+    """Return message, severity and fix for a literal value that is not understood."""
+    if not isinstance(found, str):
+        return (
+            f"{row.name} is set to {found!r}, which is not a string, so os.environ raises TypeError",
+            None,
+            f'Write "{int(found) if isinstance(found, bool) else found}".',
+        )
+    accepted: tuple[str, ...] = TRUE_AND_FALSE if row.syntax == "bool" else row.accepts
+    if row.syntax == "bool" and found.lower() in accepted:
+        return None
+    if row.syntax == "integer" and found.strip().lstrip("-").isdigit():
+        return None
+    if row.syntax == "any" or found in accepted:
+        return None
+    wanted = "a whole number" if row.syntax == "integer" else f"one of {', '.join(accepted)}"
+    does = {
+        "abort": "TensorFlow ends the process when it first reads it",
+        "raise": "reading it raises an error",
+        "ignored": "it is ignored, and the default counts",
+        "off": "it counts as off",
+    }.get(row.otherwise or "", "its effect was not measured")
+    severity: str | None = None if row.otherwise in ("abort", "raise") else "warning"
+    return f"{row.name} is set to {found!r}: {does}", severity, f"Write {wanted}."
+
+
+def _newest() -> str:
+    return sources_table().checked_through.rpartition(".")[0]
+
+
+def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV106: a name that no TensorFlow reads, or none of this version."""
+    for setting in assignments(module):
+        row = _rules().get(setting.name)
+        if row is not None and row.read_by == "nobody":
+            fix = f"Write {row.meant}, if at all." if row.meant else None
+            yield Hit(setting.node, f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}", fix=fix)
+        elif setting.name not in _known():
+            meant = _meant(setting.name)
+            if meant is not None:
+                yield Hit(setting.node, f"nothing reads {setting.name!r}", fix=f"Write {meant}.")
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset({*_rules(), *(row.name for row in variables())})
+
+
+def _meant(name: str) -> str | None:
+    """Return the variable that a name differs from by blanks, case or punctuation only."""
+    plain = name.strip().upper().replace("-", "_")
+    return plain if plain in _known() else None
+
+
+def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
+    """Return what imports TensorFlow or Keras."""
+    found: list[ast.Import | ast.ImportFrom] = [
+        node for node in module.nodes(ast.Import) if any(_reads(alias.name) for alias in node.names)
+    ]
+    found += [node for node in module.nodes(ast.ImportFrom) if not node.level and _reads(node.module or "")]
+    return found
+
+
+def _reads(name: str) -> bool:
+    top = name.partition(".")[0]
+    return ("tf" if top == "tensorflow" else top) in READERS
+
+
+def _import_before(module: Module, setting: Setting, top: list[ast.Import | ast.ImportFrom]) -> ast.stmt | None:
+    """Return an import that has run when the variable is set, or None."""
+    line = getattr(setting.node, "lineno", 0)
+    around = module.function_around(setting.node)
+    inside = [node for node in _imports(module) if around is not None and module.function_around(node) is around]
+    earlier = [node for node in inside if node.lineno < line]
+    if earlier:
+        return earlier[0]
+    first = min(top, key=lambda node: node.lineno, default=None)
+    if first is None:
+        return None
+    if around is None:
+        return first if first.lineno < line else None
+    calls = [call.lineno for call in module.nodes(ast.Call) if _calls(module, call, around)]
+    return None if any(number < first.lineno for number in calls) else first
+
+
+def _calls(module: Module, call: ast.Call, function: Function) -> bool:
+    return module.function_around(call) is None and module.definition(call.func) is function
+
+
+def not_called(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV101: `tf.config.experimental.enable_op_determinism` as a statement."""
+    for statement in module.nodes(ast.Expr):
+        name = module.name(statement.value)
+        if name in SETTERS:
+            yield Hit(statement, f"{name} is named but not called, so this does nothing")
+
+
+def assigned(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV102: `tf.random.set_seed = 1`."""
+    statements: list[tuple[ast.stmt, list[ast.expr], ast.expr | None]] = []
+    statements += [(each, each.targets, each.value) for each in module.nodes(ast.Assign)]
+    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AugAssign)]
+    statements += [(each, [each.target], each.value) for each in module.nodes(ast.AnnAssign)]
+    for statement, targets, value in statements:
+        for target in targets:
+            if not isinstance(target, ast.Attribute) or target.attr not in SETTER_WORDS:
+                continue
+            name = module.name(target)
+            if name in SETTERS and value is not None and not _is_function(module, value):
+                yield Hit(statement, f"this replaces the function {name} and sets nothing")
+
+
+def _is_function(module: Module, value: ast.expr) -> bool:
+    """Return whether a function is put in another's place on purpose, as tests do."""
+    if isinstance(value, ast.Call):
+        return not (isinstance(value.func, ast.Name) and value.func.id in ("int", "str", "bool"))
+    return module.definition(value) is not None or module.name(value) is not None
+
+
+def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV107: the API before 2.8, NVIDIA's patch after 2.7, TF_CUDNN_DETERMINISTIC alone after 2.0."""
+    fix = recipe(tensorflow)
+    for call, name in module.called((SWITCH, *OLD_PATCHES)):
+        if name == SWITCH and holds(["<2.8"], tensorflow):
+            yield Hit(call, f"{SWITCH} came with TensorFlow 2.8; this is {tensorflow}", fix=fix)
+        elif name in OLD_PATCHES and holds([">=2.8"], tensorflow):
+            message = f"{name} was made for TensorFlow up to 2.7; this is {tensorflow}"
+            yield Hit(call, message, "warning" if name == OLD_PATCHES[0] else None, fix)
+    if holds([">=2.1"], tensorflow):
+        for setting in assignments(module):
+            if setting.name == "TF_CUDNN_DETERMINISTIC":
+                message = f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
+                yield Hit(setting.node, message, "warning", fix, unless=frozenset({SWITCHED}))
+
+
+EITHER = ("compat", "__version__", "hasattr(", "disable_v2", "VERSION")
+"""What stands in a file that runs with TensorFlow 2 although it names what TensorFlow 1 had."""
+
+
+def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV109: `tf.placeholder`, `tf.Session`: once a file."""
+    if "tensorflow" not in module.imports or any(word in module.text for word in EITHER):
+        return
+    gone = [name for name in module.named if name in TENSORFLOW_1 or name.startswith("tf.contrib.")]
+    for call, name in module.called(gone)[:1]:
+        yield Hit(call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it")
+
+
+def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
+    """ENV108: a file that trains, in programs that turn op determinism on nowhere."""
+    methods = [call for call, _ in module.methods(TRAINING_METHODS)]
+    trainers = [call for call in methods if is_of_keras(module, call) and not hands_on(module, call)]
+    if not {"tf", "keras"} & module.packages:
+        trainers = [call for call in trainers if is_made_of_keras(module, call)]
+    for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):
+        if call in trainers or is_tape(module, call):
+            message = "training starts here, but nothing turns op determinism on"
+            yield Hit(call, message, fix=recipe(tensorflow), unless=frozenset({SWITCHED}))
+            return
+
+
+@cache
+def recipe(version: str) -> str:
+    """Return what turns op determinism on in a TensorFlow version, as one sentence."""
+    row = recipe_for(version)
+    if row is None:
+        return f"The switch of TensorFlow {version} is unknown."
+    sets = " ".join(f"{name}={value}" for name, value in row.set.items())
+    steps = [f"set {sets} before the process starts"] if sets else []
+    patches = [patch["call"] for patch in row.patches[:1]]
+    steps += [f"call {call}" for call in (*row.calls, *patches)]
+    return f"In TensorFlow {version}: {', and '.join(steps) or 'there is no switch'}."

@@ -1,0 +1,46 @@
+"""One writer at a time in a folder: what is read, changed and written back is not lost to another command's turn."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE = 10.0
+"""Seconds to wait for another command's turn, which takes milliseconds: a stopped one must not block all others."""
+PAUSE = 0.02
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold a folder for the time of a block: by a lock of the kernel, which ends with the process.
+
+    Where the file system has no such locks, or somebody keeps it for longer than `PATIENCE`, the block runs without.
+    """
+    handle = -1
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _wait_for(handle)
+    try:
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _wait_for(handle: int) -> None:
+    until = time.monotonic() + PATIENCE
+    while not _take(handle) and time.monotonic() < until:
+        time.sleep(PAUSE)
+
+
+def _take(handle: int) -> bool:
+    """Return whether the folder is ours now."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

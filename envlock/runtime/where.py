@@ -1,0 +1,54 @@
+"""What a finding is about: a fact, or a place in a file."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+
+class Where:
+    """What a finding is about: a fact, or a place in a file.
+
+    Attributes:
+        fact: the dotted path of a fact, such as `tensorflow.version`; of an installed file, its path.
+        operation: an operation of TensorFlow.
+        file, line, column, end_line, end_column: a place; lines and columns count from 1, 0 stands for none.
+        function: the function that the place lies in.
+        text: the line of code.
+    """
+
+    __slots__ = ("column", "end_column", "end_line", "fact", "file", "function", "line", "operation", "text")
+
+    def __init__(
+        self,
+        fact: str = "",
+        *,
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+        end_line: int = 0,
+        end_column: int = 0,
+        function: str = "",
+        operation: str = "",
+        text: str = "",
+    ) -> None:
+        self.fact = fact
+        self.file = file
+        self.line = line
+        self.column = column
+        self.end_line = end_line
+        self.end_column = end_column
+        self.function = function
+        self.operation = operation
+        self.text = text
+
+    def __str__(self) -> str:
+        if not self.file:
+            return self.fact or self.operation
+        numbers = [str(number) for number in (self.line, self.column) if number]
+        return ":".join([self.file, *numbers])
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return JSON values: what is not known has no key."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}

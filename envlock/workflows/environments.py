@@ -1,0 +1,133 @@
+"""Where package managers keep the environment of a project: found as they find it, and nothing is run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from envlock.runtime.host import read_text
+from envlock.runtime.lockfile import SETTINGS
+
+LONGEST = 1 << 20  # bytes of a file of a package manager: Poetry's has two lines for each environment of a user
+NAMELESS = "non-package-mode"
+"""What Poetry calls a project without a name: https://github.com/python-poetry/poetry-core (Factory.create_poetry)"""
+
+
+class Candidate(NamedTuple):
+    """A place where an environment can be.
+
+    Attributes:
+        origin: whose it is, for people.
+        shown: what was looked at.
+        python: its interpreter, if it exists; None where nothing names one.
+        chosen: paths that name or hold the interpreter: whoever owns one of them chooses which code runs.
+    """
+
+    origin: str
+    shown: str
+    python: Path | None
+    chosen: tuple[Path, ...] = ()
+
+
+def candidates(environ: Mapping[str, str], folder: Path) -> Iterator[Candidate]:
+    """Yield the places of the project in a folder: its own, Poetry's, Pipenv's, PDM's and pixi's."""
+    yield _inside(folder / ".venv", ".venv of the project")
+    if (folder / SETTINGS).is_file():
+        yield _poetry(environ, folder)
+    if (folder / "Pipfile").is_file():
+        yield _pipenv(environ, folder)
+    yield _pdm(folder / ".pdm-python")
+    yield _inside(folder / ".pixi" / "envs" / "default", "pixi's of the project")
+
+
+def _inside(prefix: Path, origin: str) -> Candidate:
+    python = prefix / "bin" / "python"
+    return Candidate(origin, str(prefix), python, (prefix, python.parent, python))
+
+
+def _poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
+    """Return Poetry's: `NAME-HASH-pyX.Y` in its cache; of several, the one that `poetry env use` chose.
+
+    Source: https://python-poetry.org/docs/managing-environments/, EnvManager.generate_env_name
+    """
+    name = re.sub(r'[ $`!*@"\\\r\n\t]', "_", _name(folder).lower())[:42]
+    base = f"{name}-{_hash(os.path.realpath(folder), 32)}"
+    cache = _poetry_cache(environ)
+    found = sorted(cache.glob(f"{base}-py*"))
+    used = _used(cache / "envs.toml", base)
+    if used is not None:
+        found = [each for each in found if each.name == f"{base}-py{used}"]
+    if len(found) > 1:
+        versions = ", ".join(each.name.rpartition("-")[2] for each in found)
+        return Candidate("Poetry's", f"{cache / base}-* (several: {versions}; `poetry env use` chooses)", None)
+    if not found:
+        return Candidate("Poetry's", f"{cache / base}-*", None)
+    return _inside(found[0], "Poetry's of the project")
+
+
+def _name(folder: Path) -> str:
+    from envlock.workflows.settings import project_name
+
+    return project_name(folder) or NAMELESS
+
+
+def _poetry_cache(environ: Mapping[str, str]) -> Path:
+    if environ.get("POETRY_VIRTUALENVS_PATH"):
+        return Path(environ["POETRY_VIRTUALENVS_PATH"]).expanduser()
+    if environ.get("POETRY_CACHE_DIR"):
+        return Path(environ["POETRY_CACHE_DIR"]).expanduser() / "virtualenvs"
+    home = Path(environ.get("HOME") or "~").expanduser()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "pypoetry" / "virtualenvs"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "pypoetry" / "virtualenvs"
+
+
+def _used(file: Path, base: str) -> str | None:
+    """Return the Python of the environment that was chosen last, such as `3.11`."""
+    text = _text(file)
+    found = re.search(rf'^\["?{re.escape(base)}"?\]\s+(?:patch = "[^"]*"\s+)?minor = "([0-9.]+)"', text, re.MULTILINE)
+    return None if found is None else found[1]
+
+
+def _pipenv(environ: Mapping[str, str], folder: Path) -> Candidate:
+    """Return Pipenv's: `FOLDER-HASH` in WORKON_HOME.
+
+    Source: https://pipenv.pypa.io/en/latest/virtualenv.html, VenvLocator of pipenv/utils/venv_locator.py
+    """
+    home = Path(environ.get("HOME") or "~").expanduser()
+    data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    work = Path(environ.get("WORKON_HOME") or data / "virtualenvs").expanduser()
+    name = re.sub(r'[ &$`!*@"()\[\]\\\r\n\t]', "_", folder.name)[:42]
+    named = environ.get("PIPENV_CUSTOM_VENV_NAME") or f"{name}-{_hash(str(folder / 'Pipfile'), 6)}"
+    return _inside(work / named, "Pipenv's of the project")
+
+
+def _hash(text: str, size: int) -> str:
+    """Return the eight characters by which Poetry and Pipenv know a folder; `size` bytes of the digest are encoded."""
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:size]).decode()[:8]
+
+
+def _pdm(file: Path) -> Candidate:
+    """Return PDM's: the interpreter that a file of the project names.
+
+    Source: https://pdm-project.org/latest/usage/project/#choose-a-python-interpreter
+    """
+    python = Path(_text(file).strip())
+    if not python.is_absolute():
+        return Candidate("PDM's", str(file), None)
+    return Candidate("PDM's of the project", str(file), python, (file, python.parent.parent, python.parent, python))
+
+
+def _text(file: Path) -> str:
+    """Return what a file says; empty where it cannot be read, or holds what no path has."""
+    with suppress(OSError):
+        text = read_text(str(file), LONGEST)
+        return "" if text is None or "\0" in text else text
+    return ""

@@ -1,0 +1,83 @@
+"""Is the committed lockfile that of this environment, and of the project's settings? What `capture --check` asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlock.runtime.lockfile import read_file
+from envlock.runtime.report import ERROR, Finding, Report, ranked
+from envlock.runtime.verify import overrides_count
+from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.settings import Config
+from envlock.workflows.settings import policy as policy_of
+from envlock.workflows.verify import verify
+
+WHY = "A lockfile is compared under what it says itself: other settings have no effect before they are captured."
+FIX = "Run `envlock capture`, or put the settings back as they were."
+
+
+def check(
+    lock: Path,
+    config: Config,
+    policy: str | None = None,
+    *,
+    entry: Sequence[str] | None = None,
+    python: Path | None = None,
+    numerics: bool = False,
+    progress: Progress = SILENT,
+) -> Report:
+    """Return what `verify` returns, and besides whether the project's settings are those of the lock.
+
+    Args:
+        lock: the lockfile.
+        config: the settings of the project.
+        policy: how closely to compare; the lock's own when not given.
+        entry: the entry points that the lock is to have; those of the settings when not given.
+        python: the interpreter of the environment; this one when not given.
+        numerics: also compute the lock's canary.
+        progress: shows what is going on.
+
+    Raises:
+        LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
+        UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
+        FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
+    """
+    report = verify(lock, policy, overrides=overrides_count(), python=python, numerics=numerics, progress=progress)
+    wanted = config.entry if entry is None else entry
+    others = list(_differing(read_file(str(lock)), config, wanted))
+    if not others:
+        return report
+    return Report(
+        ranked([*report.findings, *others]),
+        policy=report.policy,
+        overrides=report.overrides,
+        subject=report.subject,
+        notes=report.notes,
+    )
+
+
+def _differing(document: Mapping[str, Any], config: Config, entry: Sequence[str] | None) -> Iterator[Finding]:
+    """Yield each setting that the lock has otherwise; where the project says nothing, the lock decides."""
+    locked = document["policy"]
+    if config.policy is not None or config.overrides:
+        name, overrides = policy_of(None, config, None)
+        if name != locked["name"]:
+            yield _finding("policy.name", locked["name"], name)
+        for path in sorted({*overrides, *locked["overrides"]}):
+            old, new = locked["overrides"].get(path), overrides.get(path)
+            if old != new:
+                yield _finding(f"policy.{path}", old, new)
+    known = document.get("project", {}).get("entry", [])
+    if entry is not None and list(dict.fromkeys(entry)) != known:
+        yield _finding("entry", ", ".join(known) or None, ", ".join(entry) or None)
+
+
+def _finding(setting: str, locked: str | None, now: str | None) -> Finding:
+    """Return that a setting of `[tool.envlock]` is another one than the lock has."""
+    sides = f"locked {locked or 'none'}, pyproject.toml {now or 'none'}"
+    where = f"tool.envlock.{setting}"
+    return Finding(
+        "settings", ERROR, where, f"{where}: {sides}", WHY, FIX, "[tool.envlock]", expected=locked, actual=now
+    )

@@ -1,0 +1,65 @@
+"""A program whose answer is waited for ends with whoever waits."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envlock.guest import launch
+
+pytestmark = pytest.mark.processes
+
+CHILD = """
+from __future__ import annotations
+import os, sys, time
+print(len(sys.argv), flush=True)
+with open({file!r}, "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(60)
+"""
+PARENT = """
+from envlock.guest import launch
+launch.ask_python(launch.text({child!r}, {{}}), None, timeout=60)
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_takes_the_child_along(sign: int, tmp_path: Path) -> None:
+    """A canary lived on after its command, in a session of its own, and grew to 13.5 GB."""
+    file = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(child=CHILD.format(file=str(file)))])
+    child = int(_waited_for(lambda: file.read_text(encoding="ascii") if file.exists() else ""))
+    parent.send_signal(sign)
+    assert parent.wait(20) == -sign
+    assert _waited_for(lambda: "" if _is_running(child) else "gone") == "gone"
+
+
+def _waited_for(look: Callable[[], str]) -> str:
+    until = time.monotonic() + 20
+    while not (found := look()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return str(found)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # nobody has waited for it yet
+
+
+def test_the_program_sees_its_own_arguments() -> None:
+    program = """from __future__ import annotations
+import json, sys
+asked = json.loads(sys.argv[1])
+print(asked.pop("mark") + json.dumps(asked), len(sys.argv), __name__)
+"""
+    ended = launch.ask_python(launch.text(program, {"a": 1}), None, timeout=60)
+    assert (ended.code, ended.output) == (0, b'envlock-answer:{"a": 1} 2 __main__\n')

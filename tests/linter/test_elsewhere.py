@@ -1,0 +1,127 @@
+"""What depends on other files: one that lists data for a program, and names that a package passes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.linter.test_program import rules
+
+LIST = "import glob\n\n\ndef paths():\n    return glob.glob('*.wav')\n"
+WRITE = "import glob\n\nwith open('l', 'w') as stream:\n    for path in glob.glob('*'):\n        stream.write(path)\n"
+TRAIN = "import tensorflow as tf\n"
+
+
+def test_a_listing_without_tensorflow_counts_for_a_program_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {
+        "its program reads data": rules(tmp_path, monkeypatch, {"a.py": LIST, "train.py": f"import a\n{TRAIN}"}),
+        "nothing imports it": rules(tmp_path, monkeypatch, {"a.py": LIST, "train.py": TRAIN}),
+        "it writes a file": rules(tmp_path, monkeypatch, {"a.py": WRITE, "train.py": TRAIN}),
+        "nothing has data": rules(tmp_path, monkeypatch, {"a.py": WRITE, "train.py": "import json\n"}),
+    }
+    assert found == {
+        "its program reads data": {"a.py": ["ENV303"]},
+        "nothing imports it": {},
+        "it writes a file": {"a.py": ["ENV303"]},
+        "nothing has data": {},
+    }
+
+
+AUGMENT = """
+import tensorflow as tf
+
+
+def flip(x):
+    return tf.image.random_flip_left_right(x)
+
+
+def twice(x):
+    return flip(flip(x))
+
+
+def still(x):
+    return 2 * x
+
+
+class Jitter:
+    def __call__(self, x):
+        return x + tf.random.uniform([])
+
+    def scale(self, x):
+        return x * tf.random.normal([])
+"""
+MAP = "import tensorflow as tf\n{}\ntf.random.set_seed(1)\ntf.data.Dataset.range(9).map({}, num_parallel_calls=2)\n"
+
+
+def test_what_a_function_of_another_file_draws_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = {
+        ("from .augment import flip", "flip"): True,
+        ("from mine import augment", "augment.twice"): True,
+        ("from . import augment", "lambda x: augment.flip(x)"): True,
+        ("from mine.augment import Jitter", "Jitter()"): True,
+        ("from mine.augment import *\njitter = Jitter()", "jitter.scale"): True,
+        ("from mine.chain import through", "through"): True,
+        ("from mine import chain\nfrom .augment import flip", "flip"): True,
+        ("from mine.augment import (\n    still,\n    twice,\n)", "twice"): True,
+        ("from .augment import still", "still"): False,
+        ("from other.augment import flip", "flip"): False,
+    }
+    chain = "from .augment import twice\n\n\ndef through(x):\n    return twice(x)\n"
+    files = {"mine/__init__.py": "", "mine/augment.py": AUGMENT, "mine/chain.py": chain}
+    found = {
+        key: rules(tmp_path, monkeypatch, {"mine/a.py": MAP.format(*key), **files}).get("mine/a.py", []) == ["ENV301"]
+        for key in mapped
+    }
+    assert found == mapped
+
+
+def test_a_module_that_a_package_passes_on_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffle = "\nd = {}.data.Dataset.range(9).shuffle(9)\n"
+    codes = {
+        "from mine import tf" + shuffle.format("tf"): True,
+        "from mine import tf as flow" + shuffle.format("flow"): True,
+        "from . import tf" + shuffle.format("tf"): True,
+        "import mine" + shuffle.format("mine.tf"): True,
+        "from mine import *" + shuffle.format("tf"): True,
+        "from mine.compat import tf" + shuffle.format("tf"): True,
+        "from mine import compat" + shuffle.format("compat.tf"): True,
+        "from mine.compat import of_another as tf" + shuffle.format("tf"): False,
+    }
+    files = {
+        "mine/__init__.py": "from .compat import tf\n",
+        "mine/compat.py": "import tensorflow.compat.v2 as tf\nimport other as of_another\n",
+    }
+    found = {code: rules(tmp_path, monkeypatch, {**files, "mine/a.py": code}) for code in codes}
+    assert found == {code: {"mine/a.py": ["ENV203"]} if known else {} for code, known in codes.items()}
+
+
+def test_a_model_that_the_project_makes_is_trained_without_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = "import tensorflow as tf\n\n\ndef net():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    switch = "import tensorflow as tf\ntf.config.experimental.enable_op_determinism()\n"
+    trained = "from mine.models import net\nfrom mine.start import *\nmodel = net()\nmodel.fit(load())\n"
+    files = {"mine/__init__.py": "", "mine/models.py": model, "mine/start.py": switch}
+    found = {
+        "of the project": rules(tmp_path, monkeypatch, {**files, "a.py": trained}),
+        "of another": rules(tmp_path, monkeypatch, {**files, "a.py": trained.replace("mine.models", "sklearn.x")}),
+    }
+    assert found == {"of the project": {"a.py": ["ENV202"]}, "of another": {}}
+
+
+def test_an_order_that_a_function_returns_counts_where_another_file_makes_data_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uses = {
+        "import numpy as np\nfrom mine.files import paths\nx = np.stack([np.load(path) for path in paths()])\n": True,
+        "import numpy as np\nfrom mine import files\nx = np.stack(list(map(np.load, files.paths())))\n": True,
+        "import numpy as np\nfrom mine.files import paths\nif paths():\n    np.save('x', len(paths()))\n": False,
+        "import numpy as np\nfrom mine.files import paths\nx = np.stack(sorted(paths()))\n": False,
+        "import numpy as np\nimport mine.files\n": True,
+    }
+    files = {"mine/__init__.py": "", "mine/files.py": f"import numpy as np\n{LIST}"}
+    found = {code: rules(tmp_path, monkeypatch, {**files, "a.py": code}) for code in uses}
+    assert found == {code: {"mine/files.py": ["ENV303"]} if data else {} for code, data in uses.items()}

@@ -1,0 +1,64 @@
+"""Notebooks: their cells are one program, magics are passed over, and a finding names the cell and the line in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from envlock.linter.files import find
+from envlock.linter.linter import Settings, lint
+
+LATEST = Settings("2.21.0")
+CELLS = [
+    ("markdown", "# A title with set(words)"),
+    ("code", "%matplotlib inline\n!pip install \\\n  x\npip install y\nimport numpy as np\nimport tensorflow as tf"),
+    ("code", "%%bash\nls | head"),
+    ("code", "%%time\nfiles = !ls\nwords = set(text)\nif words:\n    %timeit f(x)\nnp.mean?"),
+    ("code", "index = {w: i for i, w in enumerate(words)}\nawait show(index)"),
+    ("code", "d = tf.data.Dataset.range(9).shuffle(9)  # envlock: ignore[ENV203] only looked at"),
+    ("code", "    x = 1\n    y = 2"),
+    ("code", "np.save('x', [1 %\n 2])\nnp.random.rand(3)"),
+]
+
+
+def notebook(cells: list[tuple[str, str]], language: str = "python") -> str:
+    """Return a notebook as Jupyter writes it: sources are lists of lines."""
+    written = [{"cell_type": kind, "source": source.splitlines(keepends=True)} for kind, source in cells]
+    return json.dumps({"cells": written, "metadata": {"kernelspec": {"language": language}}, "nbformat": 4})
+
+
+def places(folder: Path, text: str) -> list[tuple[str, int, str]]:
+    """Return rule, line and message of what is found in a notebook."""
+    (folder / "a.ipynb").write_text(text)
+    return [(each.rule, each.where.line, each.message) for each in lint(find([str(folder)]), LATEST)]
+
+
+def test_a_finding_names_the_cell_and_the_line_in_it(tmp_path: Path) -> None:
+    salted = "a set is turned into a sequence, which differs from process to process"
+    assert places(tmp_path, notebook(CELLS)) == [
+        ("ENV304", 1, f"cell 5: {salted} for strings and for objects hashed by address"),
+        ("ENV205", 3, "cell 8: numpy.random.rand draws from numpy's global generator, which nothing seeds"),
+    ]
+
+
+def test_a_seed_in_an_imported_file_counts_and_a_notebook_is_never_imported(tmp_path: Path) -> None:
+    (tmp_path / "seeding.py").write_text("import tensorflow as tf\n\ntf.keras.utils.set_random_seed(1)\n")
+    shuffle = "import tensorflow as tf\nimport seeding\ntf.data.Dataset.range(9).shuffle(9)"
+    assert places(tmp_path, notebook([("code", shuffle)])) == []
+    (tmp_path / "seeding.py").rename(tmp_path / "seeding.ipynb")
+    (tmp_path / "seeding.ipynb").write_text(notebook([("code", "import tensorflow as tf\ntf.random.set_seed(1)")]))
+    assert [rule for rule, _, _ in places(tmp_path, notebook([("code", shuffle)]))] == ["ENV203"]
+
+
+def test_what_is_no_notebook_of_python_is_a_finding_or_nothing(tmp_path: Path) -> None:
+    assert places(tmp_path, notebook([("code", "library(keras)\nx <- 1")], "R")) == []
+    bad = {
+        "[]": "it is not a notebook: it has no cells",
+        "[" * 100_000: "it is not a notebook: it is nested too deeply",
+        "{": "it is not a notebook: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        notebook(
+            [("code", "x = 1"), ("code", "y = 2\nprint 3")]
+        ): "cell 2: it is not valid Python for this interpreter: "
+        "Missing parentheses in call to 'print'. Did you mean print(...)?",
+    }
+    assert {text: [found[2] for found in places(tmp_path, text)] for text in bad} == {t: [m] for t, m in bad.items()}

@@ -1,0 +1,387 @@
+"""What other files of a program do counts: seeds and switches in the file that imports, or in what that imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlock.linter.linter import Settings, lint
+from tests.machines import write
+
+SHUFFLE = "import tensorflow as tf\n\n\ndef load():\n    return tf.data.Dataset.range(9).shuffle(9)\n"
+DEFINED = "import tensorflow as tf\n\n\ndef start():\n    tf.keras.utils.set_random_seed(1)\n"
+SEED = f"{DEFINED}\n\nstart()\n"
+
+
+def rules(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> dict[str, list[str]]:
+    """Return the rules found by file."""
+    write(folder, files)
+    monkeypatch.chdir(folder)
+    found: dict[str, list[str]] = {}
+    for finding in lint(list(files), Settings("2.21.0")):
+        found.setdefault(finding.where.file, []).append(finding.rule)
+    return found
+
+
+def test_a_seed_counts_for_what_is_imported_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded = {
+        "import data\nimport seeding\n": True,
+        "from data import load\nfrom seeding import start\n": True,
+        "import data\n": False,
+        "import seeding\n": False,
+        "import data\nimport tensorflow as tf\ntf.random.set_seed(1)\n": True,
+        "import data\nimport envlock\nenvlock.activate(seed=1)\n": True,
+        "import data\nimport other.seeding\n": False,
+        "from . import data, seeding\n": True,
+    }
+    beside = {"data.py": SHUFFLE, "seeding.py": SEED}
+    found = {main: rules(tmp_path, monkeypatch, {"main.py": main, **beside}) for main in seeded}
+    assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}
+
+
+def test_two_programs_that_share_a_file_do_not_seed_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "seeded.py": "import tensorflow as tf\nimport shared\ntf.random.set_seed(1)\n",
+        "unseeded.py": f"import shared\n{SHUFFLE}",
+        "shared.py": "x = 1\n",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"unseeded.py": ["ENV203"]}
+
+
+def test_what_one_program_seeds_is_not_seeded_for_another_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = "import tensorflow as tf\nimport data\ntf.keras.utils.set_random_seed(1)\n"
+    train = "import data\nimport tensorflow as tf\ntf.keras.optimizers.SGD().minimize(data.loss, data.weights)\n"
+    shared = {"data.py": SHUFFLE, "seeded.py": seed}
+    unseeded = {
+        "train.py": (train, True),
+        "look.py": ("import data\nprint(list(data.load()))\n", False),
+        "test_train.py": (train, False),
+        "data_train.py": (f"import seeded\n{train}", False),
+    }
+    found = {name: rules(tmp_path, monkeypatch, {**shared, name: code}) for name, (code, _) in unseeded.items()}
+    assert {name: "data.py" in files for name, files in found.items()} == {
+        name: expected for name, (_, expected) in unseeded.items()
+    }
+
+
+def test_a_seed_that_a_flag_hands_over_has_a_value_only_where_the_flag_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = (
+        "import tensorflow as tf\n\n\nclass Runner:\n    def __init__(self, model, seed=None):\n"
+        "        if seed is not None:\n            tf.keras.utils.set_random_seed(seed)\n"
+    )
+    main = "import argparse\nimport data\nfrom runner import Runner\np = argparse.ArgumentParser()\n{}\n"
+    main += "args = p.parse_args()\n{}\n"
+    seeded = {
+        main.format("p.add_argument('--seed', type=int)", "Runner(1, seed=args.seed)"): False,
+        main.format("p.add_argument('--seed', default=3)", "Runner(1, seed=args.seed)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1)"): False,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1, 2)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(1)\nRunner(1, 7)"): True,
+        main.format("p.add_argument('--seed', type=int)", "Runner(*args)"): True,
+    }
+    beside = {"runner.py": runner, "data.py": SHUFFLE}
+    found = {code: rules(tmp_path, monkeypatch, {"main.py": code, **beside}) for code in seeded}
+    unseeded = {"data.py": ["ENV203"], "runner.py": ["ENV207"]}
+    assert found == {code: {} if good else unseeded for code, good in seeded.items()}
+
+
+def test_tools_beside_a_program_with_data_may_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = "import random\n\n\ndef pick(zones):\n    return random.choice(zones)\n"
+    found = {
+        "alone": rules(tmp_path, monkeypatch, {"tool.py": draw}),
+        "beside": rules(tmp_path, monkeypatch, {"tool.py": draw, "train.py": "import numpy as np\n"}),
+        "inside": rules(tmp_path, monkeypatch, {"tool.py": draw, "train.py": "import numpy as np\nimport tool\n"}),
+    }
+    drawn = {"tool.py": ["ENV206"]}
+    assert found == {"alone": drawn, "beside": {}, "inside": drawn}
+
+
+def test_a_package_whose_module_has_its_name_is_found_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = {"mine/__init__.py": "from mine.mine import load\n", "mine/mine.py": SHUFFLE}
+    main = "import tensorflow as tf\nfrom mine import load\ntf.keras.utils.set_random_seed(1)\n"
+    assert rules(tmp_path, monkeypatch, {**package, "tasks/main.py": main}) == {}
+
+
+def test_what_pytest_prepares_counts_for_the_tests_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "mine/conftest.py": "from mine.seeding import start\n",
+        "mine/seeding.py": SEED,
+        "mine/test_top.py": SHUFFLE,
+        "mine/tests/data_test.py": SHUFFLE,
+        "mine/tests/helper.py": SHUFFLE,
+        "other/test_other.py": SHUFFLE,
+    }
+    assert rules(tmp_path, monkeypatch, files) == {
+        "mine/tests/helper.py": ["ENV203"],
+        "other/test_other.py": ["ENV203"],
+    }
+
+
+def test_packages_are_found_by_their_names_and_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "scripts/train.py": "import mine\nfrom mine.data import read\n",
+        "src/mine/__init__.py": "from .seeding import start\n",
+        "src/mine/seeding.py": SEED,
+        "src/mine/data/__init__.py": "from ..data.read import load\n",
+        "src/mine/data/read.py": SHUFFLE,
+    }
+    assert rules(tmp_path, monkeypatch, files) == {}
+    (tmp_path / "src/mine/__init__.py").write_text("")
+    assert rules(tmp_path, monkeypatch, {**files, "src/mine/__init__.py": ""}) == {"src/mine/data/read.py": ["ENV203"]}
+
+
+def test_what_a_test_seeds_does_not_count_for_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = f"import data\n{SEED}\n\n{SHUFFLE}"
+    assert rules(tmp_path, monkeypatch, {"data.py": SHUFFLE, "data_test.py": test}) == {"data.py": ["ENV203"]}
+
+
+def test_imports_in_a_circle_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a.py": f"import b\n{SEED}", "b.py": f"import a\n{SHUFFLE}"}
+    assert rules(tmp_path, monkeypatch, files) == {}
+
+
+def test_the_locked_environment_can_turn_op_determinism_on(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import tensorflow as tf\n\ntf.keras.optimizers.SGD().minimize(loss, weights)\n")
+    assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV108"]
+    assert lint([str(file)], Settings("2.21.0", switched_on=True)) == []
+
+
+def test_tests_of_tensorflow_are_seeded_by_their_base_class(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    code = "import tensorflow as tf\nimport numpy as np\n\n\nclass T({}):\n    x = np.random.rand(1)\n"
+    file.write_text(code.format("tf.test.TestCase"))
+    assert lint([str(file)], Settings("2.21.0")) == []
+    file.write_text(code.format("unittest.TestCase"))
+    assert [finding.rule for finding in lint([str(file)], Settings("2.21.0"))] == ["ENV205"]
+
+
+def test_a_base_class_of_tests_seeds_no_program_that_imports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "testing.py": "import tensorflow as tf\n\n\nclass Base(tf.test.TestCase):\n    pass\n",
+        "main.py": f"import testing\n{SHUFFLE}",
+        "test_main.py": f"import testing\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV203"]}
+
+
+def test_a_program_with_a_model_of_another_package_draws_nothing_by_keras(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = "import models\nimport tensorflow as tf\n\ntf.random.set_seed(1)\n"
+    files = {
+        "models.py": "import tensorflow as tf\n\n\ndef model():\n    return tf.keras.Sequential()\n",
+        "keras_main.py": main,
+        "jax_main.py": f"import jax\n{main}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"keras_main.py": ["ENV201"]}
+
+
+def test_what_is_imported_by_a_name_of_the_run_belongs_to_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = "import importlib\nimport sys\nimport tensorflow as tf\n{}\nimportlib.import_module({})\n"
+    seed = "tf.keras.utils.set_random_seed(1)"
+    mains = {
+        main.format(seed, "sys.argv[1]"): True,
+        main.format("", "sys.argv[1]"): False,
+        main.format(seed, "'json'"): False,
+    }
+    files = {"src/models/one.py": SHUFFLE, "src/other.py": f"{SHUFFLE}\nif __name__ == '__main__':\n    load()\n"}
+    found = {code: rules(tmp_path, monkeypatch, {"src/train.py": code, **files}) for code in mains}
+    both = {"src/models/one.py": ["ENV203"], "src/other.py": ["ENV203"]}
+    assert found == {code: {"src/other.py": ["ENV203"]} if seeded else both for code, seeded in mains.items()}
+
+
+def test_a_file_in_a_package_is_no_package_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "mine/__init__.py": "",
+        "mine/torch/__init__.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "one/main.py": f"import torch\n{SHUFFLE}",
+        "two/main.py": f"import mine.torch\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"one/main.py": ["ENV203"]}
+
+
+def test_no_loader_of_a_program_loads_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "src/load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "src/test_it.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "src/train.py": f"import load\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"src/train.py": ["ENV203"]}
+
+
+def test_what_is_loaded_by_a_name_of_the_run_seeds_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "other.py": "import tensorflow as tf\n\ntf.random.set_seed(1)\n",
+        "train.py": f"import load\n{SHUFFLE}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"train.py": ["ENV203"]}
+
+
+def test_a_seed_that_is_drawn_is_as_good_as_what_it_is_drawn_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = "import numpy as np\nimport tensorflow as tf\n{}\ntf.random.set_seed(np.random.randint(9))\n"
+    files = {"main.py": "import seeding\nimport data\n", "data.py": SHUFFLE}
+    found = {
+        seed: rules(tmp_path, monkeypatch, {**files, "seeding.py": drawn.format(seed)})
+        for seed in ("np.random.seed(1)", "")
+    }
+    assert found["np.random.seed(1)"] == {}
+    assert found[""] == {"data.py": ["ENV203"], "seeding.py": ["ENV207", "ENV205"]}
+
+
+def test_what_an_evaluation_seeds_is_not_seeded_for_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "".join(f"    print({number})\n" for number in range(12))
+    code = f"import tensorflow as tf\n\n\ndef {{}}():\n    tf.random.set_seed(1)\n{steps}"
+    found = {
+        name: rules(tmp_path, monkeypatch, {"model.py": code.format(name), "main.py": f"import model\n{SHUFFLE}"})
+        for name in ("eval_model", "fit_model")
+    }
+    assert found == {"eval_model": {"main.py": ["ENV203"]}, "fit_model": {}}
+
+
+def test_a_function_of_another_file_trains_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = "import tensorflow as tf\nimport tools\nfrom tools import net\n\nlayer = tf.keras.layers.Dense(2)\n"
+    files = {"tools.py": "net = make()\n\n\ndef fit(image, size):\n    return image\n"}
+    found = {
+        call: rules(tmp_path, monkeypatch, {"main.py": f"{main}{call}.fit(1, 2)\n", **files})
+        for call in ("tools", "net")
+    }
+    assert found == {"tools": {}, "net": {"main.py": ["ENV108", "ENV202"]}}
+
+
+def test_a_method_that_leaves_its_seed_open_seeds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import tensorflow as tf\n\n\nclass Splitter:\n    def split(self, rows, seed={}):\n        {}(seed)\n"
+    main = f"import splitter\n{SHUFFLE}"
+    found = {
+        seed: rules(tmp_path, monkeypatch, {"splitter.py": code.format(seed, "tf.random.set_seed"), "main.py": main})
+        for seed in ("None", "3")
+    }
+    assert found == {"None": {"main.py": ["ENV203"]}, "3": {}}
+
+
+def test_a_model_of_another_package_is_none_of_keras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = "import tensorflow as tf\n\n\ndef make():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    main = "import models\n\nnet = models.make()\nnet.fit(1, 2)\n"
+    files = {"models.py": models, "forest.py": f"import sklearn\n{main}", "main.py": main}
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV108", "ENV202"]}
+
+
+def test_a_model_that_an_object_of_another_file_holds_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = "import tensorflow as tf\n\n\nclass Net:\n    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    player = (
+        "from net import Net\n\n\nclass Player:\n    def __init__(self):\n        self.net = Net()\n\n"
+        "    def learn(self, x, y):\n        self.net.model.fit(x=x, y=y)\n"
+    )
+    counter = player.replace("from net import Net", "from words import Net")
+    files = {"net.py": net, "words.py": "class Net:\n    model = []\n", "counter.py": counter, "player.py": player}
+    assert rules(tmp_path, monkeypatch, files) == {"player.py": ["ENV108", "ENV202"]}
+
+
+def test_a_function_that_seeds_gets_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeding = "import tensorflow as tf\n\n\ndef set_seed(number):\n    tf.random.set_seed(number)\n"
+    flag = "import argparse\nimport seeding\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--seed', {})\n"
+    call = f"{SHUFFLE}\nseeding.set_seed(parser.parse_args().seed)\n"
+    found = {
+        default: rules(tmp_path, monkeypatch, {"seeding.py": seeding, "main.py": flag.format(default) + call})
+        for default in ("type=int", "default=3")
+    }
+    assert found == {"type=int": {"main.py": ["ENV203"]}, "default=3": {}}
+
+
+def test_what_a_loader_of_the_program_imports_belongs_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "tools/load.py": "import importlib\n\n\ndef load(name):\n    return importlib.import_module(name)\n",
+        "train.py": "import tensorflow as tf\nimport tools.load\ntf.keras.utils.set_random_seed(1)\n",
+        "training/data.py": SHUFFLE,
+    }
+    unseeded = {**files, "train.py": "import tensorflow as tf\nimport tools.load\n"}
+    assert rules(tmp_path, monkeypatch, files) == {}
+    assert rules(tmp_path, monkeypatch, unseeded) == {"training/data.py": ["ENV203"]}
+
+
+def test_a_function_that_seeds_counts_for_the_programs_that_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeded = {
+        "import data\nimport seeding\nseeding.start()\n": True,
+        "import data\nfrom seeding import start as begin, start\nrun(start)\n": True,
+        "import data\nimport between\nbetween.seeding.start()\n": True,
+        "import data\nfrom seeding import start\n": False,
+        "import data\n\n\ndef start():\n    pass\n\n\nstart()\n": False,
+        f"import data\n{DEFINED}": False,
+        f"import data\n{DEFINED.replace('start', 'main')}": True,
+        f"import data\n{DEFINED.replace('def', '@fixture' + chr(10) + 'def')}": True,
+    }
+    beside = {"data.py": SHUFFLE, "seeding.py": DEFINED, "between.py": "import seeding\n"}
+    found = {main: rules(tmp_path, monkeypatch, {"a.py": main, **beside}) for main in seeded}
+    assert found == {main: {} if good else {"data.py": ["ENV203"]} for main, good in seeded.items()}
+
+
+def test_a_seed_that_is_none_for_every_caller_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        "import numpy as np\n\n\nclass Rows:\n    def __init__(self, rows, seed=None):\n        np.random.seed(seed)\n"
+    )
+    calls = {
+        "def read(rows, seed=None):\n    return Rows(rows, seed=seed)\n": ["ENV207"],
+        "def read(rows, seed=1):\n    return Rows(rows, seed=seed)\n": [],
+        "def read(rows, seed):\n    return Rows(rows, seed=seed)\n": [],
+    }
+    for call, expected in calls.items():
+        found = rules(tmp_path, monkeypatch, {"rows.py": rows, "main.py": f"from rows import Rows\n\n\n{call}"})
+        assert found.get("rows.py", []) == expected, call
+
+
+def test_an_object_of_another_file_that_is_called_in_a_map_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip = "    def __call__(self, row):\n        return row + tf.random.uniform([], seed=1)\n"
+    made = "    def __init__(self):\n        self.flip = Flip()\n\n"
+    made += "    def encode(self, row):\n        return self.flip(row)\n"
+    reads = "        return rows.map(lambda row: self.encoder.encode(row), num_parallel_calls=4)\n"
+    files = {
+        "flip.py": f"import tensorflow as tf\n\n\nclass Flip:\n{flip}",
+        "encoder.py": f"from flip import Flip\n\n\nclass Encoder:\n{made}",
+        "main.py": "import tensorflow as tf\nfrom encoder import Encoder\n\n\nclass Reader:\n"
+        f"    def __init__(self):\n        self.encoder = Encoder()\n\n    def read(self, rows):\n{reads}",
+    }
+    assert rules(tmp_path, monkeypatch, files) == {"main.py": ["ENV301"]}
+    plain = {**files, "flip.py": files["flip.py"].replace("tf.random.uniform([], seed=1)", "tf.ones([])")}
+    assert rules(tmp_path, monkeypatch, plain) == {}
+
+
+def test_a_listing_that_another_file_sorts_is_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = "import glob\n\nimport numpy as np\nfrom rows import Rows\n\nrows = Rows(5, paths=glob.glob('*.npy'))\n"
+    sorting = {"sorted(paths)": {}, "list(paths)": {"main.py": ["ENV303"]}}
+    for how, expected in sorting.items():
+        made = f"class Rows:\n    def __init__(self, most, paths):\n        self.paths = {how}\n"
+        assert rules(tmp_path, monkeypatch, {"main.py": main, "rows.py": made}) == expected, how
+
+
+def test_a_model_is_known_by_the_class_that_a_parameter_is_said_to_be_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (
+        "import tensorflow as tf\n\n\nclass Net:\n    def __init__(self):\n        self.net = tf.keras.Sequential()\n"
+    )
+    train = "def train(net: {kind}, rows):\n    net.fit(rows)\n"
+    found = {
+        kind: rules(
+            tmp_path, monkeypatch, {"net.py": made, "main.py": f"from net import Net\n\n\n{train}".format(kind=kind)}
+        )
+        for kind in ("Net", "dict")
+    }
+    assert found == {"Net": {"main.py": ["ENV108", "ENV202"]}, "dict": {}}

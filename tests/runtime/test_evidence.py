@@ -1,0 +1,166 @@
+"""A verdict needs evidence: no rule of a lockfile hides what computes, and nothing compared is no match."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.collectors.keras import DISTRIBUTIONS as KERAS
+from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
+from envlock.runtime.policy import Policy, is_protected, names
+from envlock.runtime.report import Report
+from envlock.runtime.verify import judge, judge_here
+from tests.locks import document
+
+FACTS: dict[str, Any] = {
+    "python": {"version": "3.11.7"},
+    "packages": {
+        name: {"version": version, "origin": None, "wheel_tags": None, "installer": "pip"}
+        for name, version in (("h5py", "3.1"), ("keras", "3.12"), ("tensorflow-cpu", "2.21.0"), ("mine", "1.0"))
+    },
+    "tensorflow": {"version": "2.21.0"},
+    "environ": {"TF_DETERMINISTIC_OPS": None},
+}
+
+
+def lock_of(*without: str, policy: str = "strict", overrides: Any = None, **project: Any) -> dict[str, Any]:
+    """Return a lockfile with these rules of its own, which lacks some packages."""
+    facts = copy.deepcopy(FACTS)
+    for name in without:
+        del facts["packages"][name]
+    rules = {"name": policy, "overrides": overrides or {}}
+    return document(facts=facts, unavailable={}, policy=rules, **({"project": project} if project else {}))
+
+
+def live(**versions: str) -> Snapshot:
+    facts = copy.deepcopy(FACTS)
+    for name, version in versions.items():
+        facts["packages"][name]["version"] = version
+    return Snapshot(facts, {})
+
+
+def said(report: Report) -> list[tuple[str, str]]:
+    return [(each.severity, each.message) for each in report.findings]
+
+
+@pytest.mark.parametrize("overrides", [True, False])
+@pytest.mark.parametrize("name", ["tensorflow-cpu", "keras"])
+def test_the_name_of_the_project_hides_nothing_that_computes(name: str, overrides: bool) -> None:
+    report = judge(lock_of(name, name=name), live(), overrides=overrides)
+    version = FACTS["packages"][name]["version"]
+    assert said(report)[0] == ("error", f"packages.{name}: locked absent, live {version}")
+
+
+def test_the_name_of_the_project_hides_no_package_that_the_lockfile_locks() -> None:
+    report = judge(lock_of(name="h5py"), live(h5py="3.2"))
+    assert said(report) == [("error", "packages.h5py.version: locked 3.1, live 3.2")]
+
+
+def test_without_the_rules_of_the_lockfile_the_projects_own_package_is_installed_from_a_folder() -> None:
+    lock, here = lock_of("mine", name="mine"), live()
+    assert judge(lock, here).headline == "matches under policy strict"
+    assert said(judge(lock, here, overrides=False)) == [("error", "packages.mine: locked absent, live 1.0")]
+    here.facts["packages"]["mine"]["origin"] = {"url": "file:", "editable": True}
+    assert judge(lock, here, overrides=False).match
+
+
+def test_a_package_that_passes_by_the_lockfile_is_counted_in_the_headline() -> None:
+    by_entries = judge(lock_of(entry=["train.py"], held={"keras": "imported by train"}), live(h5py="1", mine="2"))
+    by_tooling = judge(lock_of(tooling=["h5py"]), live(h5py="1"))
+    assert by_entries.headline == "matches under policy strict, with 2 packages exempt by the lockfile"
+    assert by_tooling.headline == "matches under policy strict, with 1 package exempt by the lockfile"
+    assert judge(lock_of(tooling=["h5py"]), live(h5py="1"), overrides=False).exit_code == 1
+
+
+def test_what_envlock_has_set_itself_is_counted_and_no_fact_without_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run --deterministic` sets it, and so can whoever writes ENVLOCK_ADDED."""
+    monkeypatch.setenv("TF_DETERMINISTIC_OPS", "1")
+    monkeypatch.setenv("ENVLOCK_ADDED", "TF_DETERMINISTIC_OPS=1 TF_NUM_INTRAOP_THREADS=2 PYTHONHASHSEED=0")
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    assert judge_here(lock_of(), live()).headline == "matches under policy strict, with 1 variable set by envlock"
+    report = judge_here(lock_of(), live(), overrides=False)
+    assert said(report) == [("error", "environ.TF_DETERMINISTIC_OPS: locked unset, live 1")]
+
+
+def test_entry_points_exempt_nothing_that_computes() -> None:
+    report = judge(lock_of(entry=["train.py"], held={}), live(keras="1"))
+    assert said(report) == [("error", "packages.keras.version: locked 3.12, live 1")]
+
+
+def test_a_lockfile_that_ignores_everything_compares_what_computes_all_the_same() -> None:
+    report = judge(lock_of(overrides={"**": "ignore"}), live(keras="1"))
+    assert (report.exit_code, said(report)[0]) == (1, ("error", "packages.keras.version: locked 3.12, live 1"))
+    assert report.findings[0].why.endswith(
+        " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, Keras, NumPy "
+        "and CUDA.)"
+    )
+
+
+def test_where_no_version_was_compared_nothing_matches() -> None:
+    lock = lock_of("keras", "tensorflow-cpu", overrides={"**": "ignore"})
+    lock["facts"]["tensorflow"] = None
+    here = Snapshot({name: lock["facts"][name] for name in lock["facts"]}, {})
+    report = judge(lock, here)
+    assert (report.exit_code, report.headline, said(report)) == (
+        4,
+        "cannot decide under policy strict, with 1 override: 2 needed facts were not compared",
+        [("unknown", "python.version: no version was compared"), ("unknown", "packages: no version was compared")],
+    )
+    assert judge(lock, here, overrides=False).match
+
+
+def test_an_environment_without_any_package_is_compared_by_its_python() -> None:
+    lock = lock_of("keras", "tensorflow-cpu", "h5py", "mine")
+    lock["facts"]["tensorflow"] = None
+    here = Snapshot(copy.deepcopy(lock["facts"]), {})
+    assert judge(lock, here).match
+    for facts in (lock["facts"], here.facts):
+        facts["packages"]["pip"] = {"version": "26.1"}  # which no policy judges
+    assert judge(lock, here).match
+    here.facts["packages"]["h5py"] = {"version": "3.1"}
+    assert said(judge(lock, here)) == [("error", "packages.h5py: locked absent, live 3.1")]
+
+
+def test_two_empty_sides_are_no_match() -> None:
+    assert judge(document(facts={}, unavailable={}), Snapshot({}, {})).exit_code == 4
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch", "openvino"])
+def test_with_another_back_end_of_keras_the_answer_is_open(backend: str) -> None:
+    """JAX's own variables changed the loss of a model from 0.612 to 0.688, and strict matched."""
+    lock, here = lock_of(), live()
+    for facts in (lock["facts"], here.facts):
+        facts["keras"] = {"config": {"backend": backend}}
+    report = judge(lock, here)
+    assert (report.exit_code, said(report)) == (
+        4,
+        [("unknown", f"keras.config.backend: nothing below Keras' {backend} back end is locked")],
+    )
+    assert judge(lock, here, "functional").match
+    here.facts["keras"]["config"]["backend"] = "tensorflow"
+    assert said(judge(lock, here)) == [("error", f"keras.config.backend: locked {backend}, live tensorflow")]
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "numpy"])
+def test_the_back_ends_whose_facts_are_locked_are_compared(backend: str) -> None:
+    lock, here = lock_of(), live()
+    for facts in (lock["facts"], here.facts):
+        facts["keras"] = {"config": {"backend": backend}}
+    assert judge(lock, here).match
+
+
+def test_every_name_of_what_computes_is_protected() -> None:
+    computing = {*TENSORFLOW, *KERAS, "numpy", "nvidia-cudnn-cu12"}
+    assert [name for name in computing if not is_protected(f"packages.{name}.version")] == []
+    assert not is_protected("packages.tensorflow-datasets.version")
+
+
+@pytest.mark.parametrize("tier", names())
+def test_every_tier_judges_the_versions_that_a_verdict_needs(tier: str) -> None:
+    packages = [f"packages.{each}.version" for each in (*TENSORFLOW, *KERAS, "numpy")]
+    paths = ["python.version", "tensorflow.version", *packages]
+    assert [path for path in paths if Policy(tier).row(path)["rule"] == "ignore"] == []
