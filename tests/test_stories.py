@@ -169,7 +169,7 @@ def author(tensorflow_python: Path, tmp_path: Path) -> Callable[[dict[str, str]]
         assert envlock("capture", "-q", "--canary", "-p", "bits", environ=environ, timeout=300).returncode == 0
         lock: dict[str, Any] = json.loads((tmp_path / "envlock.lock").read_bytes())
         flags = lock["facts"]["cpu"]["flags"]
-        lock["facts"]["cpu"].update(model="1", flags=[flag for flag in flags if not flag.startswith("avx512")])
+        lock["facts"]["cpu"].update(model="999", flags=[flag for flag in flags if not flag.startswith("avx512")])
         lock["facts"]["environ"].update(AVX2)
         return lock
 

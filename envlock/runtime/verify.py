@@ -198,7 +198,9 @@ def _without_own_package(lock: Dict[str, Any], live: Snapshot, *, overrides: boo
     rules, it must be installed from a folder of this machine, as a project is; a package of an index is somebody's.
     """
     name = lock.get("project", {}).get("name")
-    if name is None or is_protected(f"packages.{name}") or name in (lock["facts"].get("packages") or {}):
+    packages = lock["facts"].get("packages")
+    is_locked = isinstance(packages, dict) and name in packages
+    if name is None or is_locked or is_protected(f"packages.{name}"):
         return live
     origin = ((live.facts.get("packages") or {}).get(name) or {}).get("origin") or {}
     if not overrides and origin.get("url") != LOCAL_FOLDER:

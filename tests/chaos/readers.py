@@ -46,7 +46,7 @@ from envlock.runtime.gpu import devices, probe
 from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf
 from envlock.runtime.tooling import tooling
-from envlock.runtime.verify import judge
+from envlock.runtime.verify import judge, policy_of
 from envlock.web.client import Answer, Client, _without_credentials
 from envlock.web.errors import WebError, no_address
 from envlock.workflows import settings as project_settings
@@ -134,7 +134,9 @@ def read_lock(data: bytes, folder: Path) -> None:
 
 def _all_named(read: dict[str, Any], named: set[str]) -> None:
     locked, here = dict(leaves(read["facts"])), dict(leaves(live().facts))
-    for path in {*locked, *here} - {*read["unavailable"], *live().unavailable}:
+    rules = policy_of(read)
+    younger = {path for path in {*here} - {*locked} if rules.row(path)["rule"] == "exact_where_locked"}
+    for path in {*locked, *here} - {*read["unavailable"], *live().unavailable} - younger:
         known = path in locked and path in here and same(locked[path], here[path])
         steps = path.split(".")
         if not known and not any(".".join(steps[:end]) in named for end in range(1, len(steps) + 1)):

@@ -47,7 +47,8 @@ ROOT = Path(cli.__file__).parents[1]
 def places() -> set[str]:
     """Return every function of envlock in which a file is written to stay, as "ROOM/FILE.py:FUNCTION"."""
     found = set()
-    for file in sorted(set(ROOT.rglob("*.py")) - {ROOT / "lock" / "writer.py", ROOT / "lock" / "drafts.py"}):
+    doors = {ROOT / "lock" / f"{name}.py" for name in ("writer", "drafts", "document")}
+    for file in sorted(set(ROOT.rglob("*.py")) - doors):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and any(map(_writes, ast.walk(node))):
                 found.add(f"{file.relative_to(ROOT)}:{node.name}")

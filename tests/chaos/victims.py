@@ -160,7 +160,7 @@ def _same(lock: dict[str, Any]) -> None:
 
 
 def _elsewhere(lock: dict[str, Any]) -> None:
-    lock["facts"]["cpu"].update(model_name="Elsewhere", model="1", affinity_count=64)
+    lock["facts"]["cpu"].update(model_name="Elsewhere", model="999", affinity_count=64)
 
 
 def _computed(lock: dict[str, Any]) -> None:
@@ -327,7 +327,7 @@ def _seen(prepared: object, folder: str) -> int:
 
 
 def _matching(*_: object, **__: object) -> Any:
-    return SimpleNamespace(match=True)
+    return SimpleNamespace(match=True, equal=1)
 
 
 PROOFS = "cache/envlock/proofs"
@@ -363,7 +363,7 @@ VICTIMS: dict[str, Victim] = {
         (f"../{PROOFS}",),
         ("workflows/verify.py:_proven",),
         _both(_after(_computed, CAPTURE), replaced((canary, "against", _matching))),
-        is_whole=lambda path: True,  # a proof is an empty file
+        is_whole=lambda path: True,  # each proof is a file of its own
     ),
     "run --observe": Victim(
         _known,
@@ -485,7 +485,7 @@ VICTIMS: dict[str, Victim] = {
         holding(envlock__lock=LOCK),
         lambda: facade.save(validate(json.loads(OTHER), "x"), "envlock.lock"),
         ("envlock.lock",),
-        ("lock/document.py:save",),
+        (),
     ),
 }
 """By command."""

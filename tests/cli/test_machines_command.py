@@ -16,7 +16,7 @@ def elsewhere(envlock: Command) -> Command:
     assert envlock("capture", "-q").returncode == 0
     path = envlock.folder / "envlock.lock"
     lock = json.loads(path.read_bytes())
-    lock["facts"]["cpu"].update(model_name="Elsewhere", model="1", affinity_count=64)
+    lock["facts"]["cpu"].update(model_name="Elsewhere", model="999", affinity_count=64)
     path.write_bytes(encode(lock))
     return envlock
 
