@@ -293,7 +293,7 @@ def test_there_is_always_an_answer_in_an_order_with_a_reason(
         assert parse(str(candidate.reference)) == candidate.reference
         assert reason(candidate, wanted(asked, platform)).endswith(".")
         assert len(reason(candidate, wanted(asked, platform))) <= 4000
-    assert [bool(candidate.obstacles) for candidate in found] == sorted(bool(c.obstacles) for c in found)
+    assert [not candidate.able for candidate in found] == sorted(not candidate.able for candidate in found)
 
 
 def test_the_sources_do_not_depend_on_their_order() -> None:
