@@ -60,9 +60,6 @@ TraceOutput = Annotated[Path, typer.Option("--output", "-o", help="Trace to writ
 WholeGraphOption = Annotated[
     bool, typer.Option("--in-graph", help="Run as the program does, and look inside its graphs. [default: eagerly]")
 ]
-UncheckedOption = Annotated[
-    bool, typer.Option("--unchecked", help="With --in-graph: skip the run that shows whether tracing changed results.")
-]
 TraceArgument = Annotated[str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)]
 
 
@@ -126,7 +123,6 @@ def record(
     args: ArgsArgument = None,
     module: ModuleOption = False,
     in_graph: WholeGraphOption = False,
-    unchecked: UncheckedOption = False,
     steps: StepsOption = None,
     seed: SeedOption = None,
     python: PythonOption = None,
@@ -146,7 +142,7 @@ def record(
     """
     from envlock.workflows.diverge import record_trace
 
-    how: dict[str, Any] = {"module": module, "in_graph": in_graph, "check": not unchecked, "steps": steps, "seed": seed}
+    how: dict[str, Any] = {"module": module, "in_graph": in_graph, "steps": steps, "seed": seed}
     found = record_trace(script, output, args or (), python=python, progress=Terminal(quiet), **how)
     _explain(found, output, quiet=quiet)
 

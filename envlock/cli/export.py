@@ -15,8 +15,8 @@ from envlock.packages.export import FORMATS
 
 app = new_app()
 
-ToOption = Annotated[
-    str, choice((*FORMATS, *FORMS), "format", "--to", "-t", help="Format to write.", show_default=False)
+FormatOption = Annotated[
+    str, choice((*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False)
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False)
@@ -31,7 +31,7 @@ WheelhouseOption = Annotated[
 def export(
     lock: LockArgument = None,
     *,
-    to: ToOption,
+    format: FormatOption,  # noqa: A002 (the option's name)
     output: OutputOption = None,
     wheelhouse: WheelhouseOption = None,
     require_all: RequireAllOption = False,
@@ -49,19 +49,19 @@ def export(
 
     \b
     Examples:
-      envlock export --to pylock -o pylock.toml              then: uv pip install -r pylock.toml
-      envlock export --to requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
-      envlock export --to pylock --wheelhouse wheelhouse     for machines without a network
-      envlock export --to cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
-      envlock export --to kubernetes -o job.yaml             a job for the image of `envlock build --push`
-      envlock export --to kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
-      envlock export --to slsa -o provenance.json            in-toto provenance of the image
+      envlock export --format pylock -o pylock.toml              then: uv pip install -r pylock.toml
+      envlock export --format requirements -o requirements.txt   then: pip install --no-deps --require-hashes -r ...
+      envlock export --format pylock --wheelhouse wheelhouse     for machines without a network
+      envlock export --format cyclonedx -o sbom.cdx.json         every package with purl and hash, and the base image
+      envlock export --format kubernetes -o job.yaml             a job for the image of `envlock build --push`
+      envlock export --format kubernetes-fleet -o jobs.yaml      the same of many pods, which start together
+      envlock export --format slsa -o provenance.json            in-toto provenance of the image
     """
     from envlock.lock.writer import write_atomically
     from envlock.workflows.export import export as convert
 
     path = None if str(output) == STDIN else output
-    written = convert(source(lock), to=to, output=path, wheelhouse=wheelhouse)
+    written = convert(source(lock), to=format, output=path, wheelhouse=wheelhouse)
     left_out(written.left_out, "exported", required=require_all, quiet=quiet)
     if path is None:
         emit(written.text.encode("utf-8"))

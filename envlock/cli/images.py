@@ -22,9 +22,9 @@ from envlock.runtime.errors import UsageError
 app = new_app()
 SHOWN = 5
 
-ForOption = Annotated[
+RankedLockArgument = Annotated[
     str | None,
-    typer.Option("--for", metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False),
+    typer.Argument(metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False),
 ]
 ResolveOption = Annotated[
     bool, typer.Option("--resolve", help="Ask the registries for digests, and for the contents of the best images.")
@@ -34,7 +34,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="Show every candidate, no
 
 @app.command(cls=Command)
 def images(
-    for_lock: ForOption = None,
+    lock: RankedLockArgument = None,
     resolve: ResolveOption = False,
     platform: PlatformOption = None,
     mirror: MirrorOption = None,
@@ -45,24 +45,24 @@ def images(
 ) -> None:
     """List base images, ranked for a lockfile.
 
-    Without --for, every known image is listed. With --resolve, a few KB about each image are downloaded.
+    Without LOCK, every known image is listed. With --resolve, a few KB about each image are downloaded.
 
     \b
     Examples:
-      envlock images                                 every known image
-      envlock images --for envlock.lock              ranked for a lockfile, with reasons
-      envlock images --for envlock.lock --resolve    with current digests from the registry
-      envlock images --for - -f json < envlock.lock  for programs
+      envlock images                           every known image
+      envlock images envlock.lock              ranked for a lockfile, with reasons
+      envlock images envlock.lock --resolve    with current digests from the registry
+      envlock images - -f json < envlock.lock  for programs
     """
     from envlock.reports.json import dump
     from envlock.workflows.images import base_images
 
-    if for_lock is None and (resolve or mirror or platform or accept):
+    if lock is None and (resolve or mirror or platform or accept):
         raise UsageError(
             "`--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile",
-            hint="name one: `--for envlock.lock`",
+            hint="name one: `envlock images envlock.lock`",
         )
-    meant = None if for_lock is None else source(for_lock)
+    meant = None if lock is None else source(lock)
     places: dict[str, Any] = {"platform": platform, "mirrors": mirror or (), "accept": accept}
     found = base_images(meant, resolve=resolve, **places, progress=Terminal(quiet))
     emit(dump(found) if format == "json" else _text(found, ranked=meant is not None, every=all))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from io import StringIO
 from typing import Any
 
@@ -26,6 +27,19 @@ def complain(error: Any) -> int:
 
 class Group(TyperGroup):
     """A group of commands; completing its command line parses nothing."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is meant, as the parser does.
+
+        Raises:
+            UsageError: there is none of this name; the hint names the nearest.
+        """
+        names = self.list_commands(ctx)
+        if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
+            nearest = get_close_matches(args[0], names, n=1)
+            hint = f"did you mean `{nearest[0]}`?" if nearest else f"`{ctx.command_path} --help` lists the commands"
+            raise UsageError(f"unknown command `{args[0]}`", hint=hint)
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; while a shell completes, the group's own options need not be converted, which costs 60 ms."""

@@ -48,9 +48,6 @@ PngOption = Annotated[
     Path | None,
     typer.Option(help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False),
 ]
-DiskOption = Annotated[
-    float, typer.Option(metavar="GB", help="Disk space for saved arrays; beyond it, only hashes are kept.", min=0)
-]
 OutputOption = Annotated[bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")]
 
 
@@ -68,7 +65,6 @@ def repeat(
     step: StepOption = None,
     html: HtmlOption = None,
     png: PngOption = None,
-    disk: DiskOption = 8.0,
     output: OutputOption = False,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
@@ -100,7 +96,7 @@ def repeat(
         report = compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
         how: Any = {"module": module, "fresh": fresh, "seed": seed, "python": python, "save": save, "output": output}
-        report = run(script or "", args or (), runs=runs, steps=steps, limit=int(disk * 1e9), progress=progress, **how)
+        report = run(script or "", args or (), runs=runs, steps=steps, progress=progress, **how)
     _write(report, html, png)
     emit(render(report, format, color=color()))
     _hint(report)

@@ -52,7 +52,7 @@ def vendor(
     \b
     Examples:
       envlock vendor                                        fill ./wheelhouse
-      envlock export -t pylock --wheelhouse wheelhouse -o pylock.toml
+      envlock export -f pylock --wheelhouse wheelhouse -o pylock.toml
                                                             then: uv pip install --offline -r pylock.toml
     """
     from envlock.workflows.vendor import vendor as fill

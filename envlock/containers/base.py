@@ -124,7 +124,7 @@ def _candidates(choice: str, asked: Wanted, tables: Tables) -> list[Candidate]:
     if not found:
         raise UsageError(
             f"no base image of route {choice} for this lockfile",
-            hint="run `envlock images --for LOCK` for a list",
+            hint="run `envlock images LOCK` for a list",
         )
     best = found[0]
     if choice == AUTO and not best.able:

@@ -46,7 +46,6 @@ def record(
     *,
     python: Path | None,
     in_graph: bool,
-    check: bool,
     seed: int | None,
     steps: int | None,
     facts: Mapping[str, Any],
@@ -63,7 +62,7 @@ def record(
         say("running it, with its graphs traced" if in_graph else "running it eagerly, operation by operation")
         seen = need_finished(observe(replace(plain, mode=mode), folder / "traced"))
         effect: Effect = "unknown"
-        if in_graph and check:
+        if in_graph:
             say("running it untraced, to check whether tracing changed the result")
             effect = _effect(seen, plain, folder)
         with seen.traces[0].open("rb") as source, replacing(output, "trace") as file:

@@ -24,7 +24,7 @@ PYLOCK_NAME = re.compile(r"pylock\.([^.]+\.)?toml")
 
 NOT_VENDORED = "its wheel is not in the wheelhouse (`envlock vendor` fetches it)"
 ON_A_DISK = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
-UNHASHED = "pip takes no checkout with --require-hashes (`--to pylock` has it)"
+UNHASHED = "pip takes no checkout with --require-hashes (`--format pylock` has it)"
 
 
 class Wheelhouse(NamedTuple):

@@ -70,7 +70,6 @@ def record_trace(
     *,
     module: bool = False,
     in_graph: bool = False,
-    check: bool = True,
     steps: int | None = None,
     seed: int | None = None,
     python: Path | None = None,
@@ -83,8 +82,8 @@ def record_trace(
         output: the trace to write.
         args: for the script.
         module: it is the name of a module even without a function.
-        in_graph: as the program runs by itself, with a look into its graphs; else eagerly.
-        check: with `in_graph`, run it once more to see whether looking changed the result.
+        in_graph: as the program runs by itself, with a look into its graphs, and once more without one, to see whether
+            looking changed the result; else eagerly.
         steps: stop after this many steps.
         seed: set all seeds to this before the run.
         python: the interpreter; this one when not given.
@@ -101,7 +100,6 @@ def record_trace(
         output,
         python=python,
         in_graph=in_graph,
-        check=check,
         seed=seed,
         steps=steps,
         facts=facts,

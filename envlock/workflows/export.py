@@ -59,7 +59,7 @@ def _form(lock: Source | None, to: str, wheelhouse: Path | None) -> Written:
     """Return a form of the whole lock, which leaves no package out."""
     model = lock_of(lock)
     if wheelhouse is not None and to not in LICENSED:
-        raise UsageError(f"`--to {to}` reads no wheelhouse", hint="leave out `--wheelhouse`")
+        raise UsageError(f"`--format {to}` reads no wheelhouse", hint="leave out `--wheelhouse`")
     known = {} if wheelhouse is None else licenses(model, wheelhouse)
     text: str = import_module(FORMS[to]).render(model, known)
     return Written(text, [], [])

@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "policy": ("policy", "x.lock"),
     "doctor": ("doctor", "-f", "json"),
     "lint": ("lint", "train.py"),
-    "export": ("export", "x.lock", "--to", "pylock"),
+    "export": ("export", "x.lock", "--format", "pylock"),
     "images": ("images",),
     "merge": ("merge", "x.lock", "y.lock", "x.lock"),
     "init": ("init",),

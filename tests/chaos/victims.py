@@ -392,7 +392,7 @@ VICTIMS: dict[str, Victim] = {
     ),
     "export": Victim(
         holding(envlock__lock=encode(lock_document(PROVEN)), pylock__toml=b"# old\n"),
-        command("export", "--to", "pylock", "-o", "pylock.toml", "-q"),
+        command("export", "--format", "pylock", "-o", "pylock.toml", "-q"),
         ("pylock.toml",),
         ("cli/export.py:export",),
     ),

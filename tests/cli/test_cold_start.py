@@ -43,9 +43,9 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
     "canary": ("--check x.lock", 4, set()),
     "hash": ("--offline --python {python} new.lock", 0, INTERNET | {"packaging"}),
-    "export": ("proven.lock --to pylock", 0, INTERNET | {"packaging", "tomli_w"}),
+    "export": ("proven.lock --format pylock", 0, INTERNET | {"packaging", "tomli_w"}),
     "vendor": ("proven.lock", 0, INTERNET | {"packaging"}),
-    "images": ("--for built.lock", 0, {"packaging"}),
+    "images": ("built.lock", 0, {"packaging"}),
     "build": ("built.lock --dry-run", 0, INTERNET | {"docker", "jinja2", "packaging"}),
 }
 """A real call of each command, its exit code, and what of the dear it may load besides pydantic."""

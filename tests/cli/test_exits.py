@@ -116,7 +116,7 @@ def test_wrong_use_is_one_sentence_and_a_hint(args: list[str], code: int, stderr
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
 
 
-@pytest.mark.parametrize("args", [["verfy"], ["verify", "--no-such"], ["diff", "one.lock"], []])
+@pytest.mark.parametrize("args", [["verify", "--no-such"], ["diff", "one.lock"], []])
 def test_what_the_parser_refuses_is_exit_2(args: list[str], envlock: Command) -> None:
     done = envlock(*args)
     assert (done.returncode, "Traceback" in done.stderr, "Usage: " in done.stderr + done.stdout) == (2, False, True)
@@ -227,7 +227,6 @@ def test_no_name_of_a_file_moves_a_terminal(envlock: Command) -> None:
     ("words", "said"),
     [
         (["--x\u202e"], "No such option: --x\\u202e"),
-        (["\u202e"], "No such command '\\u202e'."),
         (["images", "-q\u2067"], "No such option: -\\u2067"),
         (["verify", "a", "\x1b[31m\u202e"], "Got unexpected extra argument(s) (\\x1b[31m\\u202e)"),
     ],
@@ -236,6 +235,19 @@ def test_no_word_of_a_command_line_moves_a_terminal(envlock: Command, words: lis
     """The parser escapes what colours a terminal, but not what changes the order of its text."""
     done = envlock(*words)
     assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", f"Error: {said}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["verfy"], "unknown command `verfy`\nhint: did you mean `verify`?\n"),
+        (["fleet", "chek"], "unknown command `chek`\nhint: did you mean `check`?\n"),
+        (["\u202e"], "unknown command `\\u202e`\nhint: `envlock --help` lists the commands\n"),
+    ],
+)
+def test_a_mistyped_command_is_answered_with_the_nearest_one(envlock: Command, words: list[str], said: str) -> None:
+    done = envlock(*words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {said}")
 
 
 def test_an_interrupt_is_exit_130(envlock: Command) -> None:

@@ -36,7 +36,7 @@ def lock(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("lock")
 def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: Path) -> None:
-    first, second = envlock("export", "--to", "pylock"), envlock("export", "--to", "pylock", "-o", "-", "-q")
+    first, second = envlock("export", "--format", "pylock"), envlock("export", "--format", "pylock", "-o", "-", "-q")
     assert (first.returncode, first.stderr, second.stderr) == (0, f"warning:{LEFT_OUT}", "")
     assert first.stdout == second.stdout
     assert [package["name"] for package in tomllib.loads(first.stdout)["packages"]] == ["aa"]
@@ -46,28 +46,28 @@ def test_stdout_holds_the_file_and_stderr_the_talk(envlock: Command, tmp_path: P
 @pytest.mark.parametrize(("to", "name"), [("pylock", "pylock.gpu.toml"), ("requirements", "requirements.txt")])
 @pytest.mark.usefixtures("lock")
 def test_a_file_is_the_same_as_stdout(to: str, name: str, envlock: Command, tmp_path: Path) -> None:
-    written = envlock("export", "--to", to, "-o", name)
+    written = envlock("export", "--format", to, "-o", name)
     assert (written.returncode, written.stdout, written.stderr) == (0, "", f"warning:{LEFT_OUT}wrote {name}\n")
-    assert (tmp_path / name).read_text(encoding="utf-8") == envlock("export", "--to", to).stdout
+    assert (tmp_path / name).read_text(encoding="utf-8") == envlock("export", "--format", to).stdout
 
 
 @pytest.mark.usefixtures("lock")
 def test_all_or_nothing_where_that_was_asked_for(envlock: Command, tmp_path: Path) -> None:
-    done = envlock("export", "--to", "pylock", "-o", "pylock.toml", "--require-all", "-q")
+    done = envlock("export", "--format", "pylock", "-o", "pylock.toml", "--require-all", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error:{LEFT_OUT}")
     assert not (tmp_path / "pylock.toml").exists()
 
 
 def test_all_that_is_there_is_all(envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"aa": proof("1.0", wheel(AA))})))
-    done = envlock("export", "--to", "requirements", "--require-all")
+    done = envlock("export", "--format", "requirements", "--require-all")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_no_policy_compares_is_listed_in_the_file_alone(envlock: Command, tmp_path: Path) -> None:
     lock = lock_document({"pip": doubt("24.0", "it is the distribution's own build")})
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    done = envlock("export", "--to", "requirements", "--require-all")
+    done = envlock("export", "--format", "requirements", "--require-all")
     assert (done.returncode, done.stderr) == (0, "")
     assert "# Left out because no policy compares them, 1 of 1:\n#   pip 24.0: it is" in done.stdout
     done = envlock("vendor", "--require-all", environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
@@ -80,7 +80,7 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
     for folder in ("locks", "wheels"):
         (tmp_path / folder).mkdir()
     (tmp_path / "wheels" / AA).write_bytes(b"content")
-    done = envlock("export", "--to", "pylock", "--wheelhouse", "wheels", "-o", output or "-")
+    done = envlock("export", "--format", "pylock", "--wheelhouse", "wheels", "-o", output or "-")
     text = done.stdout if output is None else (tmp_path / output).read_text(encoding="utf-8")
     (package,) = tomllib.loads(text)["packages"]
     assert package["wheels"][0]["path"] == f"{'' if output is None else '../'}wheels/{AA}"
@@ -90,39 +90,39 @@ def test_paths_are_as_seen_from_the_file(output: str | None, envlock: Command, t
     ("args", "code", "stderr"),
     [
         (
-            ["--to", "conda"],
+            ["--format", "conda"],
             2,
             f"error: unknown format `conda`\nhint: choose from: {', '.join((*FORMATS, *FORMS))}\n",
         ),
         (
-            ["--to", "pylock", "-o", "lock.toml"],
+            ["--format", "pylock", "-o", "lock.toml"],
             2,
             "error: installers do not accept the name lock.toml for this format\n"
             "hint: name it pylock.toml or pylock.NAME.toml\n",
         ),
         (
-            ["--to", "pylock", "-o", "pylock.a.b.toml"],
+            ["--format", "pylock", "-o", "pylock.a.b.toml"],
             2,
             "error: installers do not accept the name pylock.a.b.toml for this format\n"
             "hint: name it pylock.toml or pylock.NAME.toml\n",
         ),
         (
-            ["--to", "pylock", "--wheelhouse", "none"],
+            ["--format", "pylock", "--wheelhouse", "none"],
             2,
             "error: folder not found: none\nhint: run `envlock vendor` to fill one\n",
         ),
         (
-            ["--to", "requirements", "--wheelhouse", "my wheels"],
+            ["--format", "requirements", "--wheelhouse", "my wheels"],
             2,
             "error: the path 'my wheels' cannot be written in this format\nhint: use a folder with a plain name\n",
         ),
         (
-            ["--to", "pylock", "--wheelhouse", "my\nwheels"],
+            ["--format", "pylock", "--wheelhouse", "my\nwheels"],
             2,
             "error: the path 'my\\nwheels' cannot be written in this format\nhint: use a folder with a plain name\n",
         ),
         (
-            ["--to", "requirements", "-q", "-o", "no/such/folder.txt"],
+            ["--format", "requirements", "-q", "-o", "no/such/folder.txt"],
             6,
             "error: cannot write file no/such/folder.txt: No such file or directory\n"
             "hint: the old file, if there was one, is untouched\n",
@@ -139,7 +139,7 @@ def test_wrong_use_is_one_sentence_and_a_hint(
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
 
 
-@pytest.mark.parametrize("command", [["export", "--to", "pylock"], ["vendor"]])
+@pytest.mark.parametrize("command", [["export", "--format", "pylock"], ["vendor"]])
 def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Command, tmp_path: Path) -> None:
     (tmp_path / "envlock.lock").write_bytes(encode(document(unavailable={})))
     done = envlock(*command, environ={"XDG_CACHE_HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
@@ -153,7 +153,7 @@ def test_a_lock_that_proves_nothing_is_refused(command: list[str], envlock: Comm
 def test_a_lock_with_identities_of_other_packages_is_refused(lock: Path, envlock: Command) -> None:
     text = lock.read_text(encoding="utf-8")
     lock.write_text(text.replace('"version": "1.0"', '"version": "1.1"', 1), encoding="utf-8")
-    done = envlock("export", "--to", "requirements")
+    done = envlock("export", "--format", "requirements")
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
@@ -166,7 +166,7 @@ def test_a_hostile_lock_breaks_out_of_no_comment(envlock: Command, tmp_path: Pat
     reason = "x\xa0evil==1 --hash=sha256:" + "0" * 64 + "\\"
     (tmp_path / "envlock.lock").write_bytes(encode(lock_document({"mine": doubt("0.1", reason)})))
     for to in ("requirements", "pylock"):
-        done = envlock("export", "--to", to)
+        done = envlock("export", "--format", to)
         assert done.returncode == 0
         assert (done.stdout + done.stderr).replace("\n", "").isprintable()
         assert [line for line in done.stdout.splitlines() if line.startswith(("evil", "\x85"))] == []
@@ -177,12 +177,12 @@ def test_a_bill_of_materials_has_the_licences_of_a_wheelhouse(envlock: Command, 
     made = demo_wheel(house, "aa", "1.0")
     lock = lock_document({"aa": proof("1.0", wheel(made.name, made.read_bytes()))})
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    done = envlock("export", "--to", "cyclonedx", "-o", "sbom.json", "--wheelhouse", "wheels")
+    done = envlock("export", "--format", "cyclonedx", "-o", "sbom.json", "--wheelhouse", "wheels")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote sbom.json\n")
     (package,) = [each for each in json.loads((tmp_path / "sbom.json").read_bytes())["components"] if "hashes" in each]
     assert package["licenses"] == [{"license": {"name": "MIT License", "acknowledgement": "declared"}}]
-    done = envlock("export", "--to", "slsa", "--wheelhouse", "wheels")
+    done = envlock("export", "--format", "slsa", "--wheelhouse", "wheels")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: `--to slsa` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
+        "error: `--format slsa` reads no wheelhouse\nhint: leave out `--wheelhouse`\n",
     )

@@ -55,7 +55,7 @@ def shelf() -> Iterator[tuple[Shelf, Hostile]]:
 
 
 def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: Path) -> None:
-    done = envlock("images", "--for", "gpu.lock")
+    done = envlock("images", "gpu.lock")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(RANKING)
     assert "\n4  docker.io/library/python:3.12.3-slim-bookworm (not usable)\n" in done.stdout
@@ -63,13 +63,13 @@ def test_the_images_for_a_lock_as_a_table_with_reasons(envlock: Command, lock: P
 
 
 def test_all_of_them_and_from_stdin(envlock: Command, lock: Path) -> None:
-    done = envlock("images", "--for", "-", "--all", stdin=lock.read_bytes())
+    done = envlock("images", "-", "--all", stdin=lock.read_bytes())
     assert (done.returncode, done.stderr) == (0, "")
     assert "docker.io/library/python:3.12-slim-trixie (cannot match)\n" in done.stdout
 
 
 def test_json_is_for_programs(envlock: Command, lock: Path) -> None:
-    done = envlock("images", "--for", "gpu.lock", "-f", "json")
+    done = envlock("images", "gpu.lock", "-f", "json")
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr, told["listing_version"]) == (0, "", 1)
     assert told["wanted"]["label"] == "nv25.2"
@@ -104,7 +104,7 @@ def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple
     index = content.index(TAG, amd64=manifest)
     mirror = f"nvcr.io=127.0.0.1:{server.port}/mirror"
     hub = f"docker.io=127.0.0.1:{server.port}/hub"
-    args = ("images", "--for", "gpu.lock", "--resolve", "--mirror", mirror, "--mirror", hub)
+    args = ("images", "gpu.lock", "--resolve", "--mirror", mirror, "--mirror", hub)
     moved = envlock(*args, "-q")
     assert (moved.returncode, moved.stdout) == (1, "")
     assert f"known {PUBLIC}, served {index} by 127.0.0.1:{server.port}\nhint: build on the known one" in moved.stderr
@@ -125,9 +125,7 @@ def test_resolving_by_way_of_a_mirror(envlock: Command, lock: Path, shelf: tuple
 
 def test_a_registry_that_has_none_of_them(envlock: Command, lock: Path, shelf: tuple[Shelf, Hostile]) -> None:
     _, server = shelf
-    done = envlock(
-        "images", "--for", "gpu.lock", "--resolve", "-q", "--mirror", f"nvcr.io=127.0.0.1:{server.port}/mirror"
-    )
+    done = envlock("images", "gpu.lock", "--resolve", "-q", "--mirror", f"nvcr.io=127.0.0.1:{server.port}/mirror")
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == (
         f"error: 127.0.0.1:{server.port} has no mirror/nvidia/tensorflow:{TAG}\n"
@@ -161,15 +159,15 @@ def test_without_a_lock_as_json(envlock: Command) -> None:
         (
             ["--resolve"],
             "error: `--resolve`, `--mirror`, `--accept`, `--platform` need a lockfile\n"
-            "hint: name one: `--for envlock.lock`\n",
+            "hint: name one: `envlock images envlock.lock`\n",
         ),
-        (["--for", "gpu.lock", "-f", "xml"], "error: unknown format `xml`\nhint: choose from: text, json\n"),
+        (["gpu.lock", "-f", "xml"], "error: unknown format `xml`\nhint: choose from: text, json\n"),
         (
-            ["--for", "gpu.lock", "--platform", "linux/386"],
+            ["gpu.lock", "--platform", "linux/386"],
             "error: unknown platform `linux/386` for TensorFlow images\nhint: choose from: linux/amd64, linux/arm64\n",
         ),
         (
-            ["--for", "gpu.lock", "--resolve", "--mirror", "nvcr.io"],
+            ["gpu.lock", "--resolve", "--mirror", "nvcr.io"],
             "error: invalid mirror `nvcr.io`\nhint: use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr\n",
         ),
     ],
@@ -183,6 +181,6 @@ def test_a_terminal_is_not_told_what_to_do_by_a_lock(envlock: Command) -> None:
     facts = {**NVIDIAS, "tensorflow": {"version": "2.17.0", "nvidia_build": "nv" + "9" * 60, "cuda_build": True}}
     path = envlock.folder / "odd.lock"
     path.write_bytes(encode(document(facts=facts, unavailable={})))
-    done = envlock("images", "--for", "odd.lock")
+    done = envlock("images", "odd.lock")
     assert done.returncode == 0
     assert all(line.isprintable() for line in done.stdout.splitlines())

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from envlock.reports import render
+from envlock.workflows.repeat import repeat as run
 from tests.conftest import Command
 
 SCRIPT = """
@@ -370,9 +372,9 @@ def test_pictures(repeat: Repeat) -> None:
 
 
 def test_beyond_the_limit_bits_are_still_compared(repeat: Repeat) -> None:
-    done = repeat("mine.py:moves", "-n", "2", "--disk", "0")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[4:] == [
+    report = run(f"{repeat.folder}/mine.py:moves", runs=2, limit=0)
+    assert report.exit_code == 1
+    assert render(report).splitlines()[4:] == [
         "                   0       1",
         "           0       0       -",
         "           1       -       0",

@@ -61,8 +61,8 @@ def test_kubernetes(envlock: Command) -> None:
     """What the page shows is in the manifests, which other tests hold to the schemas of Kubernetes."""
     (envlock.folder / "envlock.lock").write_bytes(encode(pushed()))
     commands, printed = pages.prepared("kubernetes", envlock.folder)
-    assert commands[0] == "envlock export --to kubernetes-fleet > job.yaml"
-    made = envlock("export", "--to", "kubernetes-fleet").stdout
+    assert commands[0] == "envlock export --format kubernetes-fleet > job.yaml"
+    made = envlock("export", "--format", "kubernetes-fleet").stdout
     assert re.findall("^kind:.*$", made, re.MULTILINE) == printed[1].split("\n")[:-1]
     page = (pages.PAGES / "kubernetes.md").read_text(encoding="utf-8")
     lines = "\n".join(line.strip() for line in made.splitlines())

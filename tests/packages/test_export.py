@@ -81,7 +81,7 @@ def test_what_is_left_out_is_told_with_its_reason() -> None:
         "nvidia-own (version unknown): no index has it, only the hashes of its files are known",
         f"unpublished 0.3: {BUILT}",
     ]
-    no_hash = f"tool 0.2: {BUILT}; pip takes no checkout with --require-hashes (`--to pylock` has it)"
+    no_hash = f"tool 0.2: {BUILT}; pip takes no checkout with --require-hashes (`--format pylock` has it)"
     assert [str(each) for each in export(lock, "x", "requirements").left_out] == [*never[:2], no_hash, never[2]]
     assert [str(each) for each in export(lock, "x", "pylock").left_out] == [
         never[0],

@@ -97,7 +97,7 @@ def test_a_git_package_and_pip_itself(envlock: Command, tmp_path: Path, environ:
     )
     assert [name for name in _lock(envlock, python, environ) if name != "setuptools"] == ["built", "pip"]
 
-    written = envlock("export", "--to", "pylock", "-o", "pylock.toml", "--require-all", environ=environ)
+    written = envlock("export", "--format", "pylock", "-o", "pylock.toml", "--require-all", environ=environ)
     assert (written.returncode, written.stderr) == (0, "wrote pylock.toml\n")
     for number, installer in enumerate((_uv, _pip)):
         again = _empty(tmp_path / f"again-{number}")
@@ -126,12 +126,12 @@ def test_a_wheel_of_a_folder(
     python = _empty(tmp_path / "origin")
     _run(_pip(python, "thing", "found"), tmp_path, environ)
     assert _lock(envlock, python, environ) == []
-    before = envlock("export", "--to", "pylock", environ=environ)
+    before = envlock("export", "--format", "pylock", environ=environ)
     reason = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
     assert before.stderr == f"warning: 1 package not exported:\n  found 1.0: {reason}\n"
     vendored = envlock("vendor", "--require-all", "--no-cache", "--quiet", environ=environ)
     assert (vendored.returncode, vendored.stderr) == (0, "")
-    written = envlock("export", "--to", to, "-o", file, "--wheelhouse", "wheelhouse", "--require-all", environ=environ)
+    written = envlock("export", "-f", to, "-o", file, "--wheelhouse", "wheelhouse", "--require-all", environ=environ)
     assert (written.returncode, written.stderr) == (0, f"wrote {file}\n")
     again = _empty(tmp_path / "again")
     _run(installer(again, *options), tmp_path, environ)
@@ -180,7 +180,7 @@ def test_what_was_built_here(
     vendored = envlock("vendor", "--require-all", environ=environ)
     assert (vendored.returncode, vendored.stderr) == (0, "wheelhouse: 6 wheels (6 from the cache)\n")
     for number, (name, (to, install, options)) in enumerate(INSTALLED.items()):
-        assert envlock("export", "--to", to, "-o", name, *HOUSE, environ=environ).returncode == 0
+        assert envlock("export", "-f", to, "-o", name, *HOUSE, environ=environ).returncode == 0
         again = _empty(tmp_path / f"again-{number}")
         _run(install(again, *options, name), own, environ)
         deep = envlock("verify", "--deep", "--python", again, environ=environ)

@@ -121,7 +121,7 @@ def test_what_is_exported_installs_as_what_was_locked(
         nowhere = {"HTTP_PROXY": DEAD, "HTTPS_PROXY": DEAD, "NO_PROXY": ""}
         environ = {**environ, **nowhere, "UV_CACHE_DIR": str(locked / "fresh"), "PIP_CACHE_DIR": str(locked / "fresh")}
     for number, (to, file, installer, options) in enumerate(WAYS.values()):
-        written = envlock("export", "--to", to, "-o", file, "--require-all", *house, environ=environ)
+        written = envlock("export", "--format", to, "-o", file, "--require-all", *house, environ=environ)
         assert (written.returncode, written.stderr) == (0, f"wrote {file}\n")
         python = _empty(locked / f"again-{number}", environ)
         _run(installer(python, *options), locked, environ)

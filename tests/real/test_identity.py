@@ -78,5 +78,5 @@ def test_the_environment_with_tensorflow_is_proven_and_rebuilt(
     assert {name: each["reason"] for name, each in packages.items() if each["proof"] != "file"} == {}
     assert any(name.startswith("tensorflow") for name in packages)
     for to, file, argv in (("pylock", "pylock.toml", BY_UV), ("requirements", "requirements.txt", BY_PIP)):
-        assert envlock("export", "--to", to, "-o", file, "--require-all").returncode == 0
+        assert envlock("export", "--format", to, "-o", file, "--require-all").returncode == 0
         rebuild(envlock, rebuilt / to, argv, asking)

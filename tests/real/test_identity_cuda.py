@@ -26,5 +26,5 @@ def test_all_of_nvidias_wheels_are_proven_and_rebuilt_without_a_network(
     done = envlock("vendor", "-o", "wheelhouse", environ={**asking, **DEAD}, timeout=600)
     assert done.stderr == f"wheelhouse: {len(packages)} wheels ({len(packages)} from the cache)\n"
     for to, file, argv in (("pylock", "pylock.toml", BY_UV), ("requirements", "requirements.txt", BY_PIP)):
-        assert envlock("export", "--to", to, "-o", file, "--require-all", "--wheelhouse", "wheelhouse").returncode == 0
+        assert envlock("export", "-f", to, "-o", file, "--require-all", "--wheelhouse", "wheelhouse").returncode == 0
         rebuild(envlock, rebuilt / to, argv, {**asking, **DEAD})

@@ -18,6 +18,8 @@ from envlock.cli import app
 from envlock.cli.options import DATA_FORMATS
 from envlock.containers.engines import AUTO, ENGINES
 from envlock.fleet.engines import CHOICES as LAUNCHERS
+from envlock.forms import FORMS
+from envlock.packages.export import FORMATS as EXPORTS
 from envlock.reports import FORMATS, render
 from envlock.reports.files import is_file
 from envlock.runtime.policy import names
@@ -173,7 +175,8 @@ def test_every_format_is_tested_here() -> None:
 
 def test_options_take_their_choices_from_the_tables() -> None:
     """So that a format, an engine or a policy is known to every command or to none, in help and completion too."""
-    known = {"--format": {"|".join(FORMATS), "|".join(DATA_FORMATS)}, "--policy": {"|".join(names())}}
+    known = {"--format": {"|".join(each) for each in (FORMATS, DATA_FORMATS, (*EXPORTS, *FORMS))}}
+    known["--policy"] = {"|".join(names())}
     known["--engine"] = {"|".join((AUTO, *ENGINES)), "|".join(LAUNCHERS)}
     found = [
         (context, option, each.metavar)
