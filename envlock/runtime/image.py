@@ -6,7 +6,7 @@ import os
 
 from envlock.runtime.recipe import always
 from envlock.runtime.report import ERROR, Finding, clean
-from envlock.runtime.verify import verify, with_findings
+from envlock.runtime.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def verify_image(
     """Judge this container: its environment by the lock, and what the image itself promises; see `verify`."""
     report = verify(lock, policy, deep=deep, host=host)
     broken = promises(os.environ)
-    return with_findings(report, broken) if broken else report
+    return report.with_more(broken) if broken else report
 
 
 def promises(environ: Mapping[str, str], venv: str = VENV) -> List[Finding]:

@@ -97,12 +97,7 @@ def with_files(report: Report, lock: Dict[str, Any]) -> Report:
     """Return a report that also says which installed files are not as recorded."""
     from envlock.runtime.files.deep import verify_files
 
-    return with_findings(report, verify_files(lock))
-
-
-def with_findings(report: Report, findings: List[Finding]) -> Report:
-    """Return a report with more findings, and the headline that they make."""
-    return report.with_more(findings)
+    return report.with_more(verify_files(lock))
 
 
 def found_here(lock: Dict[str, Any], host: Optional[Host] = None) -> Snapshot:
@@ -161,7 +156,7 @@ def _without_tensorflow(report: Report, python: str) -> Report:
             finding.message = f"no TensorFlow in {clean(python)}, but {show(finding.expected)} in the lockfile"
             report.findings.remove(finding)
             report.findings.insert(0, finding)
-            return with_findings(report, [])
+            return report.with_more([])
     return report
 
 

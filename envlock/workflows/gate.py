@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from envlock.runtime.lockfile import read_file
-from envlock.runtime.report import ERROR, Finding, Report, ranked
+from envlock.runtime.report import ERROR, Finding, Report
 from envlock.runtime.verify import overrides_count
 from envlock.workflows.progress import SILENT, Progress
 from envlock.workflows.settings import Config
@@ -47,15 +47,7 @@ def check(
     report = verify(lock, policy, overrides=overrides_count(), python=python, numerics=numerics, progress=progress)
     wanted = config.entry if entry is None else entry
     others = list(_differing(read_file(str(lock)), config, wanted))
-    if not others:
-        return report
-    return Report(
-        ranked([*report.findings, *others]),
-        policy=report.policy,
-        overrides=report.overrides,
-        subject=report.subject,
-        notes=report.notes,
-    )
+    return report.with_more(others) if others else report
 
 
 def _differing(document: Mapping[str, Any], config: Config, entry: Sequence[str] | None) -> Iterator[Finding]:

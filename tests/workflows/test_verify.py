@@ -1,0 +1,114 @@
+"""What `verify` makes of several looks at one environment: one report that keeps what each of them said."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from envlock.diagnosis import loaded_cuda
+from envlock.lock.document import validate
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.report import ERROR, Finding, Report, ranked
+from envlock.workflows import gate, verify
+from envlock.workflows.progress import SILENT
+from envlock.workflows.settings import Config
+from tests.locks import document, encode
+
+NAMES = ("h5py", "keras", "mine", "tensorflow-cpu")
+FACTS: dict[str, Any] = {
+    "python": {"version": "3.11.7"},
+    "packages": {name: {"version": "1.0", "origin": None, "wheel_tags": None, "installer": "pip"} for name in NAMES},
+    "tensorflow": {"version": "2.21.0"},
+    "cpu": {"affinity_count": 8},
+    "environ": {"TF_DETERMINISTIC_OPS": None},
+}
+RULES: dict[str, Any] = {"name": "strict", "overrides": {"cpu.affinity_count": "ignore"}}
+LOCK = document(
+    facts=FACTS, unavailable={}, policy=RULES, project={"entry": ["train.py"], "held": {"keras": "train.py"}}
+)
+EXEMPT = "matches under policy strict, with 1 override and 1 package exempt by the lockfile"
+
+
+def finding(where: str) -> Finding:
+    return Finding("planted", ERROR, where, f"{where} differs", "It was planted.", "Remove it.", "")
+
+
+@pytest.fixture
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a lockfile with rules of its own, of an environment in which these let two facts differ."""
+    here = copy.deepcopy(FACTS)
+    here["cpu"]["affinity_count"] = 2
+    here["packages"]["h5py"]["version"] = "1.1"
+    monkeypatch.setattr(verify, "live_of", lambda lock, python: Snapshot(here, {}))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "envlock.lock"
+    path.write_bytes(encode(LOCK))
+    (tmp_path / "train.py").write_text("import keras\n", encoding="utf-8")
+    return path
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, **found: list[Finding]) -> None:
+    """Let each further look find this, and nothing where it is not named."""
+    monkeypatch.setattr(verify, "_files", lambda *_: found.get("files", []))
+    monkeypatch.setattr(verify, "_contradictions", lambda *_: found.get("contradictions", []))
+    bits = Report(ranked(found.get("numerics", [])), policy="strict", notes=["2 operations compared"])
+    monkeypatch.setattr("envlock.workflows.canary.against", lambda *_, **__: SimpleNamespace(report=bits, equal=2))
+
+
+def test_what_the_lockfile_exempts_is_in_the_headline(lock: Path) -> None:
+    assert verify.verify(lock).headline == EXEMPT
+
+
+@pytest.mark.parametrize("looks", [{"deep": True}, {"numerics": True}, {"deep": True, "numerics": True}])
+def test_a_further_look_hides_no_exemption(lock: Path, looks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch)
+    report = verify.verify(lock, **looks)
+    assert (report.headline, report.overrides, report.exit_code) == (EXEMPT, 1, 0)
+
+
+@pytest.mark.parametrize("look", ["files", "contradictions", "numerics"])
+def test_what_a_further_look_finds_decides(lock: Path, look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, **{look: [finding(look)]})
+    assert verify.verify(lock).match
+    report = verify.verify(lock, deep=True, numerics=True)
+    assert (report.exit_code, [str(each.where) for each in report.of(ERROR)]) == (1, [look])
+    assert report.overrides == 1
+    assert "2 operations compared" in report.notes
+
+
+def test_a_look_that_is_not_asked_for_is_not_made(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, files=[finding("files")], numerics=[finding("numerics")])
+    deep, numerics = verify.verify(lock, deep=True).of(ERROR), verify.verify(lock, numerics=True).of(ERROR)
+    assert [[str(each.where) for each in errors] for errors in (deep, numerics)] == [["files"], ["numerics"]]
+
+
+def test_without_the_rules_of_the_lockfile_each_difference_counts(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch)
+    report = verify.verify(lock, overrides=False, deep=True)
+    where = [str(each.where) for each in report.of(ERROR)]
+    assert (report.overrides, sorted(where)) == (0, ["cpu.affinity_count", "packages.h5py.version"])
+
+
+def test_tensorflow_that_does_not_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded_cuda, "ask_tensorflow", lambda *_, **__: Unavailable("it crashed", "failed"))
+    assert verify._contradictions(Snapshot({"cuda": None}, {}), None, SILENT) == []
+    found = verify._contradictions(Snapshot({"cuda": {"cudart": {}}}, {}), None, SILENT)
+    assert [each.severity for each in found] == ["unknown"]
+
+
+def test_the_gate_says_what_verify_says_and_what_is_exempt(lock: Path) -> None:
+    settings = Config(policy="strict", overrides=RULES["overrides"])
+    assert gate.check(lock, settings).headline == EXEMPT
+    report = gate.check(lock, Config(policy="bits", overrides=RULES["overrides"]))
+    assert (report.exit_code, report.overrides) == (1, 1)
+    assert report.exempt == ["1 package exempt by the lockfile"]
+
+
+def test_a_lockfile_that_is_handed_over_is_judged_as_its_file_is(lock: Path) -> None:
+    model = validate(LOCK, "x.lock")
+    assert verify.verify(model).headline == EXEMPT
