@@ -128,7 +128,7 @@ def untold(environment: Environment) -> Iterator[Finding]:
         if codes[reason] in _BINDING_NEEDED:
             fix = change(environment, add={BINDING: BINDING + added(BINDING)})
         yield Finding(
-            "fact-untold",
+            "fact-unknown",
             severity,
             paths[0],
             f"{paths[0]}{more} could not be collected: {sentence.rstrip('.')}",

@@ -17,7 +17,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "python-version": (packages.python, "a Python without wheels of this TensorFlow"),
     "package-version": (packages.companions, "a NumPy, protobuf or Keras that this TensorFlow does not support"),
     "requirements": (packages.requirements, "a distribution that another requires, missing or of another version"),
-    "fact-untold": (gpus.untold, "a fact that could not be collected, such as a broken driver"),
+    "fact-unknown": (gpus.untold, "a fact that could not be collected, such as a broken driver"),
     "driver-version": (gpus.driver, "a driver that is too old for the CUDA runtime"),
     "driver-minor": (gpus.driver, "a driver that runs the CUDA runtime by minor version compatibility only"),
     "forward-compatibility": (gpus.forward_compatibility, "a forward-compatible libcuda where it does not work"),

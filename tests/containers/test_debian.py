@@ -24,6 +24,7 @@ pytestmark = pytest.mark.engine
 
 Served = tuple[Path, str]
 Locked = tuple[dict[str, Any], Path]
+ENGINES = ["podman", "buildah"]
 WRONG = "correct `apt`: names and versions are those of its archives"
 FIT = (
     "name the versions that fit the base, or archives of its day with `apt-sources`; or put them into a base of your "
@@ -136,7 +137,7 @@ def locked(packages: Served, digests: Mapping[str, str], *names: str) -> dict[st
 
 @exhaustive
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["podman", "buildah"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_podman_and_buildah_install_the_same_files_each_time(
     engine: str, bed: Bed, base: str, lock: Locked, store: Podman, tmp_path: Path
 ) -> None:

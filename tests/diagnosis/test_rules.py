@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.data import determinism, variables
+from envlock.diagnosis import flags, gpus, libraries, packages
+from envlock.diagnosis import variables as environ
 from envlock.diagnosis.environment import Environment, Requirement
 from envlock.diagnosis.rules import RULES, diagnose
 from envlock.diagnosis.values import exports
@@ -231,6 +234,17 @@ def test_every_rule_fires_and_every_finding_is_of_a_rule() -> None:
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     fired = {finding["rule"] for findings in golden.values() for finding in findings}
     assert fired == set(RULES), "each rule has a case here and a line in RULES: docs/contributing/rule.md"
+
+
+def test_every_function_that_looks_for_something_has_a_rule() -> None:
+    looking = {
+        each
+        for module in (flags, gpus, libraries, packages, environ)
+        for name, each in vars(module).items()
+        if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == module.__name__
+        if inspect.signature(each).return_annotation == "Iterator[Finding]"
+    }
+    assert looking == {function for function, _ in RULES.values()}
 
 
 def test_no_alarm_on_a_clean_environment() -> None:

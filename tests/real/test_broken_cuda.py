@@ -110,7 +110,7 @@ def test_an_old_cudnn_on_the_path(layer: Layer, tmp_path: Path) -> None:
             "535.247.01",
             "  x gpu.driver_version and 4 more could not be collected: The NVIDIA driver library is version "
             "535.261.03 and the loaded kernel module is version 535.247.01, as after an update without a reboot "
-            "[fact-untold]",
+            "[fact-unknown]",
             "reboot the machine, or restart the container so that it gets the library of the running module",
             id="library and module of two versions",
         ),

@@ -22,6 +22,7 @@ from envlock.containers.engines.failures import EngineError
 from envlock.containers.engines.find import find, prefer
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import clean
+from tests.containers import test_build, test_debian
 from tests.containers.bed import engine as daemons
 from tests.containers.bed.fixtures import StartEngine, starting, use
 from tests.containers.bed.session import Bed
@@ -507,6 +508,11 @@ def test_a_command_that_is_not_there_is_told(name: str, monkeypatch: pytest.Monk
     with pytest.raises(EngineError) as raised:
         find(name)
     assert str(raised.value) == f"cannot start {name}: No such file or directory\nhint: install {name}"
+
+
+def test_every_engine_builds_an_image_in_some_test() -> None:
+    """One that only raises would be offered on the command line otherwise."""
+    assert {*test_build.ENGINES, *test_debian.ENGINES} == set(ENGINES)
 
 
 def test_an_unknown_engine_is_told() -> None:
