@@ -128,6 +128,7 @@ MAKES = {
 }
 """Functions of modules and methods that make a file."""
 STARTERS = {
+    "envlock/guest/battery.py",  # itself again, where NumPy was imported before it
     LAUNCHER,
     "envlock/__main__.py",  # the envlock that is installed as a tool, in its own place
     "envlock/lock/revision.py",  # git

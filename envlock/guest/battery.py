@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 BATTERY = 1
 """Raised with every change of an operation or its input: only equal numbers compare."""
 
+BEGAN_AGAIN = "ENVLOCK_BATTERY_BEGAN_AGAIN"
+"""Set for the process that this program becomes when it begins again."""
+
 SAMPLES = 64
 MIX = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -38,6 +41,7 @@ MIX = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133
 def main() -> None:
     """Compute the groups in order, and print each as soon as it is done: a crash loses one."""
     asked = json.loads(sys.argv[1])
+    set_variables(asked, asked["device"] == "cpu")
     answer_to = os.dup(1)
     os.dup2(2, 1)  # what an import prints goes to stderr
     sys.argv[1:] = []
@@ -55,7 +59,6 @@ def main() -> None:
 
 def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     on_cpu = asked["device"] == "cpu"
-    set_variables(asked, on_cpu)
     import numpy as np
 
     head: Dict[str, Any] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
@@ -88,13 +91,26 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
 
 
 def set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
-    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors."""
+    """Set what is read at import; BLAS gets one thread, as OpenBLAS never takes more than there are processors.
+
+    Where sitecustomize or a .pth file has imported NumPy already, its BLAS has made its threads, and on a processor
+    without AVX-512 their number changes the bits of a product: this program then begins again, with the variables set.
+    It is called before standard output is redirected, as that would be lost.
+    """
+    wanted: Dict[str, str] = {}
     if on_cpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        wanted["CUDA_VISIBLE_DEVICES"] = "-1"
     if asked["intra_op_threads"] is not None:
-        os.environ.update({"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+        wanted.update({"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
     if asked["determinism"] is not None:
-        os.environ["TF_DETERMINISTIC_OPS"] = "1" if asked["determinism"] else "0"
+        wanted["TF_DETERMINISTIC_OPS"] = "1" if asked["determinism"] else "0"
+    began_again = os.environ.pop(BEGAN_AGAIN, None) is not None
+    is_late = "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in wanted.items())
+    os.environ.update(wanted)
+    if is_late and not began_again:  # once: sitecustomize can set the variables, too
+        os.environ[BEGAN_AGAIN] = "1"
+        with open("/proc/self/cmdline", "rb") as file:
+            os.execv(sys.executable, file.read().split(b"\0")[:-1])  # noqa: S606 (its own command)
 
 
 def set_threads(tf: Any, asked: Dict[str, Any]) -> None:

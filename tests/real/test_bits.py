@@ -24,7 +24,7 @@ def elsewhere(tensorflow_python: Path, tmp_path: Path) -> tuple[Command, dict[st
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
     assert envlock("capture", "-q", "--canary", "-p", "bits", environ=environ, timeout=300).returncode == 0
     lock = json.loads((tmp_path / "envlock.lock").read_bytes())
-    lock["facts"]["cpu"]["model"] = "1"
+    lock["facts"]["cpu"]["model"] = "999"
     lock["facts"]["system"]["os_version"] = "22.04"
     return envlock, environ, lock
 
@@ -73,11 +73,11 @@ def test_a_machine_with_fewer_processors_is_proven_and_run_sets_the_locked_threa
 def test_a_machine_with_other_bits_is_refused_and_the_cause_is_named(
     elsewhere: tuple[Command, dict[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:
-    """oneDNN off here and not there: as a variable both sides have it, so only the bits can tell."""
+    """oneDNN capped here and not there: as a variable both sides have it, so only the bits can tell."""
     envlock, environ, lock = elsewhere
-    lock["facts"]["environ"]["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    lock["facts"]["environ"]["ONEDNN_MAX_CPU_ISA"] = "SSE41"
     (tmp_path / "envlock.lock").write_bytes(encode(lock))
-    done = envlock("verify", environ={**environ, "TF_ENABLE_ONEDNN_OPTS": "0"}, timeout=300)
+    done = envlock("verify", environ={**environ, "ONEDNN_MAX_CPU_ISA": "SSE41"}, timeout=300)
     assert done.returncode == 1
     assert "canary results differ" in done.stdout.partition("\n")[0]
     assert "fix: Compute on a machine like the locked one: this one has other bits, as the canary shows." in done.stdout

@@ -53,6 +53,7 @@ def test_the_canary_covers_what_a_program_runs_and_names_it_where_bits_differ(
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
     envlock = Command([str(tensorflow_python), "-m", "envlock"], tmp_path)
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
+    environ["TF_ENABLE_ONEDNN_OPTS"] = "1"  # as on a processor with AVX-512; elsewhere off by default
     done = envlock("capture", "--canary", "--for", "train.py:step", "-p", "bits", environ=environ, timeout=500)
     assert done.returncode == 0, done.stderr
     lock = json.loads((tmp_path / "envlock.lock").read_bytes())

@@ -44,6 +44,7 @@ def main() -> None:
     intra_op_threads, inter_op_threads, determinism: as the battery has them.
     """
     asked = json.loads(sys.argv[1])
+    battery.set_variables(asked, asked["device"] == "cpu")
     answer_to = os.dup(1)
     os.dup2(2, 1)
     sys.argv[1:] = []
@@ -61,7 +62,6 @@ def main() -> None:
 def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     with open(asked["file"], encoding="utf-8") as file:
         operations = json.load(file)
-    battery.set_variables(asked, asked["device"] == "cpu")
     tf, np = import_module("tensorflow"), import_module("numpy")
     battery.set_threads(tf, asked)
     gpus = tf.config.list_physical_devices("GPU") if asked["device"] == "gpu" else []
