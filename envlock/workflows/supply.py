@@ -287,7 +287,7 @@ def _forbidden(missing: Sequence[str]) -> UsageError:
     return UsageError(
         f"`--offline` forbids the network, and {'this is' if len(missing) == 1 else 'these are'} missing:",
         lines=[f"  {each}" for each in missing],
-        hint="get it as said, or run `envlock build` once without `--offline`, which gets all of it",
+        hint="run the commands above, or `envlock build` once without `--offline`",
     )
 
 

@@ -185,7 +185,7 @@ def test_another_environment_proves_nothing(project: Path, python: Path, index: 
     assert index.requests == []
 
 
-HINT = "get it as said, or run `envlock build` once without `--offline`, which gets all of it"
+HINT = "run the commands above, or `envlock build` once without `--offline`"
 
 
 def test_offline_says_all_that_is_missing_and_how_to_get_it(project: Path, python: Path, index: IndexServer) -> None:
