@@ -30,6 +30,7 @@ from tests.containers.plans import BASES, DIGEST
 from tests.locks import document
 from tests.packages.server import IndexServer, index_server
 from tests.packages.wheels import make_wheel
+from tools.demo import unpacked
 
 pytestmark = pytest.mark.slow
 NAMES = ("more", "thing")
@@ -129,6 +130,18 @@ def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: Inde
     assert [each.proof for each in identity.packages.values()] == ["file", "file"]
     assert made.lock.base_image == BaseImage(**PINNED)
     assert not (project / "wheelhouse").exists()
+
+
+def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, index: IndexServer) -> None:
+    """By the wheels and the hashes in its tars, as `make demo` does without an engine."""
+    build.context(fresh(python), project / "made", python=python, indexes=[index.url])
+    (file,) = unpacked(project / "made", project / "layers")
+    assert sorted(each.name for each in file.parent.iterdir()) == [WHEELS[0], "requirements.txt", WHEELS[1]]
+    words = ["install", "-q", "--no-index", "--no-deps", "--require-hashes", "--find-links", file.parent, "-r", file]
+    subprocess.run([sys.executable, "-m", "pip", *words, "--target", project / "site"], check=True)
+    assert sorted(each.name for each in (project / "site").glob("*.dist-info")) == [
+        f"{name}-1.0.dist-info" for name in NAMES
+    ]
 
 
 def test_what_is_there_is_not_asked_again(
