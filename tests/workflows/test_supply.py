@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 import sys
@@ -30,9 +31,9 @@ from tests.containers.plans import BASES, DIGEST
 from tests.locks import document
 from tests.packages.server import IndexServer, index_server
 from tests.packages.wheels import make_wheel
-from tools.demo import unpacked
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("more", "thing")
 WHEELS = [f"{name}-1.0-py3-none-any.whl" for name in NAMES]
 PINNED: dict[str, Any] = {
@@ -135,6 +136,7 @@ def test_a_fresh_lock_becomes_a_context(project: Path, python: Path, index: Inde
 def test_the_demo_installs_a_context_elsewhere(project: Path, python: Path, index: IndexServer) -> None:
     """By the wheels and the hashes in its tars, as `make demo` does without an engine."""
     build.context(fresh(python), project / "made", python=python, indexes=[index.url])
+    unpacked = runpy.run_path(str(ROOT / "tools" / "demo.py"))["unpacked"]
     (file,) = unpacked(project / "made", project / "layers")
     assert sorted(each.name for each in file.parent.iterdir()) == [WHEELS[0], "requirements.txt", WHEELS[1]]
     words = ["install", "-q", "--no-index", "--no-deps", "--require-hashes", "--find-links", file.parent, "-r", file]
