@@ -282,7 +282,12 @@ def _ready(
     unasked(model, base, _platform(platform))
     from envlock.containers.engines.find import find
 
-    return model, find(engine)
+    builder = find(engine)
+    if push:
+        from envlock.workflows.push import check_login
+
+        check_login(tag)
+    return model, builder
 
 
 def _platform(text: str | None) -> str | None:

@@ -174,10 +174,12 @@ def _based(
 def _beyond(
     lock: Lockfile, base: Base, sources: Sources, engine: Engine | None, progress: Progress, *, again: bool
 ) -> list[str]:
-    """Return the locked packages that have to be installed over a base: all, or those that a complete one lacks."""
+    """Return the locked packages whose wheels a build has to have: all, or those that a complete base lacks."""
     facts = lock.facts.packages or {}
-    if base.route not in COMPLETE or sources.is_own:
+    if base.route not in COMPLETE:
         return sorted({*facts, *(lock.identity.packages if lock.identity is not None else ())})
+    if sources.is_own and lock.identity is not None:
+        return []  # what the user has put there says what is installed
     if again and lock.image is not None:
         return sorted(lock.image.wheels or ())
     if engine is None:
@@ -226,7 +228,7 @@ def _fill(lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, pr
     from envlock.workflows.vendor import vendor
 
     at_hand = wheels_in(sources.folder)
-    if (base.route in COMPLETE and sources.is_own) or lock.identity is None:
+    if lock.identity is None or (base.route in COMPLETE and sources.is_own and not names):
         return at_hand
     meant = [each for each in plan(lock, base, None).wheels if each.name in names]
     files = [each.file for each in meant]
