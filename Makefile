@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling the
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused
+demo: $(TF)/.envlock ## lock a real TensorFlow environment, change one thing, be refused, build it
 	@$(TF)/bin/python tools/demo.py
 
 ifdef CI

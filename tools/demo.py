@@ -1,6 +1,7 @@
-"""The demo: lock the environment that runs this, verify it, change one thing that changes bits, be refused.
+"""The demo: lock the environment that runs this, verify it, change one thing that changes bits, be refused, build.
 
-Needs a real TensorFlow and envlock in its environment, neither GPU nor Docker. `make demo` makes one and runs this.
+Needs a real TensorFlow and envlock in its environment, no GPU. `make demo` makes one and runs this. With a container
+engine it builds an image; without one, what an image consists of is installed into a scratch environment and verified.
 """
 
 from __future__ import annotations
@@ -8,8 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
+
+from envlock.containers.engines.find import find
+from envlock.runtime.errors import EnvlockError
 
 BIN = Path(sys.executable).parent
 
@@ -69,16 +74,75 @@ def main() -> int:
                 0,
                 environ={"TF_ENABLE_ONEDNN_OPTS": "0"},
             ),
+            *(image(folder) if has_engine() else scratch(folder)),
         ]
     failed = steps.count(False)
     print(f"demo: {len(steps) - failed} steps came out as they must, {failed} did not")
     return 1 if failed else 0
 
 
+def has_engine() -> bool:
+    """Return whether there is a container engine, and say why not."""
+    try:
+        find("auto")
+    except EnvlockError as error:
+        print(f"\nno container engine: {error.message}")
+        return False
+    return True
+
+
+def image(folder: str) -> list[bool]:
+    """Build an image, which is verified inside; return whether it came out as it must."""
+    build = ["envlock", "build", "--tag", "envlock-demo"]
+    return [step(folder, "9. Build a container that is this environment, from the lockfile alone.", build, 0)]
+
+
+def scratch(folder: str) -> list[bool]:
+    """Install into a new environment what an image would have, by hash and without a network; return how it came out.
+
+    It is taken from the build context, or where no registry is reached, from the wheelhouse.
+    """
+    dry_run = ["envlock", "build", "--dry-run", "--quiet"]
+    out = [step(folder, "9. The Dockerfile, before anything is downloaded.", dry_run, 0, lines=24)]
+    write = ["envlock", "build", "--output", "context"]
+    if step(folder, "10. What it is built from: wheels, proven by their RECORD, and the base by digest.", write, None):
+        requirements = unpacked(Path(folder, "context"), Path(folder, "layers"))
+    else:
+        out.append(step(folder, "Without the registry: prove the wheels.", ["envlock", "hash"], 0))
+        out.append(step(folder, "Fill the wheelhouse.", ["envlock", "vendor"], 0))
+        export = ["envlock", "export", "--format", "requirements", "--wheelhouse", "wheelhouse", "-o", "wheels.txt"]
+        out.append(step(folder, "Write them as pip wants them.", export, 0))
+        requirements = [Path(folder, "wheels.txt")]
+    make = ["python", "-m", "venv", "--without-pip", "scratch"]
+    out.append(step(folder, "11. Install it elsewhere, as the build does: by hash, without a network.", make, 0))
+    install = ["python", "-m", "pip", "--python", "scratch/bin/python", "install", "--quiet", "--no-index", "--no-deps"]
+    install += ["--no-compile", "--require-hashes"]
+    for file in requirements:
+        links = [] if file.name == "wheels.txt" else ["--find-links", str(file.parent.relative_to(folder))]
+        command = [*install, *links, "--requirement", str(file.relative_to(folder))]
+        out.append(step(folder, "", command, 0))
+    verify = ["envlock", "verify", "--python", "scratch/bin/python"]
+    return [*out, step(folder, "12. It is the locked environment.", verify, 0)]
+
+
+def unpacked(context: Path, target: Path) -> list[Path]:
+    """Unpack the wheels of a context; return the file of requirements of each layer."""
+    for file in sorted(context.glob("*.tar")):
+        with tarfile.open(file) as tar:
+            tar.extractall(target, [each for each in tar if each.name.startswith("wheels/")], filter="data")
+    return sorted(target.glob("wheels/*/requirements.txt"))
+
+
 def step(
-    folder: str, title: str, command: list[str], expected: int, *, environ: dict[str, str] | None = None, lines: int = 0
+    folder: str,
+    title: str,
+    command: list[str],
+    expected: int | None,
+    *,
+    environ: dict[str, str] | None = None,
+    lines: int = 0,
 ) -> bool:
-    """Say, run and show one command; return whether its exit code was the expected one."""
+    """Say, run and show one command; return whether its exit code was the expected one; 0 where it may be any."""
     shown = " ".join([*(f"{name}={value}" for name, value in (environ or {}).items()), *command])
     print(f"\n\033[1m{title}\033[0m\n$ {shown}" if sys.stdout.isatty() else f"\n{title}\n$ {shown}", flush=True)
     done = subprocess.run(
@@ -94,6 +158,9 @@ def step(
     if lines and lines < len(output):
         output[lines:] = [f"... ({len(output) - lines} more lines)"]
     print("\n".join(output))
+    if expected is None:
+        print(f"(exit code {done.returncode})", flush=True)
+        return done.returncode == 0
     verdict = "as it must be" if done.returncode == expected else f"but {expected} was expected"
     print(f"(exit code {done.returncode}, {verdict})", flush=True)
     return done.returncode == expected

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from envlock.cli.options import AcceptOption, LockArgument, MirrorOption, PlatformOption, QuietOption, exclusive, source
+from envlock.cli.options import (
+    AcceptOption,
+    IndexOption,
+    LockArgument,
+    MirrorOption,
+    PlatformOption,
+    QuietOption,
+    exclusive,
+    source,
+)
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, choice, new_app
 from envlock.containers.engines import AUTO, ENGINES, NETWORKS
@@ -33,7 +42,24 @@ PinOption = Annotated[
 ]
 TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)]
 EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")]
-WheelhouseOption = Annotated[Path, typer.Option(help="Folder filled by `envlock vendor`.")]
+WheelhouseOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]", show_default=False
+    ),
+]
+InterpreterOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        envvar="ENVLOCK_PYTHON",
+        help="Interpreter of the locked environment, to prove wheels. [default: as `envlock hash` finds it]",
+        show_default=False,
+    ),
+]
+OfflineOption = Annotated[
+    bool, typer.Option("--offline", help="Use no network; say what is missing, and how to get it.")
+]
 DeterministicOption = Annotated[
     bool, typer.Option("--deterministic", help="Also set the variables this TensorFlow needs for determinism.")
 ]
@@ -63,7 +89,10 @@ def build(
     pin: PinOption = False,
     tag: TagOption = None,
     engine: EngineOption = AUTO,
-    wheelhouse: WheelhouseOption = Path("wheelhouse"),
+    wheelhouse: WheelhouseOption = None,
+    python: InterpreterOption = None,
+    index_url: IndexOption = None,
+    offline: OfflineOption = False,
     platform: PlatformOption = None,
     mirror: MirrorOption = None,
     accept: AcceptOption = None,
@@ -79,7 +108,8 @@ def build(
 ) -> None:
     """Build a container that is the locked environment, and verify it inside.
 
-    The base is pinned by digest, wheels are installed by hash without a network; a second build gives the same layers.
+    What the lockfile does not have yet is found first, and written into it at the end: wheels as by `envlock hash`, the
+    digest of the base. Wheels are installed by hash without a network; a second build gives the same layers.
 
     \b
     Examples:
@@ -90,31 +120,29 @@ def build(
     """
     made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
     ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}
-    _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
-    what = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
-    how = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
-    doing = {"engine": engine, "network": network, "progress": Terminal(quiet)}
-    if dry_run:
-        _render(source(lock), {**how, "resolve": resolve}, quiet=quiet)
-    elif pin:
-        _pin(source(lock), {**what, **doing}, quiet=quiet)
-    elif output is not None:
-        _write(source(lock), output, how, quiet=quiet)
-    elif check:
-        _rebuild(source(lock), {**how, **doing}, quiet=quiet)
-    else:
-        _build(source(lock), {**how, **doing, **made}, quiet=quiet)
+    _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, offline=offline, resolve=resolve)
+    what: dict[str, Any] = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
+    how: dict[str, Any] = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
+    runs: dict[str, Any] = {"engine": engine, "network": network}
+    found: dict[str, Any] = {**how, "indexes": index_url or (), "offline": offline, "progress": Terminal(quiet)}
+    way = next((name for name, value in ways.items() if value), "")
+    options = {"--dry-run": {**how, "resolve": resolve}, "--pin": {**what, **runs}, "--check": {**found, **runs}}
+    options["--output"] = {**found, "folder": output, "python": python}
+    WAYS[way](source(lock), options.get(way, {**found, **runs, **made, "python": python}), quiet=quiet)
 
 
-def _one_way(ways: dict[str, Any], made: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
+def _one_way(
+    ways: dict[str, Any], made: dict[str, Any], places: dict[str, Any], *, offline: bool, resolve: bool
+) -> None:
     """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
+    exclusive({"--offline": offline}, {"--resolve": resolve, "--pin": ways["--pin"], "--push": made["push"]})
     given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
     given["--no-cache"] = made["no_cache"] and not ways["--check"]
     exclusive(ways, given)
     if resolve and not ways["--dry-run"]:
         raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
     if ways["--dry-run"] and not resolve:
-        exclusive(ways, asking)
+        exclusive(ways, places)
 
 
 def _render(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
@@ -130,7 +158,7 @@ def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
     from envlock.workflows.pin import pin
 
     read = None if isinstance(lock, bytes) else load(lock)
-    made = pin(lock, **what)
+    made = pin(lock, **what, progress=Terminal(quiet))
     _warn(made.warnings, quiet=quiet)
     if isinstance(lock, bytes):
         emit(dump(made.lock).decode("utf-8").removesuffix("\n"))
@@ -141,15 +169,21 @@ def _pin(lock: str | bytes, what: dict[str, Any], *, quiet: bool) -> None:
         talk(f"wrote {lock}: base image {made.base}{more}", quiet=quiet)
 
 
-def _write(lock: str | bytes, folder: Path, how: dict[str, Any], *, quiet: bool) -> None:
+def _write(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
+    from envlock.lock.document import load, save
+    from envlock.packages.proven import unasked
     from envlock.workflows import build as workflow
 
-    made = workflow.context(lock, folder, **how)
+    read = load(lock) if isinstance(lock, str) else None
+    made = workflow.context(lock, **how)
     _warn(made.warnings, quiet=quiet)
     talk(
         f"wrote {made.folder}: Dockerfile, .dockerignore and tars with {count(made.wheels, 'wheel')}",
         quiet=quiet,
     )
+    if isinstance(lock, str) and read is not None and len(unasked(read)) > len(unasked(made.lock)):
+        save(made.lock, lock, read)
+        talk(f"wrote {lock}: base and wheels", quiet=quiet)
 
 
 def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
@@ -185,8 +219,9 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
             talk(verdict.machine.to_text())
             raise typer.Exit(verdict.machine.exit_code)
     if isinstance(lock, str):
+        is_new = read is not None and made.lock.identity != read.identity
         save(made.lock, lock, read)
-        talk(f"wrote {lock}: base and image", quiet=quiet)
+        talk(f"wrote {lock}: {'wheels, ' if is_new else ''}base and image", quiet=quiet)
     if file is not None:
         from envlock.workflows.archive import archive
 
@@ -212,3 +247,7 @@ def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
 def _warn(warnings: tuple[str, ...], *, quiet: bool) -> None:
     for text in warnings:
         talk(f"warning: {text}", quiet=quiet)
+
+
+WAYS = {"": _build, "--dry-run": _render, "--pin": _pin, "--output": _write, "--check": _rebuild}
+"""What each option does in the place of building."""

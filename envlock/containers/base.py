@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -180,9 +180,14 @@ def _base(route: Route, image: Pinned, python: Pinned | None, archive: PythonArc
     base = Base(str(image.place), route, python_from=str(python.place) if python else None, python_archive=archive)
     if image.config is None:
         return base
+    return with_config(base, image.config.entrypoint, image.config.command, image.config.environ)
+
+
+def with_config(base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]) -> Base:
+    """Return a base with what its config says of how it runs; of its variables, those that are facts."""
     names = {row["name"] for row in table("environ")}
-    environ = sorted((name, value) for name, value in image.config.environ.items() if name in names)
-    return replace(base, entrypoint=image.config.entrypoint, command=image.config.command, environ=tuple(environ))
+    known = sorted((name, value) for name, value in environ.items() if name in names)
+    return replace(base, entrypoint=tuple(entrypoint), command=tuple(command), environ=tuple(known))
 
 
 def _locked(lock: Lockfile, kept: BaseImage) -> Base:

@@ -16,6 +16,7 @@ from envlock.images.candidate import PythonArchive
 from envlock.lock.document import dump
 from envlock.lock.models import DebianPackage, DebianPackages, Lockfile, PackageIdentity
 from envlock.lock.route import COMPLETE, Route
+from envlock.packages.proven import unasked
 from envlock.runtime.collectors.environ import record
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.errors import LockfileError, UsageError
@@ -53,13 +54,22 @@ class Base:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """What a build has still to find: packages whose wheel, and Debian packages whose file is not known yet."""
+
+    wheels: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class BuildPlan:
     """Everything that rendering and payload need; nothing else is looked at.
 
     `environ` is set in the image. `unset` are variables that the base sets and the locked environment does not have:
     the entrypoint takes them away where they still have the base's value. `lock` is the document that the image
-    verifies itself by, None for a base without one. `skipped` says of each package why it is not installed. `python`
-    is the interpreter that runs the user's program.
+    verifies itself by, None for a base without one. `skipped` says of each package why it is not installed. `unknown`
+    is what a build has still to find: such a plan is shown, and never built. `python` is the interpreter that runs the
+    user's program.
     """
 
     base: Base
@@ -70,6 +80,7 @@ class BuildPlan:
     unset: tuple[tuple[str, str], ...] = ()
     wheels: tuple[Wheel, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    unknown: Unknown = field(default=Unknown())
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     lock: bytes | None = None
@@ -147,6 +158,7 @@ def plan(
     *,
     deterministic: bool = False,
     added: Additions = Additions(),  # noqa: B008 (frozen)
+    unknown: Unknown = Unknown(),
 ) -> BuildPlan:
     """Return what the image of a lock consists of.
 
@@ -154,16 +166,15 @@ def plan(
         lock: what the image is of.
         base: what to start from.
         wheelhouse: the names of the wheels that are at hand; None where that does not matter yet.
-        deterministic: set what the recipe of this TensorFlow wants, also where the lock has it unset. The image is
-            then held to the lock with these variables set.
+        deterministic: set what the recipe of this TensorFlow wants, also in the lock that the image is held to.
         added: what the project adds to its packages.
+        unknown: what has still to be found.
 
     Raises:
         LockfileError: something in the lock must not enter an image; the message names its path.
         UsageError: wheels are needed that are not at hand.
     """
-    facts = lock.facts
-    locked = facts.environ or {}
+    facts, locked = lock.facts, lock.facts.environ or {}
     tensorflow = facts.tensorflow.version if facts.tensorflow is not None else None
     ngc = _ngc_release(base)
     wanted = variables(tensorflow, ngc)
@@ -171,8 +182,7 @@ def plan(
     wheels, skipped = _wheels(lock, base.route, None if wheelhouse is None else set(wheelhouse))
     installed = {wheel.name for wheel in wheels}
     notes += [] if added.files else _without_program(lock, installed)
-    if (missing := missing_patch(tensorflow, ngc, installed)) is not None:
-        notes.append(f"{missing} is not locked; without its patch this TensorFlow is not deterministic")
+    notes += _without_patch(tensorflow, ngc, installed)
     inside = shipped(lock, wanted if deterministic else {})
     return BuildPlan(
         base,
@@ -183,6 +193,7 @@ def plan(
         unset=_unset(base, locked, environ),
         wheels=wheels,
         skipped=skipped,
+        unknown=unknown,
         notes=tuple(notes),
         code=tuple(program(tensorflow, ngc, installed)),
         lock=inside,
@@ -199,6 +210,13 @@ def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
     return [
         f"the project's own package, {own}, is not in the image; if installed, envlock hash --build records its wheel"
     ]
+
+
+def _without_patch(tensorflow: str | None, ngc: str | None, installed: Collection[str]) -> list[str]:
+    missing = missing_patch(tensorflow, ngc, installed)
+    if missing is None:
+        return []
+    return [f"{missing} is not locked; without its patch this TensorFlow is not deterministic"]
 
 
 def _ngc_release(base: Base) -> str | None:
@@ -282,11 +300,13 @@ def _wheels(
 ) -> tuple[tuple[Wheel, ...], tuple[tuple[str, str], ...]]:
     """Return the wheels to install, and why the other packages are not; both sorted by name."""
     if lock.identity is None:
-        if route not in COMPLETE:
+        if route not in COMPLETE and wheelhouse is not None and unasked(lock):
             raise UsageError(
                 "the lockfile does not name the wheels of its packages",
                 hint="run `envlock hash`, and then `envlock vendor`",
             )
+        if route not in COMPLETE:
+            return (), ()
         unknown = "the lockfile does not name its wheel; the base must have it"
         return (), tuple((name, unknown) for name in sorted(lock.facts.packages or {}))
     wheels: list[Wheel] = []

@@ -6,7 +6,7 @@ Templates get `Safe` text only, lists of it, and words of our own that choose be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -154,6 +154,8 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "account": programs["account"],
         "runtime": programs["runtime"],
         "wheels": [{"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers],
+        "unproven": _unknown("the wheels of", plan.unknown.wheels, "facts.packages"),
+        "unresolved": _unknown("the Debian packages", plan.unknown.debian, "apt"),
         "layers": [{"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()],
         "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
         "about_environ": safe(_about_environ(plan), "sentence", "envlock"),
@@ -165,6 +167,17 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
         "command": exec_form(plan.command, "base_image.command"),
     }
+
+
+def _unknown(what: str, names: Sequence[str], path: str) -> Safe | None:
+    """Return a sentence on what a build has still to find; None where it is nothing."""
+    if not names:
+        return None
+    return safe(f"Not known yet, and envlock build finds it: {what} {_few(names)}.", "sentence", path)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def _layer(name: str) -> Safe:
@@ -222,8 +235,7 @@ def _skipped(plan: BuildPlan) -> list[str]:
         reasons.setdefault(reason, []).append(name)
     lines = []
     for reason, names in sorted(reasons.items()):
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        lines.append(f"{shown}: {reason}")
+        lines.append(f"{_few(names)}: {reason}")
     return lines
 
 

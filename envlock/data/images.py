@@ -118,6 +118,14 @@ class GpuSupport(Row):
     source: Text
 
 
+class Card(Row):
+    """What GPUs of a compute capability are called."""
+
+    compute_capability: Minor
+    names: Annotated[list[Text], Field(min_length=1)]
+    source: Text
+
+
 class CudaImagesTable(Row):
     """cuda_images.toml."""
 
@@ -126,6 +134,7 @@ class CudaImagesTable(Row):
     driver: list[DriverFloor]
     minor_version: list[DriverFloor]
     gpu: list[GpuSupport]
+    card: list[Card]
 
 
 class SlimImages(Row):
@@ -220,12 +229,21 @@ class AndCuda(Row):
     source: Text
 
 
+class HeldCode(Row):
+    """The GPUs that wheels of TensorFlow hold code for."""
+
+    tensorflow: Annotated[list[Minor], Field(min_length=1)]
+    targets: Annotated[list[Text], Field(min_length=1)]
+    source: Text
+
+
 class BuildsTable(Row):
     """tensorflow_builds.toml."""
 
     evidence: dict[str, Text]
     build: list[WheelBuild]
     and_cuda: list[AndCuda]
+    code: list[HeldCode]
 
 
 class Tables(Row):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,6 +67,18 @@ def attach(registry: Writable, image: Reference, documents: Sequence[Document]) 
     if not known:
         _by_tag(registry, image, entries)
     return [str(entry["digest"]) for entry in entries]
+
+
+def check_writable(registry: Writable, image: Reference) -> None:
+    """Begin an upload and cancel it, which writes nothing: so a login is known to do before an image is built.
+
+    Raises:
+        RegistryError: the registry cannot be asked, or does not let us write.
+    """
+    place = registry.write(image, "POST", "blobs/uploads/", b"", BYTES).headers.get("Location", "")
+    with suppress(RegistryError):  # one that is not cancelled runs out by itself
+        if place:
+            registry.write(image, "DELETE", place, None, BYTES)
 
 
 def _artifact(document: Document, about: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from envlock import __version__
+from envlock.data.compatibility import failing
 from envlock.lock.document import validate
+from envlock.lock.facts import TensorflowFacts
 from envlock.lock.models import SCHEMA_URL, Lockfile
 from envlock.runtime.collectors import Snapshot, snapshot
 from envlock.runtime.compare import STEADY
@@ -97,5 +99,16 @@ def _without_code(lock: Lockfile) -> list[str]:
             driver_cuda=gpu.cuda_driver_version,
         )
         if verdict.kind != "native":
-            found.append(f"GPU {index} ({device.name}): {verdict.sentence}")
+            found.append(
+                f"GPU {index} ({device.name}): {_fate(tensorflow, device.compute_capability, verdict.sentence)}"
+            )
     return found
+
+
+def _fate(tensorflow: TensorflowFacts, capability: str, sentence: str) -> str:
+    """Return what becomes of a TensorFlow on a GPU that it has no machine code for; as users report it, if they do."""
+    version = tensorflow.version if tensorflow.nvidia_build is None else None
+    met = failing(version, capability) if version is not None else None
+    if met is None:
+        return sentence
+    return f"TensorFlow holds no machine code for compute capability {capability}. {met.why} What works: {met.works}."

@@ -73,6 +73,13 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     return known, others
 
 
+def unasked(lock: Lockfile) -> list[str]:
+    """Return the packages whose wheel nobody has looked for yet; of the others it is known, or why there is none."""
+    known = lock.identity.packages if lock.identity is not None else {}
+    facts = lock.facts.packages or {}
+    return sorted(name for name, fact in facts.items() if name not in known or known[name].version != fact.version)
+
+
 class Checkout(NamedTuple):
     """A package that was built from a commit of a public Git repository, in a folder of it or (None) in its root."""
 

@@ -19,6 +19,8 @@ COLUMNS = {
     "libc": "glibc",
 }
 WIDTH = 100
+FEW = 4
+"""So many images are named each."""
 Lines = Iterable[tuple[str, str]]
 
 
@@ -30,6 +32,50 @@ def render_ranking(document: Mapping[str, Any], *, limit: int, color: bool = Fal
 def render_everything(document: Mapping[str, Any], *, color: bool = False) -> str:
     """Return every image that is known."""
     return paint(_everything(document), color=color)
+
+
+def render_answers(document: Mapping[str, Any], *, every: bool = False, color: bool = False) -> str:
+    """Return what runs on a GPU: each reason once, with what it is true of; `every` image, or the newest and oldest."""
+    return paint(_answers(document, every), color=color)
+
+
+ANSWERS = {
+    "yes": "Runs, by machine code:",
+    "driver": "Runs where the driver can compile its PTX, which takes minutes at the first start:",
+    "unknown": "Unknown:",
+    "no": "Not to be expected to run:",
+}
+
+
+def _answers(document: Mapping[str, Any], every: bool) -> Lines:
+    gpu = document["gpu"]
+    cards = f" ({', '.join(gpu['cards'])})" if gpu["cards"] else ""
+    yield from _wrapped("title", f"GPUs of compute capability {clean(gpu['compute_capability'])}{cards}", "")
+    for runs, title in ANSWERS.items():
+        reasons: dict[str, list[Mapping[str, Any]]] = {}
+        for row in document["answers"]:
+            if row["runs"] == runs:
+                reasons.setdefault(row["why"], []).append(row)
+        if reasons:
+            yield "plain", ""
+            yield "title", title
+        for why, rows in reasons.items():
+            yield from _wrapped("plain", _answer(rows, every), "  ")
+            yield from _wrapped("note", why, "    ")
+
+
+def _answer(rows: Sequence[Mapping[str, Any]], every: bool) -> str:
+    """Return images and wheels in words."""
+    images = [row["name"] for row in rows if row["kind"] == "image"]
+    wheels = [row["name"].split()[1] for row in rows if row["kind"] == "wheel"]
+    if len(images) > FEW and not every:
+        images = [f"{images[0]} to {images[-1].rpartition(':')[2]} ({len(images)} images; `--all` names each)"]
+    return ", ".join([*images, *([f"wheels of TensorFlow {', '.join(wheels)}"] if wheels else [])])
+
+
+def _wrapped(style: str, text: str, indent: str) -> Lines:
+    for line in wrap(clean(text), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False):
+        yield style, f"{indent}{line}"
 
 
 def _ranking(document: Mapping[str, Any], limit: int) -> Lines:

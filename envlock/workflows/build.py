@@ -5,31 +5,28 @@ What a refusal does not need is imported where it is used: Docker's SDK, HTTP an
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from envlock.containers.base import Chosen, unasked
-from envlock.containers.debian import check_locked
+from envlock.containers.base import unasked
 from envlock.containers.engines.engine import check_name
-from envlock.containers.plan import BuildPlan, plan
+from envlock.containers.plan import plan
 from envlock.images.reference import parse_platform
 from envlock.lock.models import Image, Lockfile
 from envlock.runtime.errors import UsageError
-from envlock.workflows.container import added, requested
+from envlock.workflows.container import added
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.pin import resolved
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.supply import Sources, Supplied, Wanted, not_found, supply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.containers.build import Wish
     from envlock.containers.engines.engine import Engine
     from envlock.containers.verification import Verdict
     from envlock.workflows.locks import Source
-
-WHEELHOUSE = Path("wheelhouse")
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,15 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Context:
-    """A folder that builds without envlock: how many wheels are in it, and what is worth a warning."""
+    """A folder that builds without envlock: how many wheels are in it, and what is worth a warning.
+
+    `lock` is the lock with the base and the wheels that were found for it.
+    """
 
     folder: Path
     wheels: int
     warnings: tuple[str, ...]
+    lock: Lockfile
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class BuiltImage:
     Attributes:
         name: its tag, or its ID without one.
         verdict: whether it is the locked environment; None where its Python is too old to tell.
-        lock: the lock with the base and the image recorded.
+        lock: the lock with base and image recorded, and the wheels and Debian packages that were found for it.
         warnings: sentences for the user.
         pushed: its name in a registry, by digest; None where it was not pushed.
     """
@@ -85,13 +86,14 @@ def dockerfile(
     mirrors: Sequence[str] = (),
     accept: str | None = None,
     resolve: bool = False,
-    wheelhouse: Path = WHEELHOUSE,
+    wheelhouse: Path | None = None,
     deterministic: bool = False,
     user: str | None = None,
 ) -> Rendered:
     """Return the Dockerfile of a lock; nothing is written, and only `resolve` asks a registry.
 
-    Where the digest of the base is unknown offline, its tag stands there.
+    Where the digest of the base is unknown offline, its tag stands there. For wheels and Debian packages that only a
+    build will find, a comment and the name of a file that never exists stand there, so that it cannot be built.
 
     Raises:
         ImageMismatch: no base image can be the locked environment under the lock's policy.
@@ -107,8 +109,9 @@ def dockerfile(
         image, warnings = chosen.base, chosen.warnings
     else:
         image, warnings = unasked(model, base, _platform(platform))
-    check_locked(image, requested(model))
-    made = plan(model, image, None, deterministic=deterministic, added=added(model, wheelhouse, user))
+    image, unknown = not_found(model, image)
+    extra = added(model, Sources(wheelhouse).folder, user)
+    made = plan(model, image, None, deterministic=deterministic, added=extra, unknown=unknown)
     return Rendered(render(made), warnings)
 
 
@@ -120,23 +123,32 @@ def context(
     platform: str | None = None,
     mirrors: Sequence[str] = (),
     accept: str | None = None,
-    wheelhouse: Path = WHEELHOUSE,
+    wheelhouse: Path | None = None,
     deterministic: bool = False,
     user: str | None = None,
+    python: Path | None = None,
+    indexes: Sequence[str] = (),
+    offline: bool = False,
+    progress: Progress = SILENT,
 ) -> Context:
-    """Write the Dockerfile and its context into a folder; nothing is built.
+    """Write the Dockerfile and its context into a folder; nothing is built. See `build` for the arguments.
 
     Raises:
+        EnvironmentMismatch: wheels are still to be proven, and the environment here is not the locked one.
         LockfileError: the lock is not valid, or something in it must not enter an image.
-        OutsideError: a registry or a wheel failed.
-        UsageError: wheels are missing, or the folder cannot be used.
+        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
+        OutsideError: a registry, an index or a wheel failed.
+        UsageError: something is missing that may not be had, or the folder cannot be used.
     """
     from envlock.containers.payload import write_context
 
-    model = lock_of(lock)
-    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
-    write_context(made, wheelhouse, folder)
-    return Context(folder, len(made.wheels), (*chosen.warnings, *made.notes))
+    wanted = Wanted(base, platform, mirrors, accept, user, deterministic)
+    sources = Sources(wheelhouse, python, indexes, offline)
+    found = supply(lock_of(lock), wanted, sources, None, progress=progress)
+    write_context(found.plan, sources.folder, folder)
+    told = (*found.chosen.warnings, *found.plan.notes)
+    kept = found.lock.model_copy(update={"base_image": found.chosen.kept})
+    return Context(folder, len(found.plan.wheels), told, kept)
 
 
 def build(
@@ -147,9 +159,12 @@ def build(
     platform: str | None = None,
     mirrors: Sequence[str] = (),
     accept: str | None = None,
-    wheelhouse: Path = WHEELHOUSE,
+    wheelhouse: Path | None = None,
     deterministic: bool = False,
     user: str | None = None,
+    python: Path | None = None,
+    indexes: Sequence[str] = (),
+    offline: bool = False,
     engine: str = "auto",
     network: str = "none",
     gpus: bool = False,
@@ -160,57 +175,58 @@ def build(
     """Build the image of a lock and verify it inside; it gets its tag only when it is the locked environment.
 
     Args:
-        lock: the lockfile; the one that `assert_locked()` would use when not given.
+        lock: the lockfile; the one that `assert_locked()` would use when not given. What it lacks is found first.
         tag: a name for the image.
         base: `auto`, a route (`ngc`, `cuda`, `wheels`), or the name of an image.
         platform: `linux/amd64` or `linux/arm64`; the lock's own when not given.
         mirrors: where to take images from instead, such as `nvcr.io=harbor.example/nvcr`.
-        accept: the digest of a release's tag that does not name the known image any more.
-        wheelhouse: the folder that `vendor` has filled.
+        accept: the digest of a release's tag that has moved.
+        wheelhouse: the folder that is filled with wheels; `./wheelhouse` where it exists, else one in the user's cache.
         deterministic: also set the variables that this TensorFlow needs for determinism.
         user: whom the program runs as in it, in numbers, as `1000:1000`; the settings' user when not given.
+        python: the interpreter of the locked environment, in which wheels are proven; the active or the project's own.
+        indexes, offline: package indexes to ask, those of pip's and uv's settings when not given; use no network.
         engine: `auto`, or an engine of `envlock.containers.engines.ENGINES`.
         network: during the build: `none`, `host` or `default`.
-        gpus: verify inside with this machine's GPUs.
-        no_cache: build every step anew.
+        gpus, no_cache: verify inside with this machine's GPUs; build every step anew.
         push: push it to the registry of its tag when it is verified, with its bill of materials and provenance.
-        progress: shows what the builder prints.
+        progress: shows what is going on.
 
     Raises:
-        ImageMismatch: no base image can be the locked environment, or the tag of a release names another image.
-        LockfileError: the lock is not valid, or something in it must not enter an image.
-        OutsideError: a registry, a wheel or the engine failed.
-        UsageError: wheels are missing, or there is no such engine.
+        EnvironmentMismatch, ImageMismatch, LockfileError, OutsideError, UsageError: as `context`, or an engine failed.
     """
     model, builder = _ready(lock, base, platform, engine, tag, push=push)
-    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=deterministic)
-    from envlock.containers.build import Wish
+    sources = Sources(wheelhouse, python, indexes, offline)
+    wanted = Wanted(base, platform, mirrors, accept, user, deterministic)
+    found = supply(model, wanted, sources, builder, network=network, progress=progress)
+    how = {"tag": tag, "network": network, "gpus": gpus, "no_cache": no_cache, "wheelhouse": sources.folder}
+    return _pushed(_make(found, builder, progress, how), tag if push else None, builder, sources.folder, progress)
 
-    built = _make(model, chosen, made, builder, progress, Wish(tag, network, gpus, no_cache, wheelhouse))
-    return _pushed(built, tag, builder, wheelhouse, progress) if push and tag is not None else built
 
-
-def _make(
-    lock: Lockfile, chosen: Chosen, made: BuildPlan, builder: Engine, progress: Progress, wish: Wish
-) -> BuiltImage:
+def _make(found: Supplied, builder: Engine, progress: Progress, how: Mapping[str, Any]) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
+    from envlock.containers.build import Wish
     from envlock.containers.build import build as make
 
-    for text in (told := (*chosen.warnings, *made.notes)):
+    wish = Wish(**how)
+
+    for text in (told := (*found.chosen.warnings, *found.plan.notes)):
         progress.say(f"warning: {text}")
-    out = make(made, chosen, builder, wish, progress.line)
-    kept = lock.model_copy(update={"base_image": chosen.kept, "image": out.section})
+    progress.say(f"building on {found.chosen.base.reference.partition('@')[0]}, and verifying inside")
+    out = make(found.plan, found.chosen, builder, wish, progress.line)
+    kept = found.lock.model_copy(update={"base_image": found.chosen.kept, "image": out.section})
     return BuiltImage(wish.tag or out.built.image_id, out.verdict, kept, told)
 
 
-def _pushed(built: BuiltImage, tag: str, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
-    """Return the image, pushed if it is the locked environment."""
+def _pushed(built: BuiltImage, tag: str | None, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
+    """Return the image, pushed by its tag, if there is one and it is the locked environment."""
     from envlock.workflows.export import licenses
     from envlock.workflows.push import push_image
 
-    if built.verdict is not None and not built.verdict.image.match:
+    if tag is None or (built.verdict is not None and not built.verdict.image.match):
         return built
-    kept, pushed = push_image(built.lock, tag, builder, licenses(built.lock, wheelhouse), progress)
+    known = licenses(built.lock, wheelhouse) if wheelhouse.is_dir() else {}  # with nothing to install, there is none
+    kept, pushed = push_image(built.lock, tag, builder, known, progress)
     return replace(built, lock=kept, pushed=pushed)
 
 
@@ -221,9 +237,11 @@ def rebuild(
     platform: str | None = None,
     mirrors: Sequence[str] = (),
     accept: str | None = None,
-    wheelhouse: Path = WHEELHOUSE,
+    wheelhouse: Path | None = None,
     deterministic: bool = False,
     user: str | None = None,
+    indexes: Sequence[str] = (),
+    offline: bool = False,
     engine: str = "auto",
     network: str = "none",
     progress: Progress = SILENT,
@@ -242,40 +260,12 @@ def rebuild(
     if old is None:
         hint = "run `envlock build` to build and record one"
         raise UsageError(f"{name_of(lock)} has no recorded image", hint=hint)
-    wanted = deterministic or old.deterministic
-    chosen, made = _planned(model, base, platform, mirrors, accept, wheelhouse, user, deterministic=wanted, again=True)
-    wish = Wish(None, network, no_cache=True, wheelhouse=wheelhouse)
-    new, lines = check(made, chosen, find(engine), wish, progress.line, old)
+    wanted = Wanted(base, platform, mirrors, accept, user, deterministic or old.deterministic)
+    sources, builder = Sources(wheelhouse, None, indexes, offline), find(engine)
+    found = supply(model, wanted, sources, builder, network=network, again=True, progress=progress)
+    wish = Wish(None, network, no_cache=True, wheelhouse=sources.folder)
+    new, lines = check(found.plan, found.chosen, builder, wish, progress.line, old)
     return Rebuilt(old, new, tuple(lines))
-
-
-def _planned(
-    lock: Lockfile,
-    base: str,
-    platform: str | None,
-    mirrors: Sequence[str],
-    accept: str | None,
-    wheelhouse: Path,
-    user: str | None,
-    *,
-    deterministic: bool,
-    again: bool = False,
-) -> tuple[Chosen, BuildPlan]:
-    """Return the base by what its registry says now, and what the image will consist of."""
-    from envlock.containers.payload import wheels_in
-    from envlock.packages.archives import fetch_debian, fetch_python
-
-    extra = added(lock, wheelhouse, user, again=again)
-    chosen = resolved(lock, base, platform, mirrors, accept)
-    if not again:
-        check_locked(chosen.base, requested(lock))
-    archive = chosen.base.python_archive
-    if archive is not None:
-        fetch_python(archive.file, archive.sha256, wheelhouse, os.environ)
-    made = plan(lock, chosen.base, wheels_in(wheelhouse), deterministic=deterministic, added=extra)
-    for package in made.debian:
-        fetch_debian(package, wheelhouse)
-    return chosen, made
 
 
 def _ready(
@@ -289,10 +279,15 @@ def _ready(
 
         target(tag)
     model = lock_of(lock)
-    check_locked(unasked(model, base, _platform(platform))[0], requested(model))
+    unasked(model, base, _platform(platform))
     from envlock.containers.engines.find import find
 
-    return model, find(engine)
+    builder = find(engine)
+    if push:
+        from envlock.workflows.push import check_login
+
+        check_login(tag)
+    return model, builder
 
 
 def _platform(text: str | None) -> str | None:

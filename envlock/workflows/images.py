@@ -62,6 +62,21 @@ def base_images(
     return ranking(found, asked, pinned)
 
 
+def what_runs_on(gpu: str) -> dict[str, Any]:
+    """Return what runs on a GPU, as JSON values: NVIDIA's images and TensorFlow's wheels, and why the others do not.
+
+    Args:
+        gpu: its compute capability, as `sm_120` or `12.0`, or the name of a card.
+
+    Raises:
+        UsageError: no table has such a card.
+    """
+    from envlock.images.cards import capability_of, what_runs
+
+    tables = image_tables()
+    return what_runs(capability_of(gpu, tables), tables)
+
+
 def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
     """Return the tables; with the build of the locked Python, if only the newest release of its makers has it.
 

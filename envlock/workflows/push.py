@@ -32,6 +32,20 @@ def target(tag: str | None) -> Reference:
     return found if found.tag is not None else Reference(found.registry, found.repository, "latest")
 
 
+def check_login(tag: str | None) -> None:
+    """Make sure that the registry of a tag lets us push, before anything is built.
+
+    Raises:
+        OutsideError: it cannot be asked, or does not.
+        UsageError: the tag names none.
+    """
+    from envlock.images.referrers import check_writable
+    from envlock.images.registry import Registry
+    from envlock.web.client import Client
+
+    check_writable(Registry(Client()), target(tag))
+
+
 def push_image(
     lock: Lockfile, tag: str, engine: Engine, licenses: Mapping[str, License], progress: Progress
 ) -> tuple[Lockfile, str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
 from pathlib import Path
 
 from envlock.packages import cache
-from envlock.packages.parallel import TIMEOUT, Moved
+from envlock.packages.parallel import TIMEOUT, Advance, Moved
 from envlock.packages.proven import LeftOut, Proven, held, proven
 from envlock.packages.wheelhouse import Had, Missing, unowned
 from envlock.packages.wheelhouse import vendor as fill
+from envlock.runtime.errors import OutsideError
 from envlock.workflows.locks import lock_of, name_of
 from envlock.workflows.progress import SILENT, Progress
 
@@ -50,6 +51,8 @@ def vendor(
     use_cache: bool = True,
     require_all: bool = False,
     seconds: float = TIMEOUT,
+    only: Collection[str] | None = None,
+    offline: bool = False,
     progress: Progress = SILENT,
 ) -> Vendored:
     """Fill a folder with the wheels that a lockfile proves; every file is checked before it gets its name.
@@ -62,6 +65,8 @@ def vendor(
         use_cache: use and fill the cache of wheels.
         require_all: download nothing where the lock does not prove the wheel of every package that a policy compares.
         seconds: how long all downloads may take.
+        only: the packages whose wheels are wanted; all when not given.
+        offline: take wheels from the cache, and download none.
         progress: shows what is going on.
 
     Raises:
@@ -76,12 +81,23 @@ def vendor(
     left_out, _ = held(meant, unproven)
     if left_out and require_all:
         return Vendored(Counter(), [], left_out, [])
+    if only is not None:
+        known = [each for each in known if each.name in only]
     kept = cache.folder(os.environ, Path.home())
-    fetch = fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
+    fetch = _refuse if offline else fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
     events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, seconds=seconds, on_wait=wait)
     how, missing = _watch(events, known, progress)
     return Vendored(how, missing, left_out, unowned(folder, known))
+
+
+def _refuse(package: Proven, target: Path, advance: Advance) -> None:
+    """Download nothing.
+
+    Raises:
+        OutsideError: always.
+    """
+    raise OutsideError("it is not in the cache, and `--offline` forbids the network")
 
 
 def _watch(

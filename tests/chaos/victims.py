@@ -32,7 +32,7 @@ from envlock.packages.indexes.online import Online
 from envlock.packages.indexes.page import IndexFile
 from envlock.packages.workshop import into_cache
 from envlock.web.client import Client
-from envlock.workflows import archive, build, canary, diverge, observe, pin
+from envlock.workflows import archive, build, canary, diverge, observe, pin, supply
 from tests.chaos import readers
 from tests.containers import test_archive
 from tests.containers.plans import lock as planned_lock
@@ -267,8 +267,11 @@ def _pinned(source: str, **_: object) -> pin.Pin:
     return pin.Pin(validate(json.loads(OTHER), source), "a/base:1", ())
 
 
-def _planned(*_: object, **__: object) -> tuple[Any, BuildPlan]:
-    return SimpleNamespace(warnings=()), plan()
+def _supplied(lock: Any, *_: object, **__: object) -> supply.Supplied:
+    """Return a lock of which every wheel is known, so that it is written."""
+    known = lock.model_copy(update={"facts": lock.facts.model_copy(update={"packages": {}})})
+    chosen: Any = SimpleNamespace(warnings=(), kept=lock.base_image)
+    return supply.Supplied(known, chosen, plan())
 
 
 def _built(folder: Path) -> None:
@@ -434,9 +437,9 @@ VICTIMS: dict[str, Victim] = {
     "build --output": Victim(
         _context,
         command("build", "-q", "--output", "context"),
-        ("context",),
-        ("containers/payload.py:write_context",),
-        replaced((build, "_planned", _planned)),
+        ("context", "envlock.lock"),
+        ("containers/payload.py:write_context", "cli/build.py:_write"),
+        replaced((build, "supply", _supplied)),
         may_be_gone=True,
     ),
     "build --pin": Victim(

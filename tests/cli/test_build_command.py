@@ -60,6 +60,36 @@ def test_a_dry_run_asks_nobody_for_a_digest_and_says_what_is_not_pinned(envlock:
     ) in done.stderr
 
 
+def test_a_dry_run_of_a_fresh_lock_marks_what_is_still_unknown(envlock: Command) -> None:
+    (envlock.folder / "pyproject.toml").write_text('[tool.envlock.container]\napt = ["libgl1"]\n')
+    packages = {name: {"version": "1.0"} for name in ("aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh")}
+    facts = {**UBUNTU, "packages": packages}
+    write(envlock, image=..., base_image=..., identity=..., facts=facts, unavailable={})
+    done = envlock("build", "--dry-run")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        0,
+        [
+            "warning: docker.io/library/ubuntu:22.04 is not pinned: its digest is unknown offline; run `envlock build "
+            "--pin` to record it"
+        ],
+    )
+    assert "envlock build finds it: the Debian packages libgl1.\nADD still-unknown-apt.tar /\nRUN [" in done.stdout
+    assert (
+        "# Not known yet, and envlock build finds it: the wheels of aa, bb, cc, dd, ee, ff and 2 more.\n"
+        "ADD still-unknown-wheels.tar /\nRUN ["
+    ) in done.stdout
+
+
+@pytest.mark.parametrize("other", ["--resolve", "--pin", "--push"])
+def test_what_needs_the_network_is_not_offline(other: str, envlock: Command) -> None:
+    write(envlock)
+    done = envlock("build", "--offline", other)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: `--offline` and `{other}` exclude each other\nhint: remove `{other}`\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -171,11 +171,6 @@ def test_the_settings_are_in_the_dockerfile(envlock: Command) -> None:
             'write it like `apt = ["libgl1", "ffmpeg=7:5.1.6-0"]`',
         ),
         (
-            'apt = ["libgl1"]',
-            "no Debian packages are locked for `apt` in [tool.envlock.container]",
-            "run `envlock build --pin` to lock them",
-        ),
-        (
             'workdir = "/usr/lib"',
             "[tool.envlock.container] in {file}: `workdir` is a folder of the system: /usr/lib",
             'use another, such as "/app"',

@@ -81,7 +81,7 @@ def test_packages_are_locked_installed_and_the_same_each_time(
     bed: Bed, base: str, lock: Locked, packages: Served, tmp_path: Path
 ) -> None:
     made = asking(bed, tmp_path / "p", lock, "demo", "demo-data=1:2~3+b")
-    refused = made("build", "--base", base)
+    refused = made("build", "--base", base, "--output", "context")
     said = "error: no Debian packages are locked for `apt` in [tool.envlock.container]\n"
     assert (refused.returncode, refused.stderr) == (2, f"{said}hint: run `envlock build --pin` to lock them\n")
     pinned = made("build", "--pin", "--base", base, "--network", "host")

@@ -13,7 +13,7 @@ import pytest
 from envlock import __version__
 from envlock.containers.additions import Additions, CopiedFile
 from envlock.containers.layers import Wheel
-from envlock.containers.plan import base_plan, missing_patch, plan, program, variables
+from envlock.containers.plan import Unknown, base_plan, missing_patch, plan, program, variables
 from envlock.runtime.errors import LockfileError, UsageError
 from tests.containers.plans import BASES, DIGEST, WHEELS, content, lock, model, planned, without
 from tests.trees import put
@@ -280,9 +280,12 @@ def test_a_project_that_is_not_in_its_image_is_told() -> None:
 def test_a_lock_without_identity() -> None:
     held = model(lock(identity=...))
     with pytest.raises(UsageError) as raised:
-        plan(held, BASES["wheels"], None)
+        plan(held, BASES["wheels"], [])
     assert raised.value.message == "the lockfile does not name the wheels of its packages"
     assert raised.value.hint == "run `envlock hash`, and then `envlock vendor`"
+    shown = plan(held, BASES["wheels"], None, unknown=Unknown(("keras",)))
+    assert (shown.wheels, shown.skipped, shown.unknown.wheels) == ((), (), ("keras",))
+    assert plan(model(put(lock(identity=...), "facts.packages", {})), BASES["wheels"], []).wheels == ()
     made = plan(held, BASES["ngc"], None)
     assert (made.wheels, made.venv, made.python) == ((), "none", "python3")
     unknown = "the lockfile does not name its wheel; the base must have it"

@@ -9,7 +9,7 @@ import pytest
 
 from envlock.images.manifest import RegistryError, digest_of
 from envlock.images.reference import Reference
-from envlock.images.referrers import Document, attach
+from envlock.images.referrers import Document, attach, check_writable
 from envlock.web.client import Answer
 
 SUBJECT = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}).encode()
@@ -94,3 +94,39 @@ def test_a_registry_that_does_not_do_its_part_is_an_error(lie: str, monkeypatch:
         monkeypatch.setattr(registry, "manifest", refuse)
     with pytest.raises(RegistryError, match=wanted):
         attach(registry, IMAGE, [BILL])
+
+
+class Uploads:
+    """A registry that takes uploads, or refuses, and remembers what it was asked."""
+
+    def __init__(self, place: str, *refused: str) -> None:
+        self.place, self.refused = place, refused
+        self.asked: list[tuple[str, str]] = []
+
+    def manifest(self, reference: Reference, name: str) -> bytes:
+        raise AssertionError("nothing is read")
+
+    def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer:
+        self.asked.append((method, path))
+        if method in self.refused:
+            raise RegistryError(f"no {method}")
+        return Answer(202, path, {"Location": self.place} if self.place else {}, b"")
+
+
+@pytest.mark.parametrize(
+    ("registry", "asked"),
+    [
+        (Uploads("/v2/x/1"), [("POST", "blobs/uploads/"), ("DELETE", "/v2/x/1")]),
+        (Uploads("/v2/x/1", "DELETE"), [("POST", "blobs/uploads/"), ("DELETE", "/v2/x/1")]),
+        (Uploads(""), [("POST", "blobs/uploads/")]),
+    ],
+)
+def test_a_login_is_tried_by_an_upload_that_is_cancelled(registry: Uploads, asked: list[tuple[str, str]]) -> None:
+    check_writable(registry, IMAGE)
+    assert registry.asked == asked
+
+
+def test_a_registry_that_takes_no_upload_says_so() -> None:
+    with pytest.raises(RegistryError) as raised:
+        check_writable(Uploads("", "POST"), IMAGE)
+    assert raised.value.message == "no POST"

@@ -66,6 +66,20 @@ def test_a_gpu_without_machine_code_is_named(capability: str | None, driver_cuda
     assert expected == warnings(lock(capability, driver_cuda))
 
 
+@pytest.mark.parametrize(("capability", "version"), [("12.0", "2.21.0"), ("12.1", "2.16.2")])
+def test_a_gpu_on_which_official_wheels_fail_is_told_what_works(capability: str, version: str) -> None:
+    held = lock(capability, "12.9").to_document()
+    held["facts"]["tensorflow"]["version"] = version
+    assert warnings(validate(held, "a test")) == [
+        f"GPU 0 (Card): TensorFlow holds no machine code for compute capability {capability}. Users report that "
+        "official wheels fail on such GPUs with new drivers too: `CUDA_ERROR_INVALID_PTX`, or `PTX version 8.5 does "
+        "not support target 'sm_120'`. What works: use NVIDIA's image 25.01 or 25.02 (`envlock images`), or a "
+        "wheel built for sm_120."
+    ]
+    held["facts"]["tensorflow"]["nvidia_build"] = "nv25.2"
+    assert "the driver compiles it at first use" in warnings(validate(held, "a test"))[0]
+
+
 def test_a_cpu_build_has_nothing_to_warn_of() -> None:
     assert [] == warnings(lock("5.2", cuda_build=False))
 
