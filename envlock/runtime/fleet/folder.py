@@ -11,7 +11,7 @@ from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Optional, Tuple
+    from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
 DEFAULT = ".envlock-fleet"
 VARIABLE = "ENVLOCK_FLEET_DIR"
@@ -87,6 +87,11 @@ class Folder:
         except OSError as error:
             raise _refused("write", target, error) from None
         return target, draft
+
+    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+        """Write a value for some ranks, and return its file."""
+        self.post(name, value)
+        return os.path.join(self.path, name + END)
 
     def peek(self, name: str) -> Any:
         """Return a value; None where there is none, or where it is not JSON."""
