@@ -23,9 +23,9 @@ from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, Group, choice, new_app
 from envlock.fleet.engines import AUTO, CHOICES
 from envlock.reports import render
-from envlock.runtime.errors import UsageError
+from envlock.runtime.errors import UsageError, WriteError
 from envlock.runtime.fleet.digest import digest
-from envlock.runtime.report import Report
+from envlock.runtime.report import Report, count
 
 app = new_app(
     cls=Group,
@@ -207,3 +207,42 @@ def run(
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()
+
+
+FolderArgument = Annotated[
+    str, typer.Argument(metavar="[DIR]", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
+]
+OlderOption = Annotated[
+    float, typer.Option("--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days.")
+]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would be removed.")]
+
+
+@app.command(cls=Command)
+def clean(
+    dir: FolderArgument = ".envlock-fleet",  # noqa: A002 (the argument's name)
+    older_than: OlderOption = 7,
+    dry_run: DryOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Remove what finished jobs have left in a shared folder.
+
+    Exit 0: done. Exit 6: a file cannot be removed.
+
+    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are not followed. Reports
+    of a job that `envlock fleet check --against` needs later are removed as well.
+
+    \b
+    Examples:
+      envlock fleet clean                                   jobs without a new file for a week
+      envlock fleet clean /shared/fleet --older-than 30     for a month
+      envlock fleet clean /shared/fleet --dry-run           say what would be removed
+    """
+    from envlock.workflows.fleet_clean import clean_fleet
+
+    done = clean_fleet(dir, older_than, dry_run=dry_run)
+    talk("\n".join(done.lines(dry_run=dry_run)), quiet=quiet)
+    if done.failed:
+        raise WriteError(
+            f"cannot remove {count(done.failed, 'file')} in {dir}", hint="run it as the owner of the files"
+        )
