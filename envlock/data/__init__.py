@@ -297,6 +297,7 @@ class RankVariables(Row):
     unnamed: Text | None = None
     instead: list[VariableName] = []
     needs: VariableName | None = None
+    hosts: bool = False
 
 
 class ByRank(Row):
