@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
 
+    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.fleet.meeting import Board, Decision
     from envlock.runtime.fleet.ranks import Rank
 
@@ -283,15 +284,24 @@ def looked(
         assertion.mode_of_process()
         named = _named(path)
         if named is None:
-            return None, stated(rank, snapshot(), traces(os.environ))
+            live = snapshot()
+            return None, _with_texts(live, stated(rank, live, traces(os.environ)))
         lock = read_file(named)
         digest = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules = lock["policy"]["overrides"] if overrides_count() else {}
-        return lock, stated(rank, live, traces(os.environ), digest, rules, proven=proven)
+        return lock, _with_texts(live, stated(rank, live, traces(os.environ), digest, rules, proven=proven))
     except EnvlockError as error:
         return None, (failed(rank, error.message), None)
+
+
+def _with_texts(live: Snapshot, made: Tuple[Any, Any]) -> Tuple[Any, Any]:
+    """Return a statement, and its document with the paths that the facts hold as a SHA-256."""
+    from envlock.runtime.fleet.texts import texts_of
+
+    texts = texts_of(live.facts.get("environ", {}), os.environ)
+    return (made[0], {**made[1], "texts": texts}) if texts else made
 
 
 def _named(path: Optional[Path]) -> Optional[str]:

@@ -10,6 +10,7 @@ from envlock.runtime.fleet.node_names import node_list, ranges
 from envlock.runtime.fleet.places import Places, order, together
 from envlock.runtime.fleet.problems import COMMAND, failures, is_beyond, of_ranks, problems, reasons
 from envlock.runtime.fleet.statement import judged
+from envlock.runtime.fleet.texts import readable
 from envlock.runtime.launchers import explained
 from envlock.runtime.policy import DEFAULT, Policy, names
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
@@ -150,6 +151,9 @@ def _judged(
             if first and not _wrong(found):
                 title = "most ranks" if 2 * len(first) > total else places.of(first)
                 found += _apart(first, members, documents, rules, lock, title)
+            texts = {**(documents[first[0]["root"]].get("texts", {}) if first else {}), **document.get("texts", {})}
+            for each in found:
+                each.message = readable(each.message, texts)
         wrong = _wrong(found)
         if not wrong:
             first = first or members
