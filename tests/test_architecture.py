@@ -411,7 +411,7 @@ def test_a_command_is_the_module_of_its_name() -> None:
     for module, command in _commands():
         functions.setdefault(module, []).append(command.name)
     alone = {name: [name] for name in COMMANDS}
-    assert functions == {**alone, "diverge": ["run", "record", "compare"], "fleet": ["report", "check", "run"]}
+    assert functions == {**alone, "diverge": ["run", "record", "compare"], "fleet": ["report", "check", "run", "clean"]}
 
 
 def test_a_command_parses_calls_prints_and_exits() -> None:

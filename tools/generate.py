@@ -84,7 +84,9 @@ def by_rank_table() -> dict[str, object]:
     rows = data.policy_table().fact
     judged = [row.path for row in rows if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}]
     unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
-    return {"count": [row.path for row in data.launcher_table().by_rank], "drop": unjudged}
+    by_rank = data.launcher_table().by_rank
+    counted = [row.path for row in by_rank if not row.flags]
+    return {"count": counted, "flags": {row.path: row.flags for row in by_rank if row.flags}, "drop": unjudged}
 
 
 def gpu_table() -> dict[str, object]:

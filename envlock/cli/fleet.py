@@ -19,10 +19,13 @@ from envlock.cli.options import (
     near,
     show,
 )
-from envlock.cli.output import talk
+from envlock.cli.output import emit, talk
 from envlock.cli.parser import Command, Group, choice, new_app
 from envlock.fleet.engines import AUTO, CHOICES
-from envlock.runtime.errors import UsageError
+from envlock.reports import render
+from envlock.runtime.errors import UsageError, WriteError
+from envlock.runtime.fleet.digest import digest
+from envlock.runtime.report import Report, count
 
 app = new_app(
     cls=Group,
@@ -48,6 +51,7 @@ AgainstOption = Annotated[
 VettedOption = Annotated[
     Path | None, typer.Option("--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line.")
 ]
+WHOLE = "`--format json`"  # what has what a text leaves out
 WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")]
 
 
@@ -109,7 +113,7 @@ def check(
     finally:
         if vetted is not None:
             talk(write_vetted(vetted, nodes), quiet=quiet)
-    show(found, format)
+    show(digest(found, WHOLE) if format == "text" else found, format)
 
 
 EngineOption = Annotated[str, choice(CHOICES, "engine", "--engine", help="What starts the ranks.")]
@@ -134,6 +138,20 @@ def _words(options: str) -> list[str]:
         raise UsageError(f"cannot split `--options`: {error}", hint=hint) from None
 
 
+def _tell(report: Report, form: str, *, quiet: bool) -> None:
+    """Print the report before a job: text on stderr, as stdout is the job's; another form on stdout, before the job's.
+
+    Raises:
+        UsageError: there is no report in this process, and one was asked for.
+    """
+    if form != "text" and not report.headline:
+        raise UsageError(f"the ranks of engine `files` print no {form}", hint="use `envlock fleet check --format`")
+    if form != "text":
+        emit(render(report, form))
+    elif report.headline:
+        talk(digest(report, WHOLE).to_text(), quiet=quiet and report.match)
+
+
 CommandArgument = Annotated[
     list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
 ]
@@ -151,6 +169,7 @@ def run(
     timeout: TimeoutOption = 120,
     numerics: BitsOption = False,
     python: PythonOption = None,
+    format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
     """Start a job in all ranks, or in none where an environment differs.
@@ -158,7 +177,8 @@ def run(
     Exit 1: a rank differs. Exit 4: a rank did not report. Exit 5: the launcher failed. Else as CMD exits.
 
     The launcher starts a check as each rank first, and CMD only if all of them are alike, and as locked. With `--engine
-    files`, nothing is started: the launcher has started this command as each rank, and all become CMD, or none.
+    files`, nothing is started: the launcher has started this command as each rank, and all become CMD, or none. The
+    report is text on stderr; with another `--format` it is on stdout, before the output of CMD.
 
     \b
     Examples:
@@ -183,8 +203,46 @@ def run(
         timeout=timeout,
         numerics=numerics,
     )
-    if prepared.report.headline:
-        talk(prepared.report.to_text(), quiet=quiet and prepared.report.match)
+    _tell(prepared.report, format, quiet=quiet)
     if not prepared.report.match:
         raise typer.Exit(prepared.report.exit_code)
     prepared.execute()
+
+
+FolderArgument = Annotated[
+    str, typer.Argument(metavar="[DIR]", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
+]
+OlderOption = Annotated[
+    float, typer.Option("--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days.")
+]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would be removed.")]
+
+
+@app.command(cls=Command)
+def clean(
+    dir: FolderArgument = ".envlock-fleet",  # noqa: A002 (the argument's name)
+    older_than: OlderOption = 7,
+    dry_run: DryOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Remove what finished jobs have left in a shared folder.
+
+    Exit 0: done. Exit 6: a file cannot be removed.
+
+    Only files that envlock wrote are removed, and the folder of a job once it is empty. Links are not followed. Reports
+    of a job that `envlock fleet check --against` needs later are removed as well.
+
+    \b
+    Examples:
+      envlock fleet clean                                   jobs without a new file for a week
+      envlock fleet clean /shared/fleet --older-than 30     for a month
+      envlock fleet clean /shared/fleet --dry-run           say what would be removed
+    """
+    from envlock.workflows.fleet_clean import clean_fleet
+
+    done = clean_fleet(dir, older_than, dry_run=dry_run)
+    talk("\n".join(done.lines(dry_run=dry_run)), quiet=quiet)
+    if done.failed:
+        raise WriteError(
+            f"cannot remove {count(done.failed, 'file')} in {dir}", hint="run it as the owner of the files"
+        )

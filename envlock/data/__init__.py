@@ -297,12 +297,14 @@ class RankVariables(Row):
     unnamed: Text | None = None
     instead: list[VariableName] = []
     needs: VariableName | None = None
+    hosts: bool = False
 
 
 class ByRank(Row):
-    """A fact that differs from rank to rank by nature, and of which ranks compare the number of devices."""
+    """A fact that differs from rank to rank by nature: ranks compare the number of devices, or all but some flags."""
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
+    flags: list[Text] = []
     why: Sentence
     source: Text
 

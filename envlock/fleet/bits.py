@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import compare, findings, on_cpu
 from envlock.numerics.canary.run import FATAL
-from envlock.runtime.fleet.node_names import node_list
+from envlock.runtime.fleet.node_names import few
+from envlock.runtime.fleet.places import NAMED
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Finding
 
@@ -25,11 +26,11 @@ def bits(found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy)
         alike.setdefault(numerics.model_dump_json(), []).append(node)
     groups = sorted(alike.values(), key=lambda nodes: -len(nodes))
     base = _by_ranks(found[groups[0][0]] if locked is None else locked)
-    against = "the lockfile" if locked is not None else node_list(groups[0])
+    against = "the lockfile" if locked is not None else few(groups[0], NAMED)
     differing = []
     for nodes in groups if locked is not None else groups[1:]:
         for each in findings(compare(base, _by_ranks(found[nodes[0]])), policy):
-            each.message = f"{node_list(nodes)}: {each.message}"
+            each.message = f"{few(nodes, NAMED)}: {each.message}"
             differing.append(each)
     kinds = "the same bits on all nodes" if len(groups) == 1 else f"{len(groups)} different results"
     return differing, f"canary on {len(found)} nodes, compared with {against}: {kinds}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from envlock.runtime.compare import compare
-from envlock.runtime.fleet.node_names import node_list
+from envlock.runtime.fleet.node_names import few
+from envlock.runtime.fleet.places import NAMED, SET_SHOWN
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import INFO, Finding
 
@@ -32,15 +33,15 @@ def drift(before: Side, after: Side, policy: Policy) -> tuple[list[Finding], lis
     notes: list[str] = []
     for (one, other), nodes in changes.items():
         if one not in before[1] or other not in after[1]:
-            notes.append(f"changed, and the facts are missing: {node_list(nodes)}")
+            notes.append(f"changed, and the facts are missing: {few(nodes, SET_SHOWN)}")
             continue
         sides = [(each["facts"], each["unavailable"]) for each in (before[1][one], after[1][other])]
         for each in compare(sides[0], sides[1], policy, NAMES):
             if each.severity != INFO:
-                each.message = f"{node_list(nodes)}: {each.message}"
+                each.message = f"{few(nodes, NAMED)}: {each.message}"
                 found.append(each)
     lists = {"nodes that are new": set(new) - set(old), "nodes that are gone": set(old) - set(new)}
-    notes += [f"{title}: {node_list(nodes)}" for title, nodes in lists.items() if nodes]
+    notes += [f"{title}: {few(nodes, SET_SHOWN)}" for title, nodes in lists.items() if nodes]
     return found, notes
 
 

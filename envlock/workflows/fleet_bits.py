@@ -10,7 +10,8 @@ from envlock.guest import launch
 from envlock.numerics.canary.run import asked_of, heard_from
 from envlock.runtime.errors import FactError
 from envlock.runtime.fleet import folder
-from envlock.runtime.fleet.node_names import node_list
+from envlock.runtime.fleet.node_names import few
+from envlock.runtime.fleet.places import NAMED
 from envlock.runtime.fleet.reduction import rules_of
 from envlock.runtime.report import Report, ranked
 from envlock.workflows.canary import settings_of
@@ -57,7 +58,7 @@ def add_bits(report: Report, place: Path, lock: str | None, policy: str | None, 
     files = {node: place / f"bits-{rank}.txt" for node, rank in _ranks(place).items()}
     lost = [node for node, file in files.items() if not file.exists()]
     if lost:
-        raise FactError(f"the canary did not run on {node_list(lost)}: {said}", hint="run `envlock canary` there")
+        raise FactError(f"the canary did not run on {few(lost, NAMED)}: {said}", hint="run `envlock canary` there")
     answers = {node: launch.Ended(0, file.read_bytes(), b"", 0) for node, file in files.items()}
     found = {node: heard_from(answer, settings_of(locked)) for node, answer in answers.items()}
     differing, note = bits(found, locked, rules_of(None if model is None else model.to_document(), policy))

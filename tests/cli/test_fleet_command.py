@@ -129,3 +129,47 @@ def test_an_interpreter_in_the_current_folder_is_not_looked_for_on_the_path(proj
         4,
         [f"error: {python} gave no facts (exit code 3): no output", "hint: envlock needs Python 3.8 or newer"],
     )
+
+
+MPIRUN = """#!/bin/sh
+shift
+size=$1; shift
+rank=0
+while [ $rank -lt $size ]; do
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size ${ODD:+env TF_ENABLE_ONEDNN_OPTS=$rank} "$@"
+    rank=$((rank + 1))
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("odd", "code", "headline", "job"),
+    [
+        ("", 0, "2 ranks alike", ["training", "training"]),
+        ("x", 1, "does not match: 1 of 2 ranks differ, and no environment has a majority", []),
+    ],
+)
+def test_the_report_before_a_job_is_data_with_another_format(
+    project: Command, odd: str, code: int, headline: str, job: list[str]
+) -> None:
+    """The output of the job follows it; without `--format` the report is on stderr."""
+    mpirun = project.folder / "mpirun"
+    mpirun.write_text(MPIRUN)
+    mpirun.chmod(0o755)
+    environ = {"PATH": f"{project.folder}:/usr/bin:/bin", "ODD": odd}
+    words = ("--engine", "mpi", "-n", "2", "--", "echo", "training")
+    done = project("fleet", "run", "-f", "json", *words, environ=environ)
+    report, end = json.JSONDecoder().raw_decode(done.stdout)
+    assert (done.returncode, report["headline"], report["match"]) == (code, headline, not code), done.stderr
+    assert done.stdout[end:].split() == job
+    said = project("fleet", "run", *words, environ=environ)
+    assert (said.stdout.split(), said.stderr.splitlines()[0]) == (job, headline)
+
+
+def test_ranks_that_compare_themselves_have_no_format(project: Command) -> None:
+    who = {**RANKS, "ENVLOCK_FLEET_RANK": "0", "ENVLOCK_FLEET_SIZE": "1"}
+    done = project("fleet", "run", "-f", "json", "--engine", "files", "--", "true", environ=who)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: the ranks of engine `files` print no json\nhint: use `envlock fleet check --format`\n",
+    )

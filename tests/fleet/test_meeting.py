@@ -141,6 +141,10 @@ class Mortal:
     def __init__(self) -> None:
         self.values: dict[str, Any] | None = {}
 
+    def hand(self, name: str, value: Any, ranks: Any) -> str:
+        self.post(name, value)
+        return ""
+
     def post(self, name: str, value: Any) -> None:
         if self.values is not None:
             self.values[name] = value

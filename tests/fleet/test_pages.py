@@ -71,9 +71,20 @@ def test_kubernetes(envlock: Command) -> None:
     assert len(shown) == 2
 
 
+@pytest.mark.processes
+def test_node_check(tmp_path: Path) -> None:
+    """Each script of the page does what the page says, with a `scontrol` and a `logger` that print their arguments."""
+    environ = active(tmp_path, Path(sys.executable))
+    for name in ("scontrol", "logger"):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    check("node-check", tmp_path, lambda words, cwd: bed.run(words, cwd, environ))
+
+
 def test_every_page_is_run() -> None:
     run = {name.removeprefix("test_") for name in vars(TestRun) if name.startswith("test_")}
-    assert {page.stem for page in pages.PAGES.glob("*.md")} == {*run, "kubernetes"}
+    stems = {page.stem.replace("-", "_") for page in pages.PAGES.glob("*.md")}
+    assert stems == {*run, "kubernetes", "node_check"}
 
 
 class TestRun:

@@ -90,6 +90,10 @@ class World:
         if this.looks in this.hangs:
             self.sleep(this.hangs.pop(this.looks))
 
+    def hand(self, name: str, value: Any, ranks: Iterable[int]) -> str:
+        self.post(name, value)
+        return ""
+
     def post(self, name: str, value: Any) -> None:
         self.look()
         self.values[name] = value

@@ -42,6 +42,15 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "abc", "RANK": "3", "WORLD_SIZE": "8"}
 UNNAMED = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
 """torchrun without --rdzv-id: its word is the same for all jobs."""
 INDEXED = {"JOB_COMPLETION_INDEX": "3", "ENVLOCK_FLEET_SIZE": "8", "ENVLOCK_FLEET_JOB": "uid"}
+FLUX = {"FLUX_TASK_RANK": "3", "FLUX_JOB_SIZE": "8", "FLUX_JOB_ID": "f2V9"}
+PALS = {"PALS_RANKID": "3", "PALS_APID": "c1f2", "PALS_NODEID": "1", "PMI_SIZE": "8"}
+JSRUN = {"JSM_NAMESPACE_RANK": "3", "JSM_NAMESPACE_SIZE": "8", "LSB_JOBID": "41"}
+BATCH = {"AWS_BATCH_JOB_NODE_INDEX": "3", "AWS_BATCH_JOB_NUM_NODES": "8", "AWS_BATCH_JOB_ID": "6c1e#3"}
+SAGEMAKER = {
+    "SM_CURRENT_HOST": "algo-2",
+    "SM_HOSTS": '["algo-3", "algo-1", "algo-2"]',
+    "TRAINING_JOB_NAME": "train-7",
+}
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
 
@@ -57,6 +66,16 @@ def config(kind: str, index: int, cluster: Any = None) -> dict[str, str]:
         (MPIRUN, (3, 8, "host", "prterun-host-17@1")),
         ({**SBATCH, **MPIRUN}, (3, 8, "host", "prterun-host-17@1")),
         (MPIEXEC, (3, 8, "host", "")),
+        (FLUX, (3, 8, "host", "f2V9")),
+        ({**FLUX, **MPIEXEC}, (3, 8, "host", "f2V9")),
+        ({**FLUX, "FLUX_TASK_RANK": "0", "FLUX_JOB_SIZE": "1", **MPIEXEC}, (3, 8, "host", "f2V9")),
+        (PALS, (3, 8, "host", "c1f2")),
+        ({**PALS, **MPIEXEC}, (3, 8, "host", "c1f2")),
+        (JSRUN, (3, 8, "host", "41")),
+        ({**JSRUN, **MPIRUN, "PMIX_NAMESPACE": "2"}, (3, 8, "host", "41.2")),
+        (BATCH, (3, 8, "host", "6c1e")),
+        (SAGEMAKER, (1, 3, "algo-2", "train-7")),
+        ({**SAGEMAKER, **MPIRUN}, (3, 8, "host", "prterun-host-17@1")),
         ({**MPIEXEC, "I_MPI_HYDRA_UUID": "3b54-1"}, (3, 8, "host", "3b54-1")),
         ({**SBATCH, **MPIEXEC}, (3, 8, "host", "7")),
         (MVAPICH, (3, 8, "host", "")),
@@ -196,3 +215,10 @@ def test_a_list_has_every_node_once(names: list[str]) -> None:
 def test_ranges_hold_the_numbers_and_no_others(numbers: set[int]) -> None:
     parts = [part.partition("-") for part in ranges(numbers).split(",") if part]
     assert {n for a, _, b in parts for n in range(int(a), int(b or a) + 1)} == numbers
+
+
+@pytest.mark.parametrize("hosts", ["", "{", "[]", "[1]", '["algo-1"]', '["algo-2", 3]', '"algo-2"'])
+def test_a_host_that_the_list_of_hosts_lacks_is_no_rank(hosts: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        rank_of({**SAGEMAKER, "SM_HOSTS": hosts}, "host")
+    assert raised.value.message == "cannot find the rank of this process: no launcher has set one"

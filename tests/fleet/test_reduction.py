@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from envlock.data import launcher_table
 from envlock.fleet.drift import drift
 from envlock.runtime.collectors import Snapshot, snapshot
+from envlock.runtime.collectors.environ import digest, record
 from envlock.runtime.facts import leaves
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.node_names import is_name
@@ -30,6 +31,7 @@ from envlock.runtime.fleet.statement import (
     root_of,
     stated,
 )
+from envlock.runtime.fleet.texts import texts_of
 from envlock.runtime.fleet.verdict import report_of
 from envlock.runtime.policy import Policy, names
 from envlock.runtime.report import Report
@@ -191,6 +193,56 @@ def test_which_gpu_of_a_node_a_rank_has_is_not_compared(number: str) -> None:
     assert messages(report(two)) == [
         "info: n4 (rank 7): environ.CUDA_VISIBLE_DEVICES: most ranks 1 device, here 2 devices"
     ]
+
+
+def test_where_xla_dumps_programs_is_not_compared() -> None:
+    paths = [None, "--xla_dump_to=sha256:" + "1" * 64, "--xla_dump_to=sha256:" + "2" * 64 + " --xla_dump_hlo_as_text"]
+    made = [rank(each, 3, XLA_FLAGS=paths[each]) for each in range(3)]
+    assert report(made, 3).findings == []
+    assert report(made, 3, lock=lockfile(facts=facts(XLA_FLAGS="--xla_dump_to=sha256:" + "3" * 64))).match
+    other = "--xla_gpu_autotune_level=0 --xla_dump_to=sha256:" + "4" * 64
+    assert messages(report([*made[:2], rank(2, 3, XLA_FLAGS=other)], 3)) == [
+        "error: n2 (rank 2): environ.XLA_FLAGS: most ranks unset, here --xla_gpu_autotune_level=0"
+    ]
+
+
+PATHS = ("/opt/lib", "/scratch/n3/lib:/opt/lib", "ghp_0123456789", "/opt/lib\x1b[2J", "/" + "x" * 300)
+
+
+def with_path(number: int, path: str, size: int = 3) -> Made:
+    """Return what a rank states, with LD_LIBRARY_PATH as a SHA-256 and, where that may be, as text."""
+    recorded = {"LD_LIBRARY_PATH": digest(path)}
+    statement, found = rank(number, size, LD_LIBRARY_PATH=digest(path))
+    return statement, {**found, "texts": texts_of(recorded, {"LD_LIBRARY_PATH": path})}
+
+
+def test_paths_that_differ_are_shown_as_text_and_nothing_else_is() -> None:
+    shown = [with_path(2, path) for path in PATHS]
+    here = [report([with_path(0, PATHS[0]), with_path(1, PATHS[0]), each], 3) for each in shown[1:]]
+    start = "error: n2 (rank 2): environ.LD_LIBRARY_PATH: most ranks /opt/lib, here "
+    assert [messages(each) for each in here] == [
+        [start + text] for text in (PATHS[1], digest(PATHS[2]), digest(PATHS[3]), digest(PATHS[4]))
+    ]
+    locked = lockfile(facts=facts(LD_LIBRARY_PATH=digest("/usr/lib")))
+    (against,) = report([with_path(0, PATHS[0], 1)], 1, lock=locked).findings
+    assert against.message == f"all ranks: environ.LD_LIBRARY_PATH: locked {digest('/usr/lib')}, live /opt/lib"
+
+
+def test_a_text_is_that_of_its_digest() -> None:
+    _, found = with_path(0, PATHS[1])
+    assert found["texts"] == {digest(PATHS[1]): PATHS[1]}
+    assert is_document(found)
+    lies: list[Any] = [{digest("/a"): "/b"}, {digest("a"): "a"}, {"x": 5}, {5: "/a"}, [], None]
+    for lie in lies:
+        assert not is_document({**found, "texts": lie})
+    many = {digest(f"/{each}"): f"/{each}" for each in range(21)}
+    assert not is_document({**found, "texts": many})
+    flags = "--xla_dump_to=/a --xla_gpu_cuda_data_dir=/b --xla_x=word"
+    recorded = record(flags, {"records": "flags", "words": []})
+    assert texts_of({"XLA_FLAGS": recorded}, {"XLA_FLAGS": flags}) == {digest("/a"): "/a", digest("/b"): "/b"}
+    assert texts_of({"X": None, "LD_LIBRARY_PATH": digest("/a:/b")}, {"LD_LIBRARY_PATH": "/a:/b:/added"}) == {
+        digest("/a:/b"): "/a:/b"
+    }
 
 
 def of_nodes(**system: Any) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def test_options_take_their_choices_from_the_tables() -> None:
     assert found == []
     judging = [name for name, command in _each(get_command(app)) if _all_formats(command)]
     assert sorted(judging) == sorted(
-        {"diverge run", *SCHEMA["properties"]["command"]["enum"]} - {"diverge", "lint_dataset"}
+        {"diverge run", "fleet run", *SCHEMA["properties"]["command"]["enum"]} - {"diverge", "lint_dataset"}
     )
 
 

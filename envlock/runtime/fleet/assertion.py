@@ -8,9 +8,11 @@ import sys
 from envlock.runtime import assertion
 from envlock.runtime.assertion import OFF
 from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, UsageError, WriteError
+from envlock.runtime.fleet.digest import digest, parts
 from envlock.runtime.fleet.meeting import meet
+from envlock.runtime.fleet.problems import MISSING
 from envlock.runtime.fleet.ranks import OWN, Disagreement, rank_of
-from envlock.runtime.fleet.reduction import MISSING, reduced
+from envlock.runtime.fleet.reduction import reduction
 from envlock.runtime.fleet.verdict import report_of
 from envlock.runtime.report import Report
 from envlock.runtime.verify import found_here, overrides_count, without_package
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
 
+    from envlock.runtime.collectors import Snapshot
     from envlock.runtime.fleet.meeting import Board, Decision
     from envlock.runtime.fleet.ranks import Rank
 
@@ -193,6 +196,8 @@ class Gathered:
         try:
             if error is None:
                 self.report = report_of(decision["report"])
+                own = decision.get("own") or {"differs": []}  # a file server can be late to show it
+                self.report.notes += [f"this rank: {each}" for each in own["differs"]]
             else:
                 hint = None if error["hint"] is None else str(error["hint"])
                 self.error = ERRORS[error["kind"]](str(error["message"]), hint=hint)
@@ -226,14 +231,19 @@ def gathered(
         modes = {each["mode"] for each in statements}
         head = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
         try:
-            found = reduced(statements, documents, size, lock, policy or None, overrides=overrides_count())
+            whole, groups = reduction(statements, documents, size, lock, policy or None, overrides=overrides_count())
         except EnvlockError as error:
             _tell(f"cannot decide: {error}", modes)
             kind = type(error).__name__
             return {**head, "error": {"kind": kind, "message": error.message, "hint": error.hint}}
+        found = digest(whole)
+        more: Decision = {}
+        if board is not None and found is not whole:
+            found = digest(whole, board.hand(f"report.{os.urandom(8).hex()}", whole.to_json(), ()))
+            more = {"parts": parts(groups)}
         if not found.match:
             _tell(found.to_text(), modes)
-        return {**head, "report": found.to_json()}
+        return {**head, "report": found.to_json(), **more}
 
     if board is None:
         return Gathered(decide([mine[0]], {mine[0]["root"]: mine[1]}), SAID.format(0))
@@ -274,15 +284,24 @@ def looked(
         assertion.mode_of_process()
         named = _named(path)
         if named is None:
-            return None, stated(rank, snapshot(), traces(os.environ))
+            live = snapshot()
+            return None, _with_texts(live, stated(rank, live, traces(os.environ)))
         lock = read_file(named)
         digest = sha256(canonical(lock).encode("ascii")).hexdigest()[:32]
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules = lock["policy"]["overrides"] if overrides_count() else {}
-        return lock, stated(rank, live, traces(os.environ), digest, rules, proven=proven)
+        return lock, _with_texts(live, stated(rank, live, traces(os.environ), digest, rules, proven=proven))
     except EnvlockError as error:
         return None, (failed(rank, error.message), None)
+
+
+def _with_texts(live: Snapshot, made: Tuple[Any, Any]) -> Tuple[Any, Any]:
+    """Return a statement, and its document with the paths that the facts hold as a SHA-256."""
+    from envlock.runtime.fleet.texts import texts_of
+
+    texts = texts_of(live.facts.get("environ", {}), os.environ)
+    return (made[0], {**made[1], "texts": texts}) if texts else made
 
 
 def _named(path: Optional[Path]) -> Optional[str]:

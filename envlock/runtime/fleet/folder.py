@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError, WriteError
@@ -11,12 +12,15 @@ from envlock.runtime.host import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Optional, Tuple
+    from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
 DEFAULT = ".envlock-fleet"
 VARIABLE = "ENVLOCK_FLEET_DIR"
 RANK, FACTS = "rank-", "facts."
 END = ".json"
+DECISION = ".decision"
+MODE = 0o775  # whatever the umask: every user who can write to the folder can forge a verdict
+ANOTHER = f"name another folder: {VARIABLE}"
 
 
 class Folder:
@@ -28,7 +32,7 @@ class Folder:
         """Make the folder of the job, in that of the variable or in the current folder where no path is given.
 
         Raises:
-            UsageError: the job has no name.
+            UsageError: the job has no name, or others can write to its folder.
             WriteError: the folder cannot be made.
         """
         if not job:
@@ -36,10 +40,40 @@ class Folder:
             raise UsageError("the job has no name, so its ranks could meet those of another job", hint=hint)
         self.path = os.path.join(path or os.environ.get(VARIABLE) or DEFAULT, job)
         try:
-            os.makedirs(self.path, exist_ok=True)
+            os.makedirs(self.path, MODE, exist_ok=True)
         except OSError as error:
             hint = f"name a folder that all nodes share and can write to: {VARIABLE}"
             raise WriteError(f"cannot create {self.path}: {error.strerror}", hint=hint) from None
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse a folder in which another user can write a verdict: one who made it before, or whom its mode lets.
+
+        Root and the members of its group are trusted.
+
+        Raises:
+            UsageError: another user can.
+        """
+        found = os.lstat(self.path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise UsageError(f"{self.path} is not a folder, so others can replace it", hint=f"remove it, or {ANOTHER}")
+        if found.st_uid not in (0, os.geteuid()) and found.st_uid != self._own_number():
+            who = f"belongs to user {found.st_uid}, and this process to user {os.geteuid()}"
+            raise UsageError(f"{self.path} {who}, so its verdict can be forged", hint=f"remove it, or {ANOTHER}")
+        if found.st_mode & stat.S_IWOTH:
+            hint = f"remove it and set a umask, mount it with `dir_mode=0775`, or {ANOTHER}"
+            raise UsageError(f"every user can write to {self.path}, so its verdict can be forged", hint=hint)
+
+    def _own_number(self) -> Optional[int]:
+        """Return the user that the file system takes this process for: NFS can take root for nobody."""
+        draft = os.path.join(self.path, f"owner{END}.{os.getpid()}.{os.urandom(4).hex()}")
+        try:
+            with open(draft, "xb") as stream:
+                found = os.fstat(stream.fileno()).st_uid
+            os.unlink(draft)
+            return found
+        except OSError:
+            return None
 
     def post(self, name: str, value: Any) -> None:
         """Write a value, over the one there is.
@@ -79,7 +113,7 @@ class Folder:
         draft = f"{target}.{os.getpid()}.{os.urandom(4).hex()}"
         try:
             if "/" in name:
-                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.makedirs(os.path.dirname(target), MODE, exist_ok=True)
             with open(draft, "wb") as stream:
                 stream.write(canonical(value).encode("ascii"))
                 stream.flush()
@@ -88,9 +122,21 @@ class Folder:
             raise _refused("write", target, error) from None
         return target, draft
 
+    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+        """Write a value for some ranks, and return its file."""
+        self.post(name, value)
+        return os.path.join(self.path, name + END)
+
     def peek(self, name: str) -> Any:
-        """Return a value; None where there is none, or where it is not JSON."""
-        return _read(self.path, name)
+        """Return a value; None where there is none, or where it is not JSON.
+
+        Raises:
+            UsageError: it is a decision, and others can write to the folder.
+        """
+        found = _read(self.path, name)
+        if found is not None and name.endswith(DECISION):
+            self._check()
+        return found
 
     def names(self, folder: str = "") -> Collection[str]:
         """Return which values there are in a folder of names."""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     report   of all ranks, or of the one that has withdrawn, as JSON values
     error    what rank 0 could not do: the `kind` of the error, its `message` and `hint`
     again    why another attempt follows, for whoever still waits
+
+    The report that all ranks read is a digest. Where it leaves something out, `parts` are what is of one environment
+    only, with the ranks that have it; they are handed to these, and a rank finds its own as `own`.
     """
     Decide = Callable[[Sequence[Any], Dict[str, Any]], Decision]
     """From statements, and documents by root."""
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
         is_mortal: bool
 
         def post(self, name: str, value: Any) -> None: ...
+
+        def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+            """Post a value that these ranks alone ask for; return the file that people can read it in, if any."""
 
         def settle(self, name: str, value: Any) -> bool:
             """Post a value unless the name has one; return whether it is this one that the name has."""
@@ -130,6 +136,13 @@ class Member:
         """Return the decision that nobody starts, with its report."""
         return {"by": self.rank, "enforced": self.mine[0]["mode"] in ENFORCING, "report": report.to_json()}
 
+    def with_own(self, decision: Decision) -> Decision:
+        """Return a decision with the part of this rank, if it has one."""
+        root = self.mine[0]["root"]
+        parts = decision.get("parts")
+        is_given = isinstance(parts, list) and root in parts
+        return {**decision, "own": self.board.peek(f"{self.nonce}/of.{root}")} if is_given else decision
+
     def again(self, why: str) -> Decision:
         """Return the decision that another attempt follows."""
         return {"by": self.rank, "again": why}
@@ -163,10 +176,13 @@ class Leader(Member):
             if found is None:
                 ordered = [statements[rank] for rank in sorted(statements)]
                 found = decide(ordered, self._documents(ordered))
+                for root, part in found.get("parts", {}).items():
+                    self.board.hand(f"{self.nonce}/of.{root}", part, part["ranks"])
+                found = {**found, "parts": sorted(found["parts"])} if "parts" in found else found
             decision, _ = self.settled(self.nonce, found)  # what a rank has decided, too: messages go to rank 0 only
             if "again" not in decision:
                 self._listen(sorted(statements)[1:])
-                return decision, False
+                return self.with_own(decision), False
             if decision.get("by") == 0 or self._is_followed():
                 return self._doubled()
 
@@ -295,7 +311,7 @@ class Follower(Member):
         if self.board.is_mortal:
             self.board.post(f"{self.nonce}.heard.{self.rank}", "")
         if "again" not in decision:
-            return decision, is_mine
+            return self.with_own(decision), is_mine
         self.nonce = ""
         return None
 

@@ -10,14 +10,14 @@ import time
 
 from envlock.runtime import strict_json
 from envlock.runtime.errors import UsageError
+from envlock.runtime.fleet.problems import COMMAND, WHERE
 from envlock.runtime.fleet.ranks import OWN, Disagreement, Rank, rank_of, told
-from envlock.runtime.fleet.reduction import COMMAND, WHERE
 from envlock.runtime.fleet.statement import canonical
 from envlock.runtime.report import ERROR, Finding, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 TAG = 30211  # below the 32767 that every MPI has
 SOURCE = "docs/fleet/mpi.md"
@@ -47,11 +47,19 @@ class Mail:
 
     def post(self, name: str, value: Any) -> None:
         """Send a value."""
-        comm = self._comm
-        to = range(1, comm.Get_size()) if comm.Get_rank() == 0 else [0]
+        self._send(name, value, range(1, self._comm.Get_size()) if self._comm.Get_rank() == 0 else [0])
+
+    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+        """Send a value to some ranks."""
+        if self._comm.Get_rank() in ranks:
+            _inbox[name] = value
+        self._send(name, value, [rank for rank in ranks if rank != self._comm.Get_rank()])
+        return ""
+
+    def _send(self, name: str, value: Any, ranks: Sequence[int]) -> None:
         data = canonical([name, value]).encode("ascii")
         _sent[:] = [each for each in _sent if not each[0].Test()]
-        _sent.extend([(comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in to])
+        _sent.extend([(self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in ranks])
 
     def settle(self, name: str, value: Any) -> bool:
         """Send a value unless one has arrived; return whether it is this one. An answer of rank 0 is for itself."""

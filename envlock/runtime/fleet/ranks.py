@@ -121,8 +121,19 @@ def _launched(environ: Environ) -> Dict[str, Tuple[str, str]]:
                 return {key: (value, CLUSTER) for key, value in found.items()}
             continue
         keys = {key: named[key] for key in ("rank", "size", "node") if environ.get(named[key] or "")}
-        return {**{key: (environ[name], name) for key, name in keys.items()}, "job": (_job(named, environ), "")}
+        words = _among_hosts(named, environ) if named["hosts"] else {key: environ[name] for key, name in keys.items()}
+        if words:
+            return {**{key: (word, named[key]) for key, word in words.items()}, "job": (_job(named, environ), "")}
     return {}
+
+
+def _among_hosts(named: Dict[str, Any], environ: Environ) -> Dict[str, str]:
+    """Return the number of a host among all hosts, their number, and its name; nothing where the list lacks it."""
+    hosts, host = _parsed(environ.get(named["size"], "")), environ[named["rank"]]
+    if not isinstance(hosts, list) or host not in hosts or not all(isinstance(each, str) for each in hosts):
+        return {}
+    names = sorted(set(hosts))
+    return {"rank": str(names.index(host)), "size": str(len(names)), "node": host}
 
 
 def launched_job(environ: Environ) -> str:
@@ -132,7 +143,7 @@ def launched_job(environ: Environ) -> str:
 
 
 def _job(named: Dict[str, Any], environ: Environ) -> str:
-    found = ".".join([environ[name] for name in named["job"] if environ.get(name)])
+    found = ".".join([environ[name].partition("#")[0] for name in named["job"] if environ.get(name)])
     if found and found == named["unnamed"]:  # one word for many jobs would let their ranks meet
         return ".".join([environ[name] for name in named["instead"] if environ.get(name)])
     return found

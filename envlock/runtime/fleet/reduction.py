@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from envlock.runtime.assertion import ENFORCING, OFF
+from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
 from envlock.runtime.fleet.node_names import node_list, ranges
+from envlock.runtime.fleet.places import Places, order, together
+from envlock.runtime.fleet.problems import COMMAND, failures, is_beyond, of_ranks, problems, reasons
 from envlock.runtime.fleet.statement import judged
+from envlock.runtime.fleet.texts import readable
 from envlock.runtime.launchers import explained
 from envlock.runtime.policy import DEFAULT, Policy, names
 from envlock.runtime.report import ERROR, INFO, LAUNCHER, UNKNOWN, Finding, Report, count, ranked
@@ -15,33 +18,15 @@ from envlock.runtime.verify import judge, policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from envlock.runtime.fleet.statement import Document, Statement
 
     Members = List[Statement]
 
-COMMAND = "fleet check"
-MISSING = "rank-missing"
 GROUPS_SHOWN = 5
-LONGEST = 40  # characters of a list of ranks; a longer one becomes a number
-SOURCE = "docs/fleet.md"
-WHERE = "fleet"  # what a finding is about that is not about a fact
+SECTIONS_SHOWN = 12  # of the facts that ranks state
 BREAKING = (ERROR, UNKNOWN)
-PARTS = "Ranks compute parts of one result: where environments differ, the bits depend on which rank computes what."
-LOST = "A rank that does not report can have any environment, or has ended."
-SEVERAL = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
-SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
-OF_RANKS = {
-    MISSING: (UNKNOWN, LOST, "Look for the end of that rank in the launcher's log, and start the job again."),
-    "rank-size": (ERROR, PARTS, "Give each job a folder of its own, or the number of its ranks."),
-    "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
-    "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
-    "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
-    "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
-    "rank-groups": (ERROR, PARTS, "Remove the differences above first; `--format json` lists all groups."),
-}
-"""What is wrong with ranks rather than with facts, by the rule of its finding: how bad, why, and what to do."""
 
 
 class Group:
@@ -63,7 +48,9 @@ class Group:
     def to_json(self) -> Dict[str, Any]:
         """Return JSON values."""
         nodes, numbers = ({each[key] for each in self.members} for key in ("node", "rank"))
-        return {"root": self.root, "count": len(numbers), "ranks": ranges(numbers), "nodes": node_list(nodes)}
+        differs = {"differs": [each.message for each in self.odd]} if self.odd else {}
+        where = {"ranks": ranges(numbers), "nodes": node_list(nodes)}
+        return {"root": self.root, "count": len(numbers), **where, **differs}
 
 
 def reduced(
@@ -75,7 +62,20 @@ def reduced(
     *,
     overrides: bool = True,
 ) -> Report:
-    """Return whether all ranks are alike and, where there is a lock, as locked.
+    """Return whether all ranks are alike and, where there is a lock, as locked; arguments and errors as below."""
+    return reduction(statements, documents, size, lock, policy, overrides=overrides)[0]
+
+
+def reduction(
+    statements: Sequence[Statement],
+    documents: Mapping[str, Document],
+    size: int,
+    lock: Optional[Dict[str, Any]] = None,
+    policy: Optional[str] = None,
+    *,
+    overrides: bool = True,
+) -> Tuple[Report, List[Group]]:
+    """Return whether all ranks are alike and, where there is a lock, as locked; and their groups.
 
     Args:
         statements: at most one a rank, of one job.
@@ -90,27 +90,31 @@ def reduced(
         UsageError: there is no such policy.
     """
     rules = rules_of(lock, policy, overrides=overrides)
+    places = Places()
     compared = [each for each in statements if each["root"]]
     roots = together(compared, lambda each: (each["root"], each["proven"]))
     as_stated = None if lock is None else _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
-    groups, aside = _judged(roots, documents, as_stated, rules, overrides)
+    groups, aside = _judged(roots, documents, as_stated, rules, overrides, places)
     odd = [group for group in groups if group.odd]
-    findings = [*_problems(statements, compared, size)]
+    findings = [*problems(statements, compared, size, places)]
     for group in odd[:GROUPS_SHOWN]:
-        findings += [_placed(each, group.members, len(compared)) for each in group.odd]
+        findings += [_placed(each, group.members, len(compared), places) for each in group.odd]
     if len(odd) > GROUPS_SHOWN:
         more = [each for group in odd[GROUPS_SHOWN:] for each in group.members]
         number = count(len(odd) - GROUPS_SHOWN, "more environment")
-        findings.append(_of_ranks("rank-groups", f"{place_of(more)}: {number} that are odd"))
-    return Report(
+        findings.append(of_ranks("rank-groups", f"{places.of(more)}: {number} that are odd"))
+    notes = _notes(groups, roots, statements, places)
+    attachment = _attachment(groups, statements, size, is_locked=lock is not None)
+    report = Report(
         ranked([*findings, *aside]),
         command=COMMAND,
         policy=rules.name,
         overrides=len(rules.overrides),
         headline=_headline(findings, len(statements), size, groups, None if lock is None else rules),
-        notes=_notes(groups, roots, statements),
-        attachments={"fleet": _attachment(groups, statements, size, is_locked=lock is not None)},
+        notes=[*notes, *places.notes()],
+        attachments={"fleet": {**attachment, **({"node_sets": places.sets} if places.sets else {})}},
     )
+    return report, groups
 
 
 def rules_of(lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True) -> Policy:
@@ -122,35 +126,13 @@ def rules_of(lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, ov
     return Policy(policy or DEFAULT)
 
 
-def together(statements: Iterable[Statement], key: Callable[[Statement], Any]) -> List[Members]:
-    """Return the statements that have one key together, the most first, then those of the lowest rank."""
-    found: Dict[Any, Members] = {}
-    for each in statements:
-        found.setdefault(key(each), []).append(each)
-    return sorted(found.values(), key=_order)
-
-
-def _order(members: Members) -> Tuple[int, int]:
-    return -len(members), min(each["rank"] for each in members)
-
-
-def place_of(members: Sequence[Statement]) -> str:
-    """Return nodes and ranks of statements: `n3 (ranks 4-5)`."""
-    listed = _listed({each["rank"] for each in members})
-    which = count(len(members), "rank") if len(listed) > LONGEST else listed
-    return f"{node_list(each['node'] for each in members)} ({which})"
-
-
-def _listed(numbers: Set[int]) -> str:
-    return f"{'rank' if len(numbers) == 1 else 'ranks'} {ranges(numbers)}"
-
-
 def _judged(
     roots: Sequence[Members],
     documents: Mapping[str, Document],
     lock: Optional[Dict[str, Any]],
     rules: Policy,
     overrides: bool,
+    places: Places,
 ) -> Tuple[List[Group], List[Finding]]:
     """Return the groups, and what differs and may. Ranks in which the same is wrong, or nothing is, are one group.
 
@@ -163,11 +145,15 @@ def _judged(
     for members in roots:
         document = documents.get(members[0]["root"])
         if document is None:
-            found = [_of_ranks("rank-facts", "differs from other ranks, and its facts are missing")]
+            found = [of_ranks("rank-facts", "differs from other ranks, and its facts are missing")]
         else:
             found = [] if lock is None else _against(lock, document, members[0]["proven"], rules, overrides)
             if first and not _wrong(found):
-                found += _apart(first, members, documents, rules, lock, total)
+                title = "most ranks" if 2 * len(first) > total else places.of(first)
+                found += _apart(first, members, documents, rules, lock, title)
+            texts = {**(documents[first[0]["root"]].get("texts", {}) if first else {}), **document.get("texts", {})}
+            for each in found:
+                each.message = readable(each.message, texts)
         wrong = _wrong(found)
         if not wrong:
             first = first or members
@@ -175,8 +161,8 @@ def _judged(
                 allowed.setdefault(each.message, (each, []))[1].extend(members)
         odd = [each for each in found if wrong and (each.severity != INFO or each.rule == LAUNCHER)]
         groups.setdefault(wrong, Group(members[0]["root"], odd)).members += members
-    aside = [_placed(each, members, total) for each, members in allowed.values()]
-    return sorted(groups.values(), key=lambda group: _order(group.members)), aside
+    aside = [_placed(each, members, total, places) for each, members in allowed.values()]
+    return sorted(groups.values(), key=lambda group: order(group.members)), aside
 
 
 def _wrong(found: Iterable[Finding]) -> Tuple[str, ...]:
@@ -212,15 +198,14 @@ def _apart(
     documents: Mapping[str, Document],
     rules: Policy,
     lock: Optional[Dict[str, Any]],
-    total: int,
+    title: str,
 ) -> List[Finding]:
     """Return what ranks have other than the first; a machine that the lockfile accepts may be another one.
 
-    With a lockfile, what may differ has been listed against that.
+    With a lockfile, what may differ has been listed against that. `title` is what the first are called.
     """
     sides = [(each["facts"], each["unavailable"]) for each in (documents[it[0]["root"]] for it in (first, members))]
-    titles = ("most ranks" if 2 * len(first) > total else place_of(first), "here")
-    found = compare(sides[0], sides[1], rules, titles, is_proven=first[0]["proven"] and members[0]["proven"])
+    found = compare(sides[0], sides[1], rules, (title, "here"), is_proven=first[0]["proven"] and members[0]["proven"])
     if lock is None:
         return found
     from envlock.runtime.machines import is_machine
@@ -229,52 +214,11 @@ def _apart(
     return [each for each in found if each.severity != INFO and not (accepts_others and is_machine(each.where.fact))]
 
 
-def _placed(found: Finding, members: Sequence[Statement], total: int) -> Finding:
-    """Let the message of a finding begin with where it is, and return it."""
-    found.message = f"{'all ranks' if len(members) == total else place_of(members)}: {found.message}"
-    return found
-
-
-def _of_ranks(rule: str, message: str) -> Finding:
-    severity, why, fix = OF_RANKS[rule]
-    return Finding(rule, severity, WHERE, message, why, fix, SOURCE)
-
-
-def _problems(statements: Sequence[Statement], compared: Sequence[Statement], size: int) -> Iterator[Finding]:
-    """Yield what is wrong with the ranks themselves, whatever their facts are."""
-    missing = set(range(size)) - {each["rank"] for each in statements}
-    if missing:
-        yield _of_ranks(MISSING, f"no report from {_listed(missing)}")
-    beyond = [each for each in statements if _is_beyond(each, size)]
-    if beyond:
-        job = f"a job of another size, not of {count(size, 'rank')}"
-        yield _of_ranks("rank-size", f"{place_of(beyond)}: belongs to {job}")
-    yield from _switched(statements)
-    failed = [each for each in statements if not each["root"] and (each["mode"] != OFF or each.get("problem"))]
-    for members in together(failed, lambda each: str(each.get("problem"))):
-        reason = members[0].get("problem") or "no reason given"
-        yield _of_ranks("rank-failed", f"{place_of(members)}: cannot report: {reason}")
-    kinds = [(place_of(each), each[0]["lock"][:12]) for each in together(compared, lambda each: each["lock"])]
-    if len(kinds) > 1:
-        listed = ", ".join([f"{place} {f'sha256:{digest}' if digest else 'none'}" for place, digest in kinds])
-        yield _of_ranks("rank-lockfile", f"ranks have different lockfiles: {listed}")
-
-
-def _is_beyond(statement: Statement, size: int) -> bool:
-    return bool(statement["rank"] >= size or statement.get("size") not in (None, size))
-
-
-def _switched(statements: Sequence[Statement]) -> Iterator[Finding]:
-    """Yield ranks that go on whatever is found, while others do not; or that nothing has been looked at."""
-    loose = [each for each in statements if each["mode"] not in ENFORCING]
-    if len(loose) < len(statements):
-        for members in together(loose, lambda each: each["mode"]):
-            message = f"{place_of(members)}: ENVLOCK_MODE={members[0]['mode']}, while other ranks enforce"
-            yield _of_ranks("rank-mode", message)
-    elif loose and not any(each["root"] for each in statements):
-        finding = _of_ranks("rank-mode", "ENVLOCK_MODE=off on all ranks: nothing is compared")
-        finding.severity = UNKNOWN
-        yield finding
+def _placed(found: Finding, members: Sequence[Statement], total: int, places: Places) -> Finding:
+    """Return a finding whose message begins with where it is."""
+    place = "all ranks" if len(members) == total else places.of(members)
+    words = {name: getattr(found, name) for name in Finding.__slots__}
+    return Finding(**{**words, "message": f"{place}: {found.message}"})
 
 
 def _headline(
@@ -282,10 +226,10 @@ def _headline(
 ) -> str:
     under = "" if rules is None else f" under policy {rules.name}"
     under += f", with {count(len(rules.overrides), 'override')}" if rules is not None and rules.overrides else ""
-    missing = f"{size - reported} of {count(size, 'rank')} did not report" if reported < size else ""
+    missing = f"{size - reported:,} of {count(size, 'rank')} did not report" if reported < size else ""
     if any(each.severity == ERROR for each in findings):
         differing = sum(len(group.members) for group in groups if group.odd)
-        what = f"{differing} of {count(size, 'rank')} differ" if differing else "ranks do not belong together"
+        what = f"{differing:,} of {count(size, 'rank')} differ" if differing else "ranks do not belong together"
         if differing and majority(groups) is None:
             what += ", and no environment has a majority"
         elif differing == reported:
@@ -303,17 +247,23 @@ def majority(groups: Sequence[Group]) -> Optional[Group]:
     return groups[0] if groups and 2 * len(groups[0].members) > total else None
 
 
-def _notes(groups: Sequence[Group], roots: Sequence[Members], statements: Sequence[Statement]) -> List[str]:
+def _notes(
+    groups: Sequence[Group], roots: Sequence[Members], statements: Sequence[Statement], places: Places
+) -> List[str]:
     nodes = {each["node"] for each in statements}
     jobs = {each["job"] for each in statements if each["job"]}
     job = f", job {jobs.pop()}" if len(jobs) == 1 else ""
     notes = [f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}{job}"]
     if len(groups) > 1:
-        listed = [f"{place_of(group.members)} {group.root[:12]}" for group in groups[:GROUPS_SHOWN]]
+        listed = [f"{places.of(group.members)} {group.root[:12]}" for group in groups[:GROUPS_SHOWN]]
         more = [f"{len(groups) - GROUPS_SHOWN} more"] if len(groups) > GROUPS_SHOWN else []
         notes.append(f"{count(len(groups), 'environment')}: {', '.join(listed + more)}")
     aside = _aside(roots)
-    return [*notes, f"not compared, and different between ranks: facts of {', '.join(aside)}"] if aside else notes
+    return (
+        [*notes, f"not compared, and different between ranks: facts of {', '.join(aside[:SECTIONS_SHOWN])}"]
+        if aside
+        else notes
+    )
 
 
 def _aside(roots: Sequence[Members]) -> List[str]:
@@ -330,6 +280,7 @@ def _attachment(
     groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
 ) -> Dict[str, Any]:
     major = majority(groups)
+    failed = [reason for members in failures(statements) for reason in _stated(members)]
     return {
         "size": size,
         "reported": len(statements),
@@ -337,7 +288,13 @@ def _attachment(
         "majority": None if major is None else major.root,
         "vetted": _vetted(groups, statements, size) if is_locked or major is not None else [],
         "missing": ranges(set(range(size)) - {each["rank"] for each in statements}),
+        **({"failed": failed} if failed else {}),
     }
+
+
+def _stated(members: Members) -> List[Dict[str, Any]]:
+    """Return why ranks could not look, as they state it, with their number."""
+    return [{"reason": reason, "count": number} for reason, number in reasons(members).items()]
 
 
 def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int) -> List[str]:
@@ -350,7 +307,7 @@ def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int)
         return []
     good = locks[0][0]["lock"]
     wrong = {each["node"] for group in groups if group.odd for each in group.members}
-    wrong |= {each["node"] for each in statements if each["lock"] != good or not each["root"] or _is_beyond(each, size)}
+    wrong |= {each["node"] for each in statements if each["lock"] != good or not each["root"] or is_beyond(each, size)}
     if any(each["mode"] in ENFORCING for each in statements):
         wrong |= {each["node"] for each in statements if each["mode"] not in ENFORCING}
     if sum(map(len, ranks.values())) < size:  # who is missing has said no node: one that has fewer ranks has lost one

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from envlock.runtime.assertion import MODES
 from envlock.runtime.fleet.node_names import is_name
+from envlock.runtime.fleet.texts import MOST as MOST_TEXTS
+from envlock.runtime.fleet.texts import is_text
 from envlock.runtime.policy import can_meet, matches
 from envlock.runtime.tables import table
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     the lockfile; proven; and `problem`, a sentence, where a rank cannot say more."""
 
     Document = Dict[str, Any]
-    """What a root stands for: facts, unavailable, tooling; and `launch`, the traces of the launcher."""
+    """What a root stands for: facts, unavailable, tooling; `launch`, the traces of the launcher; and `texts`, the paths
+    that facts hold as a SHA-256, where there are some."""
 
 VERSION = 1
 LIMIT = 1024  # bytes
@@ -96,6 +99,9 @@ def is_document(value: Any) -> bool:
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
     if not isinstance(value, dict) or not all(type(value.get(key)) is kind for key, kind in kinds.items()):
         return False
+    texts = value.get("texts", {})
+    if not isinstance(texts, dict) or len(texts) > MOST_TEXTS or not all(is_text(*each) for each in texts.items()):
+        return False
     words = [*value["tooling"], *value["launch"].values()]
     return all(isinstance(each, str) for each in words) and are_facts(value["facts"], value["unavailable"])
 
@@ -107,11 +113,22 @@ def root_of(document: Document) -> str:
 
 
 def counted(facts: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return facts that name devices with how many they name: which ones differs from rank to rank by nature."""
+    """Return facts without what differs from rank to rank by nature: how many devices there are, and not which."""
+    from functools import partial
+
     found = dict(facts)
     for path in table("by_rank")["count"]:
         found = _changed(found, path.split("."), _counted)
+    for path, starts in table("by_rank")["flags"].items():
+        found = _changed(found, path.split("."), partial(_without, starts=tuple(starts)))
     return found
+
+
+def _without(value: Any, starts: Tuple[str, ...]) -> Any:
+    """Return flags without those that begin so; None, as if it was unset, where none is left."""
+    if not isinstance(value, str) or not any(flag.startswith(starts) for flag in value.split()):
+        return value
+    return " ".join([flag for flag in value.split() if not flag.startswith(starts)]) or None
 
 
 def judged(

@@ -14,7 +14,7 @@ from envlock.runtime.fleet.statement import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, List, Optional
+    from typing import Any, Collection, List, Optional, Sequence
 
 CONTEXT = "tensorflow.python.eager.context"
 NEEDED = ("set_config_key_value", "get_config_key_value", "delete_config_key_value")
@@ -39,6 +39,12 @@ class Store:
     def post(self, name: str, value: Any) -> None:
         """Set a value; facts that another rank has set already stay."""
         self.settle(name, value)
+
+    def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
+        """Set a value that some ranks ask for."""
+        if ranks:
+            self.settle(name, value)
+        return ""
 
     def settle(self, name: str, value: Any) -> bool:
         """Set a value unless there is one; return whether it is this one.
