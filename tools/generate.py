@@ -235,11 +235,13 @@ def variable_row(row: data.Variable) -> dict[str, object]:
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
     environ = [variable_row(row) for row in data.variables()]
+    files = data.file_table()
     return {
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
-        f"{RUNTIME}/files.json": compact(data.file_table().model_dump(exclude={"evidence"})),
+        f"{RUNTIME}/files.json": compact(files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}})),
+        f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),

@@ -259,6 +259,7 @@ class KnownFile(Row):
 
     path: Text
     lines: list[Text] = []
+    code: list[Text] = []
     why: Sentence
     source: Text
 

@@ -17,9 +17,11 @@ PackageName = Annotated[str, Field(max_length=128, pattern=r"^[a-z0-9]+(-[a-z0-9
 VariableName = Annotated[str, Field(max_length=128, pattern=r"^[A-Z][A-Z0-9_]*$")]
 WheelTag = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 FactPath = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 PathPattern = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$")]
+StartupName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 DeviceIndex = Annotated[str, Field(pattern=r"^[0-9]{1,3}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -32,6 +34,15 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())
 
 
+class StartupFacts(Strict):
+    """What runs before the program, as digests: `.pth` files by name, and those known to change no result."""
+
+    known: list[Text] | None = None
+    pth: dict[StartupName, Digest] | None = None
+    sitecustomize: Digest | None = None
+    usercustomize: Digest | None = None
+
+
 class PythonFacts(Strict):
     """The interpreter."""
 
@@ -40,6 +51,7 @@ class PythonFacts(Strict):
     abi: Text | None = None
     compiler: Text | None = None
     prefix_kind: Literal["venv", "conda", "system"] | None = None
+    startup: StartupFacts | None = None
 
 
 class OriginFacts(Strict):

@@ -211,7 +211,20 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     others = {each: facts for each, facts in packages.items() if each != name}
     own = f"packages.{name}."
     unavailable = {path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)}
-    return Snapshot({**live.facts, "packages": others}, unavailable, live.tooling)
+    return Snapshot({**_without_hook(live.facts, name), "packages": others}, unavailable, live.tooling)
+
+
+def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
+    """Return facts without the .pth file by which a package is installed for development."""
+    python = facts.get("python")
+    startup = python.get("startup") if isinstance(python, dict) else None
+    pth = startup.get("pth") if isinstance(startup, dict) else None
+    if not isinstance(python, dict) or not isinstance(startup, dict) or not isinstance(pth, dict) or not pth:
+        return facts
+    from envlock.runtime.startup import belongs_to
+
+    kept = {key: value for key, value in pth.items() if not belongs_to(key, name)}
+    return {**facts, "python": {**python, "startup": {**startup, "pth": kept}}}
 
 
 def policy_of(
