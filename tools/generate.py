@@ -34,6 +34,7 @@ from typer.main import get_command
 from envlock import data
 from envlock.cli import COMMANDS, app
 from envlock.data import determinism
+from envlock.data.backends import backend_table
 from envlock.data.canary import replay_table
 from envlock.data.determinism import makers, operation_groups
 from envlock.data.images import image_tables
@@ -76,7 +77,21 @@ def policy_rows() -> list[dict[str, object]]:
         }
         for variable in data.variables()
     ]
-    return variables + [fact.model_dump() for fact in data.policy_table().fact]
+    settings = [
+        {
+            "path": row.path,
+            "why": row.why,
+            "fix": row.fix,
+            "source": row.source,
+            "weight": row.weight,
+            "strict": "exact",
+            "same_arch": "exact",
+            "bits": "exact",
+            "functional": "ignore",
+        }
+        for row in backend_table().setting
+    ]
+    return variables + settings + [fact.model_dump() for fact in data.policy_table().fact]
 
 
 def by_rank_table() -> dict[str, object]:
@@ -85,6 +100,16 @@ def by_rank_table() -> dict[str, object]:
     judged = [row.path for row in rows if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}]
     unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
     return {"count": [row.path for row in data.launcher_table().by_rank], "drop": unjudged}
+
+
+def backends_table() -> dict[str, object]:
+    """Return the settings of Keras' other back ends, by back end."""
+    rows: dict[str, list[object]] = {row.backend: [] for row in backend_table().setting}
+    for row in backend_table().setting:
+        rows[row.backend].append(
+            row.model_dump(include={"name", "records", "words", "config", "default"}, exclude_none=True)
+        )
+    return dict(rows)
 
 
 def gpu_table() -> dict[str, object]:
@@ -237,6 +262,7 @@ def outputs() -> dict[str, str]:
     environ = [variable_row(row) for row in data.variables()]
     files = data.file_table()
     return {
+        f"{RUNTIME}/backends.json": compact(backends_table()),
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),

@@ -21,6 +21,7 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 FactPath = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 PathPattern = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$")]
+SettingName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 StartupName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 DeviceIndex = Annotated[str, Field(pattern=r"^[0-9]{1,3}$")]
@@ -229,12 +230,35 @@ class KerasConfig(Strict):
     nnx_enabled: bool | None = None
 
 
+class JaxFacts(Strict):
+    """JAX, and what it takes from its surroundings."""
+
+    version: Version | None = None
+    jaxlib: Version | None = None
+    settings: dict[SettingName, Text | None] | None = None
+
+
+class TorchFacts(Strict):
+    """PyTorch: its build, and what it takes from its surroundings."""
+
+    version: Version | None = None
+    cuda: Version | None = None
+    git_version: Version | None = None
+    hip: Version | None = None
+    settings: dict[SettingName, Text | None] | None = None
+
+
 class KerasFacts(Strict):
-    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration."""
+    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration.
+
+    `jax` or `torch` is there where Keras computes with it.
+    """
 
     version: Version | None = None
     legacy_version: Version | None = None
     config: KerasConfig | None = None
+    jax: JaxFacts | None = None
+    torch: TorchFacts | None = None
 
 
 class BlasFacts(Strict):

@@ -6,7 +6,7 @@ import os
 import sys
 
 from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.compare import NAMES, PROVEN, compare, uncompared, unlocked_backend
+from envlock.runtime.compare import NAMES, PROVEN, compare, other_backend, uncompared, unlocked_backend
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import recipe_of_ours
@@ -52,7 +52,8 @@ def judge(
         lock, which = _machine(lock, here, rules, proven)
         notes.append(which)
     locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
-    findings = compare(locked, found, rules, sides, is_proven=proven)
+    is_proven = proven and other_backend(locked, found) is None  # the canary is TensorFlow's and NumPy's
+    findings = compare(locked, found, rules, sides, is_proven=is_proven)
     findings += uncompared(locked, found, rules) + unlocked_backend(locked, found, rules)
     return Report(
         ranked(findings),

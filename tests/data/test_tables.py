@@ -84,7 +84,8 @@ LISTED = {
         *("gpu.devices.*.sm_count", "gpu.devices.*.virtualization", "gpu.driver_version", "gpu.kernel_module.**"),
         *("gpu.kernel_module.flavour", "gpu.kernel_module.version", "gpu.nvml.**", "gpu.nvml.file_version"),
         *("gpu.nvml.version", "gpu.surroundings", "gpu.visible.**", "gpu.visible.count", "gpu.visible.device_order"),
-        "numerics.**",
+        *("keras.jax.settings.*", "keras.torch.cuda", "keras.torch.git_version", "keras.torch.hip"),
+        *("keras.torch.settings.*", "numerics.**"),
         *("numpy.**", "numpy.blas.configuration", "numpy.blas.files", "numpy.blas.name", "numpy.blas.version"),
         *("packages.*.installer", "packages.*.origin.**", "packages.*.origin.commit", "packages.*.origin.editable"),
         *(
@@ -119,7 +120,7 @@ def ignored(tier: str) -> list[str]:
 
 
 def is_variable(path: str) -> bool:
-    return path.startswith("environ.") and "*" not in path
+    return path.startswith(("environ.", "keras.jax.settings.", "keras.torch.settings.")) and "*" not in path
 
 
 def is_package(path: str) -> bool:
@@ -227,8 +228,9 @@ def test_every_table_is_looked_at_here() -> None:
     """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py).
 
     Launchers: tests/runtime/test_launchers.py; makers: tests/divergence/test_makers.py; replay: test_canary_table.py.
+        Backends: tests/collectors/test_backends.py.
     """
-    elsewhere = {*AUTHORING, "determinism_recipes", "files", "launchers", "makers", "operations", "replay"}
+    elsewhere = {*AUTHORING, "backends", "determinism_recipes", "files", "launchers", "makers", "operations", "replay"}
     assert [table for table in TABLES if table not in elsewhere] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 

@@ -129,20 +129,71 @@ def test_two_empty_sides_are_no_match() -> None:
     assert judge(document(facts={}, unavailable={}), Snapshot({}, {})).exit_code == 4
 
 
+def with_backend(backend: str, *, locked: Any = None, here: Any = None) -> tuple[dict[str, Any], Snapshot]:
+    """Return a lockfile and a machine on which Keras computes with a back end, and their facts of it."""
+    lock, machine = lock_of(), live()
+    for facts, own in ((lock["facts"], locked), (machine.facts, here)):
+        facts["keras"] = {"config": {"backend": backend}, **({} if own is None else {backend: own})}
+    return lock, machine
+
+
+def jax(**settings: str | None) -> dict[str, Any]:
+    return {"version": "0.10.2", "jaxlib": "0.10.2", "settings": {"JAX_ENABLE_X64": None, **settings}}
+
+
+@pytest.mark.parametrize("own", [None, jax()])
 @pytest.mark.parametrize("backend", ["jax", "torch", "openvino"])
-def test_with_another_back_end_of_keras_the_answer_is_open(backend: str) -> None:
+def test_where_a_side_has_no_facts_of_keras_back_end_the_answer_is_open(backend: str, own: Any) -> None:
     """JAX's own variables changed the loss of a model from 0.612 to 0.688, and strict matched."""
-    lock, here = lock_of(), live()
-    for facts in (lock["facts"], here.facts):
-        facts["keras"] = {"config": {"backend": backend}}
+    lock, here = with_backend(backend, here=None if backend == "openvino" else own)
     report = judge(lock, here)
     assert (report.exit_code, said(report)) == (
         4,
         [("unknown", f"keras.config.backend: nothing below Keras' {backend} back end is locked")],
     )
+    assert report.findings[0].why == (
+        "Another library computes everything, and of its own settings, which change bits, the lockfile has no facts."
+    )
+    assert report.findings[0].fix == (
+        "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
+        if backend == "openvino"
+        else "Capture again where Keras computes with it: this envlock locks its version and its settings."
+    )
     assert judge(lock, here, "functional").match
     here.facts["keras"]["config"]["backend"] = "tensorflow"
-    assert said(judge(lock, here)) == [("error", f"keras.config.backend: locked {backend}, live tensorflow")]
+    assert said(judge(lock, here))[0] == ("error", f"keras.config.backend: locked {backend}, live tensorflow")
+
+
+@pytest.mark.parametrize("tier", names())
+def test_the_settings_of_keras_back_end_are_compared(tier: str) -> None:
+    lock, here = with_backend("jax", locked=jax(), here=jax())
+    assert judge(lock, here, tier).match
+    lock, here = with_backend("jax", locked=jax(), here=jax(JAX_ENABLE_X64="1"))
+    severity = "info" if tier == "functional" else "error"
+    assert said(judge(lock, here, tier)) == [
+        (severity, "keras.jax.settings.JAX_ENABLE_X64: locked none, live 1"),
+    ]
+
+
+def test_the_fix_of_another_back_end_leads_to_the_locked_one() -> None:
+    lock, here = with_backend("jax", locked=jax())
+    here.facts["keras"] = {"config": {"backend": "tensorflow"}}
+    finding, other = judge(lock, here).findings
+    fix = "Set KERAS_BACKEND and ~/.keras/keras.json as they were when the lockfile was captured."
+    assert (finding.where.fact, finding.fix, other.where.fact, other.fix) == (
+        *("keras.config.backend", fix),
+        *("keras.jax", fix),
+    )
+
+
+def test_the_canary_proves_nothing_of_another_back_end() -> None:
+    lock, here = with_backend("jax", locked=jax(), here=jax())
+    lock["policy"]["name"] = "bits"
+    lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
+    assert not judge(lock, here, proven=True).match
+    for facts in (lock["facts"], here.facts):
+        facts["keras"] = {"config": {"backend": "tensorflow"}}
+    assert judge(lock, here, proven=True).match
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "numpy"])
