@@ -248,6 +248,8 @@ def variable_row(row: data.Variable) -> dict[str, object]:
     more: dict[str, object] = {}
     if row.words:
         more["words"] = sorted({word.lower() for word in row.words})
+    if row.flags:
+        more["flags"] = row.flags
     if row.as_unset:
         more["as_unset"] = row.as_unset
     if row.appended:

@@ -28,7 +28,8 @@ ROWS = {row["name"]: row for row in table("environ")}
 
 def kind_of(kind: str) -> dict[str, Any]:
     """Return a row of a kind, with some words."""
-    return {"records": kind, "words": ["a", "b", "avx2", "#"]}
+    flags = ["tf_a_b", "xla_a", "xla_b", "xla_c", "xla_d", "xla_dump_to", "xla_e", "xla_long"]
+    return {"records": kind, "words": ["a", "b", "avx2", "#"], "flags": flags}
 
 
 class Late(Host):
@@ -87,7 +88,9 @@ def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(va
         ("--xla_dump_to=/home/SECRET --xla_b", f"--xla_dump_to={hashed('/home/SECRET')} --xla_b"),
         ("--xla_dump_to=SECRET", f"--xla_dump_to={hashed('SECRET')}"),
         ("--xla_long=" + "a," * 200, "--xla_long=" + hashed("a," * 200)),
-        ("--xla_" + "x" * 60, hashed("--xla_" + "x" * 60)),
+        ("--xla_unnamed", hashed("--xla_unnamed")),
+        ("--xla_secret_of_mine=1 --xla_b=1", f"{hashed('--xla_secret_of_mine=1')} --xla_b=1"),
+        ("xla_b=1", hashed("xla_b=1")),
         ("SECRET --xla_b", f"{hashed('SECRET')} --xla_b"),
         ("--SECRET=1", hashed("--SECRET=1")),
         ("--xla_SECRET", hashed("--xla_SECRET")),
@@ -181,7 +184,12 @@ def test_the_loaders_variables_are_taken_as_the_process_was_started(host_type: t
         ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, "1", "2"),
         ({"OMP_NUM_THREADS": "a b"}, {"OMP_NUM_THREADS": "1"}, hashed("a b"), "1"),
         ({"TF_DETERMINISTIC_OPS": ""}, {}, "empty", "unset"),
-        ({"XLA_FLAGS": "--xla_a " * 120}, {"XLA_FLAGS": "--xla_b"}, "--xla_a " * 25 + "...", "--xla_b"),
+        (
+            {"XLA_FLAGS": "--xla_dump_hlo_as_text " * 40},
+            {"XLA_FLAGS": "--xla_dump_hlo_as_dot"},
+            ("--xla_dump_hlo_as_text " * 10)[:200] + "...",
+            "--xla_dump_hlo_as_dot",
+        ),
     ],
 )
 def test_a_variable_changed_after_tensorflow_was_imported_cannot_be_told(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _WORD_LIMIT = 64
 _WORDS_LIMIT = 300
-_FLAGS = ("--xla_", "--tf_")
 
 
 def collect(host: Host) -> Tree:
@@ -87,7 +86,7 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
         flags = value.split()
-        recorded = " ".join([_flag(flag, words) for flag in flags])
+        recorded = " ".join([_flag(flag, words, row["flags"]) for flag in flags])
         return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
     if _fits(value, kind, words):
         return value
@@ -102,16 +101,12 @@ def _uuid(value: str) -> Optional[str]:
     return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
 
 
-def _flag(flag: str, words: Sequence[str]) -> str:
+def _flag(flag: str, words: Sequence[str], names: Sequence[str]) -> str:
+    """Return a flag as a lock may hold it: one that the table does not name may be a secret itself."""
     name, equals, value = flag.partition("=")
-    if not _is_flag(name):
+    if not name.startswith("--") or name[2:] not in names:
         return digest(flag)
     return name if not equals else f"{name}={value if _known(value, words) else digest(value)}"
-
-
-def _is_flag(name: str) -> bool:
-    plain = name.isascii() and name[2:].replace("_", "").isalnum() and name == name.lower()
-    return plain and name.startswith(_FLAGS) and len(name) <= _WORD_LIMIT
 
 
 def _fits(value: str, kind: str, words: Sequence[str]) -> bool:
