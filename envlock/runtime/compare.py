@@ -90,13 +90,15 @@ def _has_nothing_to_judge(both: Sequence[Any], paths: Sequence[str], policy: Pol
     """Return whether both sides were looked through, and have no package that the policy's own rows judge."""
     if not all(isinstance(each, dict) for each in both):
         return False
-    return not any(is_protected(path) or policy.tier_rule(path) != "ignore" for path in paths)
+    return all(policy.tier_rule(path) == "ignore" for path in paths)
 
 
 def other_backend(locked: Side, live: Side) -> Optional[str]:
     """Return the library that computes in TensorFlow's place what Keras builds, where both sides have the same."""
-    backends = [_at("keras.config.backend", side) for side in (locked, live)]
-    return backends[0] if backends[0] == backends[1] and backends[0] in BACKENDS else None
+    backend = _at("keras.config.backend", locked)
+    if not isinstance(backend, str) or backend != _at("keras.config.backend", live):
+        return None
+    return backend if backend in BACKENDS else None
 
 
 def unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
