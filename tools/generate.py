@@ -248,8 +248,6 @@ def variable_row(row: data.Variable) -> dict[str, object]:
     more: dict[str, object] = {}
     if row.words:
         more["words"] = sorted({word.lower() for word in row.words})
-    if row.flags:
-        more["flags"] = row.flags
     if row.as_unset:
         more["as_unset"] = row.as_unset
     if row.appended:
@@ -270,6 +268,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}})),
         f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
+        f"{RUNTIME}/flags.json": json.dumps(sorted({name for row in data.variables() for name in row.flags})) + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),

@@ -86,7 +86,7 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
     kind, words = row["records"], row.get("words", ())
     if kind == "flags":
         flags = value.split()
-        recorded = " ".join([_flag(flag, words, row["flags"]) for flag in flags])
+        recorded = " ".join([_flag(flag, words) for flag in flags])
         return recorded if len(recorded) <= TEXT_LIMIT else digest(" ".join(flags))
     if _fits(value, kind, words):
         return value
@@ -101,10 +101,10 @@ def _uuid(value: str) -> Optional[str]:
     return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
 
 
-def _flag(flag: str, words: Sequence[str], names: Sequence[str]) -> str:
-    """Return a flag as a lock may hold it: one that the table does not name may be a secret itself."""
+def _flag(flag: str, words: Sequence[str]) -> str:
+    """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
     name, equals, value = flag.partition("=")
-    if not name.startswith("--") or name[2:] not in names:
+    if not name.startswith("--") or name[2:] not in table("flags"):
         return digest(flag)
     return name if not equals else f"{name}={value if _known(value, words) else digest(value)}"
 
