@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from envlock import data
 from envlock.containers.engines import ENGINES
+from envlock.data.backends import backend_table
 from envlock.data.canary import canary_table
 from envlock.data.lint import lint_rules
 from envlock.linter.rules import BAD_IGNORE, RULES, UNREADABLE, UNUSED_IGNORE
@@ -102,7 +103,11 @@ def _generated() -> Iterator[str]:
     """Yield the tables of the runtime half that are older than what they are made from."""
     rows: dict[str, list[Any]] = {
         "environ": [row.name for row in data.variables()],
-        "policy": [f"environ.{row.name}" for row in data.variables()] + [row.path for row in data.policy_table().fact],
+        "policy": [
+            *(f"environ.{row.name}" for row in data.variables()),
+            *(row.path for row in backend_table().setting),
+            *(row.path for row in data.policy_table().fact),
+        ],
     }
     for name, wanted in rows.items():
         found = json.loads((Path(FOLDER) / f"{name}.json").read_bytes())

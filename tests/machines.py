@@ -95,6 +95,7 @@ def complete(folder: Path, environ: Mapping[str, str] | None = None) -> Host:
     )
     config = '"blas": {"name": "openblas64", "version": "0.3.23", "openblas configuration": r"USE_64BITINT=1 HASWELL"}'
     write(site / "numpy", {"__init__.py": "", "__config__.py": "CONFIG = {" + config + "}\n"})
+    write(site, {"a_hook.pth": "import a_hook\n", "sitecustomize.py": "import a_hook\n"})
     write(site / "numpy.libs", {"libopenblas64_p-r0-0cf96a72.3.23.dev.so": ""})
     keras_json = '{"backend": "tensorflow", "floatx": "float32", "epsilon": 1e-07}'
     write(folder / "keras-home", {"keras.json": keras_json})

@@ -34,6 +34,7 @@ from typer.main import get_command
 from envlock import data
 from envlock.cli import COMMANDS, app
 from envlock.data import determinism
+from envlock.data.backends import backend_table
 from envlock.data.canary import replay_table
 from envlock.data.determinism import makers, operation_groups
 from envlock.data.images import image_tables
@@ -76,7 +77,21 @@ def policy_rows() -> list[dict[str, object]]:
         }
         for variable in data.variables()
     ]
-    return variables + [fact.model_dump() for fact in data.policy_table().fact]
+    settings = [
+        {
+            "path": row.path,
+            "why": row.why,
+            "fix": row.fix,
+            "source": row.source,
+            "weight": row.weight,
+            "strict": "exact",
+            "same_arch": "exact",
+            "bits": "exact",
+            "functional": "ignore",
+        }
+        for row in backend_table().setting
+    ]
+    return variables + settings + [fact.model_dump() for fact in data.policy_table().fact]
 
 
 def by_rank_table() -> dict[str, object]:
@@ -87,6 +102,16 @@ def by_rank_table() -> dict[str, object]:
     by_rank = data.launcher_table().by_rank
     counted = [row.path for row in by_rank if not row.flags]
     return {"count": counted, "flags": {row.path: row.flags for row in by_rank if row.flags}, "drop": unjudged}
+
+
+def backends_table() -> dict[str, object]:
+    """Return the settings of Keras' other back ends, by back end."""
+    rows: dict[str, list[object]] = {row.backend: [] for row in backend_table().setting}
+    for row in backend_table().setting:
+        rows[row.backend].append(
+            row.model_dump(include={"name", "records", "words", "config", "default"}, exclude_none=True)
+        )
+    return dict(rows)
 
 
 def gpu_table() -> dict[str, object]:
@@ -237,11 +262,15 @@ def variable_row(row: data.Variable) -> dict[str, object]:
 def outputs() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
     environ = [variable_row(row) for row in data.variables()]
+    files = data.file_table()
     return {
+        f"{RUNTIME}/backends.json": compact(backends_table()),
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
-        f"{RUNTIME}/files.json": compact(data.file_table().model_dump(exclude={"evidence"})),
+        f"{RUNTIME}/files.json": compact(files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}})),
+        f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
+        f"{RUNTIME}/flags.json": json.dumps(sorted({name for row in data.variables() for name in row.flags})) + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
         f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),

@@ -18,7 +18,7 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "mutants"
 TESTS = {
-    "envlock/runtime/compare.py": ["tests/runtime/test_compare.py"],
+    "envlock/runtime/compare.py": [f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof")],
     "envlock/runtime/policy.py": ["tests/runtime/test_policy.py", "tests/runtime/test_tooling.py"],
     "envlock/runtime/rules.py": ["tests/runtime/test_rules.py"],
     "envlock/runtime/report.py": ["tests/runtime/test_report.py"],

@@ -45,6 +45,7 @@ class Variable(Row):
     read_at: Literal["process-start", "any-time"]
     records: Literal["bool", "integer", "word", "flags", "devices", "digest"]
     words: list[Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9_]*|#)$")]] = []
+    flags: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = []
     as_unset: list[str] = []
     appended: list[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]] = []
     appended_under: list[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]] = []
@@ -58,6 +59,8 @@ class Variable(Row):
     def _words_where_they_are_read(self) -> Variable:
         if bool(self.words) != (self.records in ("word", "flags")):
             raise ValueError(f"{self.name}: words belong to the kinds word and flags, and to no other")
+        if bool(self.flags) != (self.records == "flags"):
+            raise ValueError(f"{self.name}: flags belong to the kind flags, and to no other")
         return self
 
     @property
@@ -259,6 +262,7 @@ class KnownFile(Row):
 
     path: Text
     lines: list[Text] = []
+    code: list[Text] = []
     why: Sentence
     source: Text
 

@@ -11,6 +11,9 @@ from packaging.version import InvalidVersion, Version
 
 from envlock.data import determinism
 
+CHOSEN = "nothing to do: the lockfile locks this choice, and `envlock verify` compares what that library takes"
+"""What to do about another back end of Keras that somebody has captured."""
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -47,6 +50,7 @@ class Environment:
         missing_flag_file: whether XLA_FLAGS names a file that is not there.
         ptx_cuda: the CUDA version that a driver needs for the PTX in TensorFlow's library, where that was read.
         requirements: what the installed distributions require, by the markers of their interpreter; none of a lock.
+        locked_backend: the back end of Keras that a lockfile of this environment locks; None where none does.
         installer: what installs here: a name of installers.toml.
         python: the interpreter, as a shell finds it.
     """
@@ -59,6 +63,7 @@ class Environment:
     missing_flag_file: bool = False
     ptx_cuda: str | None = None
     requirements: Sequence[Requirement] = ()
+    locked_backend: str | None = None
     installer: str = "pip"
     python: str = "python"
 

@@ -30,7 +30,8 @@ def of_lock(lock: Lockfile) -> Environment:
     """Return the environment of a lock; of variables that no lock holds nothing is known."""
     document = lock.to_document()
     environment = Environment(document["facts"], document["unavailable"], dict(lock.facts.environ or {}))
-    return replace(environment, installer=installer_of(environment, has_uv=True))
+    locked = environment.get("keras.config.backend")
+    return replace(environment, installer=installer_of(environment, has_uv=True), locked_backend=locked)
 
 
 def requirements_of(python: Path | None = None) -> list[Requirement]:

@@ -9,7 +9,7 @@ from packaging.version import Version
 from envlock.data.compatibility import BINDING, PATCH, added, compatibility_table
 from envlock.data.determinism import cited
 from envlock.data.images import image_tables
-from envlock.diagnosis.environment import Environment, Requirement, fits
+from envlock.diagnosis.environment import CHOSEN, Environment, Requirement, fits
 from envlock.diagnosis.remedies import Remedy, change, pinned, reinstall
 from envlock.diagnosis.requirements import conflict, joint, joint_with_tensorflow, requirers, violated
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
@@ -258,8 +258,10 @@ def keras_config(environment: Environment) -> Iterator[Finding]:
         and environment.has_keras(">=3")
     ):
         why = "Another engine computes everything, without TensorFlow's op determinism."
-        evidence = f"keras.json sets the backend to {backend}"
-        yield Finding("keras-config", "error", "keras.config.backend", evidence, why, fix, source)
+        evidence, severity = f"keras.json sets the backend to {backend}", "error"
+        if backend == environment.locked_backend:
+            evidence, severity, fix = f"{evidence}, as locked", "info", CHOSEN
+        yield Finding("keras-config", severity, "keras.config.backend", evidence, why, fix, source)
 
 
 def _legacy(environment: Environment) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from envlock.data import determinism, variables
 from envlock.data import determinism as tables
+from envlock.data.backends import backend_table
 from envlock.data.determinism import cited
 from envlock.diagnosis import values
-from envlock.diagnosis.environment import Environment
+from envlock.diagnosis.environment import CHOSEN, Environment
 from envlock.runtime.report import Finding
 
 _OTHERWISE: dict[str, tuple[str, str]] = {
@@ -55,6 +56,13 @@ def dangerous(environment: Environment) -> Iterator[Finding]:
                 and environment.has_keras(each.keras)
                 and environment.is_such(each.when)
             ):
+                if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
+                    told = _about(
+                        row, "variable-dangerous", "info", f"{row.name} is {value}, as locked", each.why, {}, ()
+                    )
+                    told.fix = CHOSEN
+                    yield told
+                    break
                 need = next((n for n in row.needed if _is_needed(n, environment)), None)
                 yield _about(
                     row,
@@ -175,8 +183,9 @@ def misspelt(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set under a name that is nearly a known one."""
     table = determinism.variable_table()
     known = {row.name for row in variables()} | {row.name for row in table.variable if row.read_by != "nobody"}
+    real = {*table.real, *(row.name for row in backend_table().setting)}
     for name in sorted(environment.others or ()):
-        meant = None if name in table.real else nearest(name, known)
+        meant = None if name in real else nearest(name, known)
         if meant is not None:
             yield Finding(
                 "variable-misspelt",

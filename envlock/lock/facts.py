@@ -17,9 +17,12 @@ PackageName = Annotated[str, Field(max_length=128, pattern=r"^[a-z0-9]+(-[a-z0-9
 VariableName = Annotated[str, Field(max_length=128, pattern=r"^[A-Z][A-Z0-9_]*$")]
 WheelTag = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 FactPath = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 PathPattern = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$")]
+SettingName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+StartupName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 DeviceIndex = Annotated[str, Field(pattern=r"^[0-9]{1,3}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -32,6 +35,15 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=())
 
 
+class StartupFacts(Strict):
+    """What runs before the program, as digests: `.pth` files by name, and those known to change no result."""
+
+    known: list[Text] | None = None
+    pth: dict[StartupName, Digest] | None = None
+    sitecustomize: Digest | None = None
+    usercustomize: Digest | None = None
+
+
 class PythonFacts(Strict):
     """The interpreter."""
 
@@ -40,6 +52,7 @@ class PythonFacts(Strict):
     abi: Text | None = None
     compiler: Text | None = None
     prefix_kind: Literal["venv", "conda", "system"] | None = None
+    startup: StartupFacts | None = None
 
 
 class OriginFacts(Strict):
@@ -217,12 +230,35 @@ class KerasConfig(Strict):
     nnx_enabled: bool | None = None
 
 
+class JaxFacts(Strict):
+    """JAX, and what it takes from its surroundings."""
+
+    version: Version | None = None
+    jaxlib: Version | None = None
+    settings: dict[SettingName, Text | None] | None = None
+
+
+class TorchFacts(Strict):
+    """PyTorch: its build, and what it takes from its surroundings."""
+
+    version: Version | None = None
+    cuda: Version | None = None
+    git_version: Version | None = None
+    hip: Version | None = None
+    settings: dict[SettingName, Text | None] | None = None
+
+
 class KerasFacts(Strict):
-    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration."""
+    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration.
+
+    `jax` or `torch` is there where Keras computes with it.
+    """
 
     version: Version | None = None
     legacy_version: Version | None = None
     config: KerasConfig | None = None
+    jax: JaxFacts | None = None
+    torch: TorchFacts | None = None
 
 
 class BlasFacts(Strict):

@@ -10,7 +10,7 @@ from envlock.runtime.rules import RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from envlock.runtime.policy import Policy
 
@@ -55,9 +55,11 @@ def _is_free(finding: Finding) -> bool:
 
 
 NEEDED = "A verdict needs evidence: Python, TensorFlow where there is one, and at least one package, compared."
-UNLOCKED = ("jax", "openvino", "torch")
-BACKEND = "Another library computes everything, and its own settings, which change bits, are no facts of a lockfile."
+BACKENDS = {"jax": True, "openvino": False, "torch": True}
+"""What computes for Keras in TensorFlow's place, and whether this envlock locks its version and settings."""
+BACKEND = "Another library computes everything, and of its own settings, which change bits, the lockfile has no facts."
 OTHERWISE = "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
+RECAPTURE = "Capture again where Keras computes with it: this envlock locks its version and its settings."
 COMPARE = "Remove the rule of the lockfile or the project that ignores it, or capture again."
 
 
@@ -88,21 +90,32 @@ def _has_nothing_to_judge(both: Sequence[Any], paths: Sequence[str], policy: Pol
     """Return whether both sides were looked through, and have no package that the policy's own rows judge."""
     if not all(isinstance(each, dict) for each in both):
         return False
-    return not any(is_protected(path) or policy.tier_rule(path) != "ignore" for path in paths)
+    return all(policy.tier_rule(path) == "ignore" for path in paths)
+
+
+def other_backend(locked: Side, live: Side) -> Optional[str]:
+    """Return the library that computes in TensorFlow's place what Keras builds, where both sides have the same."""
+    backend = _at("keras.config.backend", locked)
+    if not isinstance(backend, str) or backend != _at("keras.config.backend", live):
+        return None
+    return backend if backend in BACKENDS else None
 
 
 def unlocked_backend(locked: Side, live: Side, policy: Policy) -> List[Finding]:
-    """Return a finding where another library than TensorFlow computes what Keras builds, on both sides the same.
+    """Return a finding where another library than TensorFlow computes, and a side has no facts of its own of it.
 
-    A lockfile holds that library's packages, and nothing below them: JAX's own variables changed the loss of a small
-    model from 0.612 to 0.688. The loosest policy lets bits differ, and demands no more. NumPy's own facts are locked.
+    A lockfile then holds that library's packages, and nothing below them: JAX's own variables changed the loss of a
+    small model from 0.612 to 0.688. The loosest policy lets bits differ, and demands no more.
     """
-    path = "keras.config.backend"
-    backends = [_at(path, side) for side in (locked, live)]
-    if backends[0] != backends[1] or backends[0] not in UNLOCKED or policy.name == tiers()[-1]:
+    backend = other_backend(locked, live)
+    if backend is None or policy.name == tiers()[-1]:
         return []
-    message = f"{path}: nothing below Keras' {backends[0]} back end is locked"
-    return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, OTHERWISE, "design", weight=100)]
+    if all(isinstance(_at(f"keras.{backend}.settings", side), dict) for side in (locked, live)):
+        return []
+    path = "keras.config.backend"
+    message = f"{path}: nothing below Keras' {backend} back end is locked"
+    fix = RECAPTURE if BACKENDS[backend] else OTHERWISE
+    return [Finding(COMPARED, UNKNOWN, path, message, BACKEND, fix, "design", weight=100)]
 
 
 def _is_compared(path: str, locked: Side, live: Side, policy: Policy) -> bool:

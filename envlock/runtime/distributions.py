@@ -68,6 +68,13 @@ def installed(host: Host) -> Dict[str, Distribution]:
     return found
 
 
+def pth_files(host: Host) -> Dict[str, List[str]]:
+    """Return the names of the .pth files in each folder of the import path, seen while distributions were listed."""
+    installed(host)
+    found: Dict[str, List[str]] = host.cache["pth"]
+    return found
+
+
 def import_path(host: Host) -> List[str]:
     """Return the import path without the script's own folder, the current folder, and what a package brings along.
 
@@ -113,6 +120,7 @@ def normalise(name: str) -> str:
 
 def _scan(host: Host) -> Dict[str, Distribution]:
     found: Dict[str, Distribution] = {}
+    pth: Dict[str, List[str]] = {}
     seen = set()
     for entry in import_path(host):
         real = os.path.realpath(entry)
@@ -120,15 +128,18 @@ def _scan(host: Host) -> Dict[str, Distribution]:
             continue
         seen.add(real)
         try:
-            names = sorted(file for file in os.listdir(entry) if file.endswith((".dist-info", ".egg-info")))
+            listed = os.listdir(entry)
         except OSError:  # a zip file, or gone
             continue
+        names = sorted([file for file in listed if file.endswith((".dist-info", ".egg-info"))])
+        pth[entry] = [file for file in listed if file.endswith(".pth")]
         for file in names:
             if file[0].isalnum():  # pip leaves `~name` behind
                 new = _distribution(entry, file)
                 if _is_name(new.name):  # pip, too, passes over what has no name
                     _add(found, new)
     host.cache["envlock"] = found.pop(OWN_NAME, None)
+    host.cache["pth"] = pth
     return found
 
 

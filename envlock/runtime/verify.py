@@ -6,7 +6,7 @@ import os
 import sys
 
 from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.compare import NAMES, PROVEN, compare, uncompared, unlocked_backend
+from envlock.runtime.compare import NAMES, PROVEN, compare, other_backend, uncompared, unlocked_backend
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import recipe_of_ours
@@ -52,7 +52,8 @@ def judge(
         lock, which = _machine(lock, here, rules, proven)
         notes.append(which)
     locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
-    findings = compare(locked, found, rules, sides, is_proven=proven)
+    is_proven = proven and other_backend(locked, found) is None  # the canary is TensorFlow's and NumPy's
+    findings = compare(locked, found, rules, sides, is_proven=is_proven)
     findings += uncompared(locked, found, rules) + unlocked_backend(locked, found, rules)
     return Report(
         ranked(findings),
@@ -211,7 +212,20 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
     others = {each: facts for each, facts in packages.items() if each != name}
     own = f"packages.{name}."
     unavailable = {path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)}
-    return Snapshot({**live.facts, "packages": others}, unavailable, live.tooling)
+    return Snapshot({**_without_hook(live.facts, name), "packages": others}, unavailable, live.tooling)
+
+
+def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
+    """Return facts without the .pth file by which a package is installed for development."""
+    python = facts.get("python")
+    startup = python.get("startup") if isinstance(python, dict) else None
+    pth = startup.get("pth") if isinstance(startup, dict) else None
+    if not isinstance(python, dict) or not isinstance(startup, dict) or not isinstance(pth, dict) or not pth:
+        return facts
+    from envlock.runtime.startup import belongs_to
+
+    kept = {key: value for key, value in pth.items() if not belongs_to(key, name)}
+    return {**facts, "python": {**python, "startup": {**startup, "pth": kept}}}
 
 
 def policy_of(

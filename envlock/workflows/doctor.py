@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from envlock.diagnosis.examine import of_live, of_lock, requirements_of
 from envlock.diagnosis.rules import TITLES, diagnose
 from envlock.lock.live import live
+from envlock.runtime.assertion import locate
+from envlock.runtime.errors import LockfileError
+from envlock.runtime.lockfile import read_file
 from envlock.runtime.report import ERROR, SUBJECT, Finding, Report, tally
 from envlock.workflows.locks import lock_of, subject_of
 from envlock.workflows.progress import SILENT, Progress
@@ -55,7 +59,19 @@ def doctor(
 
 
 def _live(python: Path | None) -> Environment:
-    return of_live(live(python), os.environ, python, requirements_of(python))
+    found = of_live(live(python), os.environ, python, requirements_of(python))
+    return replace(found, locked_backend=_locked_backend())
+
+
+def _locked_backend() -> str | None:
+    """Return the back end of Keras that the nearest lockfile locks; None without one: it was nobody's choice."""
+    try:
+        keras = read_file(locate())["facts"].get("keras")
+    except LockfileError:
+        return None
+    config = keras.get("config") if isinstance(keras, dict) else None
+    backend = config.get("backend") if isinstance(config, dict) else None
+    return backend if isinstance(backend, str) else None
 
 
 def report_of(found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT) -> Report:

@@ -54,7 +54,15 @@ def set_ones(found: dict[str, Any]) -> dict[str, Any]:
         ("integer", ["0", "16", "-1"], ["", "1.5", "two", "1" * 24, "\u0663"]),
         ("word", ["", "AVX2", "a b", ":4096:8", "^a", "A=b,7;avx2"], ["x", "ab", "/a", "é", "$(a)", "a\tb", "1" * 13]),
         ("devices", ["", "0,1", "-1", "0, 2"], ["all", "0" * 65, "SECRET", "uuid", "mig-uuid", "0,1 SECRET 1"]),
-        ("flags", ["", "--xla_a", "--tf_a_b=1 --xla_c=avx2,a --xla_d=-0.5 --xla_e="], []),
+        (
+            "flags",
+            [
+                "",
+                "--xla_dump_hlo_as_text",
+                "--tf_xla_auto_jit=1 --xla_cpu_max_isa=avx2,a --xla_gpu_autotune_level=-0.5 --xla_dump_to=",
+            ],
+            [],
+        ),
         ("digest", [""], ["a", "/usr/lib", "0"]),
     ],
 )
@@ -83,16 +91,24 @@ def test_a_uuid_leaves_not_even_a_digest_which_would_identify_the_gpu_as_well(va
 @pytest.mark.parametrize(
     ("value", "recorded"),
     [
-        ("  --xla_a=1   --xla_b ", "--xla_a=1 --xla_b"),
-        ("--xla_dump_to=/home/SECRET --xla_b", f"--xla_dump_to={hashed('/home/SECRET')} --xla_b"),
+        ("  --xla_dump_hlo_as_text=1   --xla_dump_hlo_as_dot ", "--xla_dump_hlo_as_text=1 --xla_dump_hlo_as_dot"),
+        (
+            "--xla_dump_to=/home/SECRET --xla_dump_hlo_as_dot",
+            f"--xla_dump_to={hashed('/home/SECRET')} --xla_dump_hlo_as_dot",
+        ),
         ("--xla_dump_to=SECRET", f"--xla_dump_to={hashed('SECRET')}"),
-        ("--xla_long=" + "a," * 200, "--xla_long=" + hashed("a," * 200)),
-        ("--xla_" + "x" * 60, hashed("--xla_" + "x" * 60)),
-        ("SECRET --xla_b", f"{hashed('SECRET')} --xla_b"),
+        ("--xla_dump_to=" + "a," * 200, "--xla_dump_to=" + hashed("a," * 200)),
+        ("--xla_unnamed", hashed("--xla_unnamed")),
+        (
+            "--xla_secret_of_mine=1 --xla_dump_hlo_as_dot=1",
+            f"{hashed('--xla_secret_of_mine=1')} --xla_dump_hlo_as_dot=1",
+        ),
+        ("xla_dump_to=1", hashed("xla_dump_to=1")),
+        ("SECRET --xla_dump_hlo_as_dot", f"{hashed('SECRET')} --xla_dump_hlo_as_dot"),
         ("--SECRET=1", hashed("--SECRET=1")),
         ("--xla_SECRET", hashed("--xla_SECRET")),
         ("--secret", hashed("--secret")),
-        ("--xla_a$b=1", hashed("--xla_a$b=1")),
+        ("--xla_dump_hlo_as_text$b=1", hashed("--xla_dump_hlo_as_text$b=1")),
         ("--", hashed("--")),
         ("--é", hashed("--é")),
     ],
@@ -181,7 +197,12 @@ def test_the_loaders_variables_are_taken_as_the_process_was_started(host_type: t
         ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, "1", "2"),
         ({"OMP_NUM_THREADS": "a b"}, {"OMP_NUM_THREADS": "1"}, hashed("a b"), "1"),
         ({"TF_DETERMINISTIC_OPS": ""}, {}, "empty", "unset"),
-        ({"XLA_FLAGS": "--xla_a " * 120}, {"XLA_FLAGS": "--xla_b"}, "--xla_a " * 25 + "...", "--xla_b"),
+        (
+            {"XLA_FLAGS": "--xla_dump_hlo_as_text " * 40},
+            {"XLA_FLAGS": "--xla_dump_hlo_as_dot"},
+            ("--xla_dump_hlo_as_text " * 10)[:200] + "...",
+            "--xla_dump_hlo_as_dot",
+        ),
     ],
 )
 def test_a_variable_changed_after_tensorflow_was_imported_cannot_be_told(
@@ -232,11 +253,12 @@ def test_many_long_flags_are_still_a_fact(tmp_path: Path) -> None:
     """A text too long for a lock would be unavailable on both sides, and so equal to any other such text."""
     first = " ".join(f"--xla_dump_to_{number}=/a/long/path" for number in range(20))
     locks = [
-        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags}))) for flags in (first, first + " --xla_b")
+        capture(live=snapshot(machine(tmp_path, environ={"XLA_FLAGS": flags})))
+        for flags in (first, first + " --xla_dump_hlo_as_dot")
     ]
     assert [lock.facts.environ and lock.facts.environ["XLA_FLAGS"] for lock in locks] == [
         hashed(first),
-        hashed(first + " --xla_b"),
+        hashed(first + " --xla_dump_hlo_as_dot"),
     ]
     assert [lock.unavailable for lock in locks] == [{}, {}]
 

@@ -14,6 +14,7 @@ import pytest
 from envlock.lock.capture import capture
 from envlock.runtime.collectors import python, snapshot, system
 from envlock.runtime.host import Host
+from envlock.runtime.startup import startup
 from tests.machines import machine
 
 
@@ -97,4 +98,5 @@ def test_this_python(tmp_path: Path) -> None:
         "abi": suffix.removeprefix(".").removesuffix(".so"),
         "compiler": platform.python_compiler().strip(),
         "prefix_kind": "conda" if Path(sys.prefix, "conda-meta").is_dir() else kind,
+        "startup": startup(Host(str(tmp_path))),
     }

@@ -39,7 +39,7 @@ LISTED = {
         *("gpu.devices.*.info.power_limit_watts", "gpu.devices.*.info.vbios", "gpu.devices.*.virtualization"),
         *("gpu.nvml.**", "gpu.nvml.file_version", "gpu.nvml.version", "gpu.surroundings"),
         "packages.*.installer",
-        *("python.compiler", "python.prefix_kind"),
+        *("python.compiler", "python.prefix_kind", "python.startup.known"),
         *("system.container", "system.kernel_release"),
     ],
     "same-arch": [
@@ -59,7 +59,7 @@ LISTED = {
         *("gpu.kernel_module.flavour", "gpu.nvml.**", "gpu.nvml.file_version", "gpu.nvml.version"),
         *("gpu.surroundings", "gpu.visible.device_order"),
         "packages.*.installer",
-        *("python.compiler", "python.prefix_kind"),
+        *("python.compiler", "python.prefix_kind", "python.startup.known"),
         *("system.container", "system.kernel_release"),
     ],
     "functional": [
@@ -84,7 +84,8 @@ LISTED = {
         *("gpu.devices.*.sm_count", "gpu.devices.*.virtualization", "gpu.driver_version", "gpu.kernel_module.**"),
         *("gpu.kernel_module.flavour", "gpu.kernel_module.version", "gpu.nvml.**", "gpu.nvml.file_version"),
         *("gpu.nvml.version", "gpu.surroundings", "gpu.visible.**", "gpu.visible.count", "gpu.visible.device_order"),
-        "numerics.**",
+        *("keras.jax.settings.*", "keras.torch.cuda", "keras.torch.git_version", "keras.torch.hip"),
+        *("keras.torch.settings.*", "numerics.**"),
         *("numpy.**", "numpy.blas.configuration", "numpy.blas.files", "numpy.blas.name", "numpy.blas.version"),
         *("packages.*.installer", "packages.*.origin.**", "packages.*.origin.commit", "packages.*.origin.editable"),
         *(
@@ -94,7 +95,8 @@ LISTED = {
             "packages.*.origin.vcs",
             "packages.*.wheel_tags",
         ),
-        *("python.compiler", "python.prefix_kind"),
+        *("python.compiler", "python.prefix_kind", "python.startup.**", "python.startup.known", "python.startup.pth.*"),
+        *("python.startup.sitecustomize", "python.startup.usercustomize"),
         *("system.**", "system.container", "system.kernel_release", "system.libc_version", "system.os"),
         "system.os_version",
         *("tensorflow.compute_capabilities", "tensorflow.distributions", "tensorflow.nvidia_build"),
@@ -118,7 +120,7 @@ def ignored(tier: str) -> list[str]:
 
 
 def is_variable(path: str) -> bool:
-    return path.startswith("environ.") and "*" not in path
+    return path.startswith(("environ.", "keras.jax.settings.", "keras.torch.settings.")) and "*" not in path
 
 
 def is_package(path: str) -> bool:
@@ -170,7 +172,7 @@ IMPORTED_BY_TENSORFLOW = {
 def test_strict_lets_little_through() -> None:
     """A fact with a row of its own counts with the row for all that is below its section, as they say the same."""
     paths = [path for path in ignored("strict") if not is_package(path)]
-    assert len([path for path in paths if not any(path != row and matches(row, path) for row in paths)]) <= 14
+    assert len([path for path in paths if not any(path != row and matches(row, path) for row in paths)]) <= 15
 
 
 def leaves(model: type[BaseModel], before: tuple[str, ...] = ()) -> Iterator[str]:
@@ -226,8 +228,9 @@ def test_every_table_is_looked_at_here() -> None:
     """Elsewhere: cuda and gpu (test_gpu_and_cuda_tables.py), recipes and operations (test_determinism_tables.py).
 
     Launchers: tests/runtime/test_launchers.py; makers: tests/divergence/test_makers.py; replay: test_canary_table.py.
+        Backends: tests/collectors/test_backends.py.
     """
-    elsewhere = {*AUTHORING, "determinism_recipes", "files", "launchers", "makers", "operations", "replay"}
+    elsewhere = {*AUTHORING, "backends", "determinism_recipes", "files", "launchers", "makers", "operations", "replay"}
     assert [table for table in TABLES if table not in elsewhere] == ["cpu_flags", "cuda", "environ", "gpu", "policy"]
 
 
@@ -304,5 +307,5 @@ def test_no_evidence_is_unused(name: str) -> None:
 
 def test_the_names_of_the_runtime_tables_are_these() -> None:
     assert sorted(file.stem for file in Path(FOLDER).glob("*.json")) == sorted(
-        [*{*TABLES} - AUTHORING, "by_rank", "machine", "policies", "protected"]
+        [*{*TABLES} - AUTHORING, "by_rank", "flags", "machine", "policies", "protected", "startup"]
     )

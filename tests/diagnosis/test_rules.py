@@ -186,6 +186,8 @@ CASES: dict[str, Environment] = {
     "two epochs": changed(CPU, KERAS_MAX_EPOCHS="2"),
     "no tuning in 2.4": changed(clean("2.4"), TF_CUDNN_USE_AUTOTUNE="0"),
     "another engine": changed(CPU, KERAS_BACKEND="jax"),
+    "a locked engine": changed(CPU, KERAS_BACKEND="jax", locked_backend="jax"),
+    "another engine than the locked one": changed(CPU, KERAS_BACKEND="jax", locked_backend="torch"),
     "determinism off in 2.4": changed(clean("2.4"), TF_DETERMINISTIC_OPS="0"),
     "nothing set in 1.15": changed(clean("1.15"), TF_CUDNN_DETERMINISTIC=None),
     "nothing set in 2.4": changed(clean("2.4"), TF_DETERMINISTIC_OPS=None),
@@ -212,6 +214,7 @@ CASES: dict[str, Environment] = {
     "no file of flags": changed(CPU, XLA_FLAGS="/nowhere", missing_flag_file=True),
     "half precision": changed(CPU, ("keras.config.floatx", "float16")),
     "keras.json names another engine": changed(CPU, ("keras.config.backend", "torch")),
+    "keras.json names the locked engine": changed(CPU, ("keras.config.backend", "torch"), locked_backend="torch"),
     "Keras 3.5 on a GPU": changed(
         clean("2.18", gpu=True), ("keras.version", "3.5.0"), ("packages.keras", {"version": "3.5.0"})
     ),

@@ -15,6 +15,7 @@ LET_THROUGH = (
     "environ.CUDA_VISIBLE_DEVICES",
     "python.compiler",
     "python.prefix_kind",
+    "python.startup.known",
     "system.container",
     "system.kernel_release",
 )

@@ -96,6 +96,31 @@ def test_a_question_that_nobody_can_answer_hides_no_other() -> None:
     assert found.message == "cpu.model: locked unknown (no way), live unknown (no file)"
 
 
+def test_what_to_do_about_a_package_that_nobody_locked() -> None:
+    """The rows speak of the locked package: to install it is no remedy where there was none."""
+
+    def fixes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
+        return [(each.severity, each.fix) for each in compare((old, {}), (new, {}), STRICT)]
+
+    one = {"packages": {"h5py": {"version": "3.1"}}}
+    assert fixes({"packages": {}}, one) == [(ERROR, "Uninstall it.")]
+    assert fixes({"packages": {}}, {"packages": {"pip": {"version": "26.1"}}}) == [(INFO, "Nothing to do.")]
+    row = STRICT.row("packages.h5py")["fix"]
+    assert "Uninstall" not in row
+    assert fixes(one, {"packages": {}}) == [(ERROR, row)]
+    assert fixes({"packages": {"h5py": {}}}, one) == [(ERROR, STRICT.row("packages.h5py.version")["fix"])]
+    assert fixes({"numpy": {}}, {"numpy": {"version": "2"}}) == [(ERROR, STRICT.row("numpy.version")["fix"])]
+
+
+@pytest.mark.parametrize("path", ["cpu.flags", "gpu.devices.0.name"])
+def test_what_a_side_could_not_tell_is_found_between_equal_facts(path: str) -> None:
+    facts = {"cpu": {"vendor": "x"}, "gpu": {"devices": {"0": {"cores": 1}}}}
+    both: list[tuple[dict[str, Any], dict[str, Any]]] = [({path: REASON}, {}), ({}, {path: REASON})]
+    for sides in both:
+        found = compare((facts, sides[0]), (facts, sides[1]), STRICT)
+        assert [(each.severity, each.where.fact) for each in found] == [(UNKNOWN, path)]
+
+
 def test_how_a_package_is_known_to_matter_is_said_where_it_is_held() -> None:
     held = {"h5py": "imported by train"}
     locked, live = ({"packages": {"h5py": {"version": version}}} for version in "12")
@@ -269,6 +294,7 @@ LET_THROUGH = {
     "environ.CUDA_VISIBLE_DEVICES",
     "python.compiler",
     "python.prefix_kind",
+    "python.startup.known",
     "system.container",
     "system.kernel_release",
 }

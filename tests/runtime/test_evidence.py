@@ -10,6 +10,7 @@ import pytest
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.collectors.keras import DISTRIBUTIONS as KERAS
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS as TENSORFLOW
+from envlock.runtime.compare import uncompared
 from envlock.runtime.policy import Policy, is_protected, names
 from envlock.runtime.report import Report
 from envlock.runtime.verify import judge, judge_here
@@ -126,23 +127,131 @@ def test_an_environment_without_any_package_is_compared_by_its_python() -> None:
 
 
 def test_two_empty_sides_are_no_match() -> None:
-    assert judge(document(facts={}, unavailable={}), Snapshot({}, {})).exit_code == 4
+    report = judge(document(facts={}, unavailable={}), Snapshot({}, {}))
+    assert (report.exit_code, said(report)) == (
+        4,
+        [("unknown", "python.version: no version was compared"), ("unknown", "packages: no version was compared")],
+    )
+    shown = [(each.rule, str(each.where), each.why, each.fix, each.source, each.weight) for each in report.findings]
+    assert shown == [
+        (
+            "compared",
+            path,
+            "A verdict needs evidence: Python, TensorFlow where there is one, and at least one package, compared.",
+            "Remove the rule of the lockfile or the project that ignores it, or capture again.",
+            "design",
+            100,
+        )
+        for path in ("python.version", "packages")
+    ]
 
 
+def uncompared_of(locked: dict[str, Any], here: dict[str, Any], *untold: str) -> list[str]:
+    """Return the paths of which no version was compared; `untold` is what the locked side says it could not tell."""
+    unavailable = {path: {"reason": "no way", "code": "x"} for path in untold}
+    found = uncompared((locked, unavailable), (here, {}), Policy())
+    return [str(each.where) for each in found]
+
+
+def test_a_tensorflow_without_a_version_is_no_evidence_on_either_side() -> None:
+    rest = {"python": {"version": "3.11.7"}, "packages": {"h5py": {"version": "3.1"}}}
+    empty, without = {**rest, "tensorflow": {"version": None}}, {**rest, "tensorflow": None}
+    assert uncompared_of(empty, empty) == ["tensorflow.version"]
+    assert uncompared_of(empty, without) == ["tensorflow.version"]
+    assert uncompared_of(without, empty) == ["tensorflow.version"]
+    assert uncompared_of(without, without) == uncompared_of(rest, rest) == []
+
+
+@pytest.mark.parametrize("path", ["python", "python.version"])
+def test_what_a_side_could_not_tell_is_a_finding_of_its_own(path: str) -> None:
+    rest = {"packages": {"h5py": {"version": "3.1"}}}
+    assert uncompared_of(rest, rest) == ["python.version"]
+    assert uncompared_of(rest, rest, path) == []
+    assert uncompared_of(rest, rest, "python.compiler") == ["python.version"]
+
+
+def test_a_package_that_no_policy_judges_is_no_evidence_beside_one_without_a_version() -> None:
+    facts = {"python": {"version": "3.11.7"}, "packages": {"h5py": {"version": None}, "pip": {"version": "26.1"}}}
+    assert uncompared_of(facts, facts) == ["packages"]
+
+
+def test_packages_that_a_side_was_not_asked_for_are_no_evidence() -> None:
+    rest = {"python": {"version": "3.11.7"}}
+    assert uncompared_of({**rest, "packages": {}}, {**rest, "packages": {}}) == []
+    assert uncompared_of({**rest, "packages": {}}, rest) == ["packages"]
+    assert uncompared_of(rest, {**rest, "packages": {}}) == ["packages"]
+
+
+def with_backend(backend: str, *, locked: Any = None, here: Any = None) -> tuple[dict[str, Any], Snapshot]:
+    """Return a lockfile and a machine on which Keras computes with a back end, and their facts of it."""
+    lock, machine = lock_of(), live()
+    for facts, own in ((lock["facts"], locked), (machine.facts, here)):
+        facts["keras"] = {"config": {"backend": backend}, **({} if own is None else {backend: own})}
+    return lock, machine
+
+
+def jax(**settings: str | None) -> dict[str, Any]:
+    return {"version": "0.10.2", "jaxlib": "0.10.2", "settings": {"JAX_ENABLE_X64": None, **settings}}
+
+
+@pytest.mark.parametrize("own", [None, jax()])
 @pytest.mark.parametrize("backend", ["jax", "torch", "openvino"])
-def test_with_another_back_end_of_keras_the_answer_is_open(backend: str) -> None:
+def test_where_a_side_has_no_facts_of_keras_back_end_the_answer_is_open(backend: str, own: Any) -> None:
     """JAX's own variables changed the loss of a model from 0.612 to 0.688, and strict matched."""
-    lock, here = lock_of(), live()
-    for facts in (lock["facts"], here.facts):
-        facts["keras"] = {"config": {"backend": backend}}
+    lock, here = with_backend(backend, here=None if backend == "openvino" else own)
     report = judge(lock, here)
     assert (report.exit_code, said(report)) == (
         4,
         [("unknown", f"keras.config.backend: nothing below Keras' {backend} back end is locked")],
     )
+    assert report.findings[0].why == (
+        "Another library computes everything, and of its own settings, which change bits, the lockfile has no facts."
+    )
+    assert report.findings[0].fix == (
+        "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
+        if backend == "openvino"
+        else "Capture again where Keras computes with it: this envlock locks its version and its settings."
+    )
+    shown = report.findings[0]
+    assert (shown.rule, str(shown.where), shown.source, shown.weight) == (
+        *("compared", "keras.config.backend"),
+        *("design", 100),
+    )
     assert judge(lock, here, "functional").match
     here.facts["keras"]["config"]["backend"] = "tensorflow"
-    assert said(judge(lock, here)) == [("error", f"keras.config.backend: locked {backend}, live tensorflow")]
+    assert said(judge(lock, here))[0] == ("error", f"keras.config.backend: locked {backend}, live tensorflow")
+
+
+@pytest.mark.parametrize("tier", names())
+def test_the_settings_of_keras_back_end_are_compared(tier: str) -> None:
+    lock, here = with_backend("jax", locked=jax(), here=jax())
+    assert judge(lock, here, tier).match
+    lock, here = with_backend("jax", locked=jax(), here=jax(JAX_ENABLE_X64="1"))
+    severity = "info" if tier == "functional" else "error"
+    assert said(judge(lock, here, tier)) == [
+        (severity, "keras.jax.settings.JAX_ENABLE_X64: locked none, live 1"),
+    ]
+
+
+def test_the_fix_of_another_back_end_leads_to_the_locked_one() -> None:
+    lock, here = with_backend("jax", locked=jax())
+    here.facts["keras"] = {"config": {"backend": "tensorflow"}}
+    finding, other = judge(lock, here).findings
+    fix = "Set KERAS_BACKEND and ~/.keras/keras.json as they were when the lockfile was captured."
+    assert (finding.where.fact, finding.fix, other.where.fact, other.fix) == (
+        *("keras.config.backend", fix),
+        *("keras.jax", fix),
+    )
+
+
+def test_the_canary_proves_nothing_of_another_back_end() -> None:
+    lock, here = with_backend("jax", locked=jax(), here=jax())
+    lock["policy"]["name"] = "bits"
+    lock["facts"]["cpu"], here.facts["cpu"] = {"flags": ["avx"]}, {"flags": ["avx2"]}
+    assert not judge(lock, here, proven=True).match
+    for facts in (lock["facts"], here.facts):
+        facts["keras"] = {"config": {"backend": "tensorflow"}}
+    assert judge(lock, here, proven=True).match
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "numpy"])

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _WORD_LIMIT = 64
 _WORDS_LIMIT = 300
-_FLAGS = ("--xla_", "--tf_")
 
 
 def collect(host: Host) -> Tree:
@@ -103,15 +102,11 @@ def _uuid(value: str) -> Optional[str]:
 
 
 def _flag(flag: str, words: Sequence[str]) -> str:
+    """Return a flag as a lock may hold it: one that no table names may be a secret itself."""
     name, equals, value = flag.partition("=")
-    if not _is_flag(name):
+    if not name.startswith("--") or name[2:] not in table("flags"):
         return digest(flag)
     return name if not equals else f"{name}={value if _known(value, words) else digest(value)}"
-
-
-def _is_flag(name: str) -> bool:
-    plain = name.isascii() and name[2:].replace("_", "").isalnum() and name == name.lower()
-    return plain and name.startswith(_FLAGS) and len(name) <= _WORD_LIMIT
 
 
 def _fits(value: str, kind: str, words: Sequence[str]) -> bool:

@@ -33,6 +33,9 @@ WORDS = {
 }
 """Every word that Keras accepts; anything else is its error, and may be anybody's secret."""
 
+FACTS = ("jax", "torch")
+"""The back ends beside TensorFlow of which a lock has facts of their own, where Keras computes with them."""
+
 DISTRIBUTIONS = ("keras", "tf-keras", "keras-nightly", "tf-keras-nightly")
 
 
@@ -44,11 +47,20 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     versions = {name: found.version or NO_VERSION for name, found in installed(host).items() if name in DISTRIBUTIONS}
     if not versions:
         return None
+    config = _config(host)
+    backend = config.get("backend") if isinstance(config, dict) else None
     return {
         "version": versions.get("keras", versions.get("keras-nightly")),
         "legacy_version": versions.get("tf-keras", versions.get("tf-keras-nightly")),
-        "config": _config(host),
+        "config": config,
+        **({backend: _facts_of(host, backend)} if backend in FACTS else {}),
     }
+
+
+def _facts_of(host: Host, backend: str) -> Union[Tree, Unavailable]:
+    from envlock.runtime.collectors.backends import facts_of  # read only where it is asked for
+
+    return facts_of(host, backend)
 
 
 def keras_backend(host: Host) -> Optional[str]:

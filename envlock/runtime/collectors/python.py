@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from envlock.runtime.startup import startup
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envlock.runtime.facts import Tree
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def collect(host: Host) -> Tree:
-    """Return implementation, version, ABI, compiler and the kind of prefix of this interpreter."""
+    """Return implementation, version, ABI, compiler and kind of prefix of this interpreter, and what it runs first."""
     release = sys.version_info
     stage = "" if release.releaselevel == "final" else f"{release.releaselevel[:1]}{release.serial}"
     return {
@@ -21,6 +23,7 @@ def collect(host: Host) -> Tree:
         "abi": _abi(),
         "compiler": _compiler(sys.version),
         "prefix_kind": _prefix_kind(),
+        "startup": startup(host),
     }
 
 

@@ -1,0 +1,56 @@
+"""What Keras' other back ends take from their surroundings, as typed rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from envlock.data import ABOUT_BITS, Row, Sentence, Text, read
+
+
+class Setting(Row):
+    """A variable or a setting of a library (backends.toml explains the columns)."""
+
+    backend: Literal["jax", "torch"]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    records: Literal["bool", "integer", "word"]
+    words: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = Field(default=[])
+    config: Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*$")] | None = None
+    default: Text | None = None
+    bits: Literal["yes", "conditional", "hardware", "memory", "unknown"]
+    why: Sentence
+    source: Text
+
+    @property
+    def path(self) -> str:
+        """The fact."""
+        return f"keras.{self.backend}.settings.{self.name}"
+
+    @property
+    def weight(self) -> int:
+        """How likely this setting, being different, explains other bits (0 to 100)."""
+        return ABOUT_BITS[self.bits]
+
+    @property
+    def fix(self) -> str:
+        """What to do about a difference, in one sentence."""
+        if self.name.isupper():
+            return (
+                f"Set or unset {self.name} as locked, before the process starts; the program must not set it otherwise."
+            )
+        return f"Let the program set {self.name} as locked, or call envlock before it does."
+
+
+class BackendTable(Row):
+    """backends.toml."""
+
+    evidence: dict[str, Text]
+    setting: list[Setting]
+
+
+@cache
+def backend_table() -> BackendTable:
+    """Return what Keras' other back ends take from their surroundings."""
+    return BackendTable.model_validate(read("backends"))

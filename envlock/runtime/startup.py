@@ -1,0 +1,152 @@
+"""What Python runs before the first line of a program: sitecustomize, usercustomize, and .pth files that hold code.
+
+Only what this interpreter runs counts: `.pth` files in its own site folders, and of those only the lines that it
+executes; folders that the other lines add are on the import path already. What is known to change no result (by name
+and by every line, from a table) is recorded as known, so that two honest installs of one environment agree.
+
+Source: https://docs.python.org/3/library/site.html (and `addpackage` in Lib/site.py)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from envlock.runtime.distributions import import_path, normalise, pth_files
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import read_bytes
+from envlock.runtime.tables import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Optional, Union
+
+    from envlock.runtime.facts import Tree
+    from envlock.runtime.host import Host
+
+    Fact = Union[str, Unavailable, None]
+
+SITES = ("site-packages", "dist-packages")
+READ_LIMIT = 1 << 20  # bytes of a file
+NAME_LIMIT = 100
+ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
+
+
+def startup(host: Host) -> Tree:
+    """Return digests of what runs before a program, by name, and the names of what is known to change nothing."""
+    known: List[str] = []
+    runs_user = getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True
+    is_on = not sys.flags.no_site
+    pth: Dict[str, Fact] = {}
+    for folder in _site_folders(host) if is_on else ():
+        for name in sorted(pth_files(host).get(folder, ())):
+            found = _pth(folder, name, known)
+            if found is not None:
+                key = _key(name)
+                pth[key] = found if key not in pth else _both(pth[key], found)
+    site_module = _module(host, "sitecustomize", known) if is_on else None
+    user_module = _module(host, "usercustomize", known) if is_on and runs_user else None
+    return {"known": sorted(set(known)), "pth": pth, "sitecustomize": site_module, "usercustomize": user_module}
+
+
+def belongs_to(key: str, package: str) -> bool:
+    """Return whether a .pth file is the one by which a package is installed for development, by both their names.
+
+    `__editable__.NAME-VERSION.pth` (setuptools), `_NAME_editable.pth` (scikit-build-core), `NAME-editable.pth`
+    (meson-python), `_editable_impl_NAME.pth` and `_NAME.pth` (editables, of Hatch and PDM).
+    """
+    rest, own = normalise(key), normalise(package)
+    for mark in ("editable-impl-", "editable-"):
+        rest = rest[len(mark) :] if rest.startswith(mark) else rest
+    rest = rest[: -len("-editable")] if rest.endswith("-editable") else rest
+    return rest == own or (rest.startswith(own + "-") and rest[len(own) + 1 :].replace("-", "")[:1].isdigit())
+
+
+def _site_folders(host: Host) -> List[str]:
+    """Return the folders of the import path whose .pth files are read: not those that only PYTHONPATH adds."""
+    added = {entry for entry in host.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    ask = getattr(sys.modules.get("site"), "getsitepackages", None)
+    own = set(ask()) if added and ask is not None else set()
+    folders = dict.fromkeys(entry for entry in import_path(host) if entry.endswith(SITES))
+    return [entry for entry in folders if entry not in added or entry in own]
+
+
+def _pth(folder: str, name: str, known: List[str]) -> Fact:
+    """Return the digest of the lines that a file runs; None where it runs none, or only known ones."""
+    try:
+        data = read_bytes(os.path.join(folder, name), READ_LIMIT + 1) or b""
+    except OSError as error:
+        return Unavailable(f"a .pth file cannot be read: {error.strerror}", "unreadable")
+    data = data[3:] if data.startswith(b"\xef\xbb\xbf") else data
+    code = [line.rstrip() for line in data.splitlines() if line.startswith((b"import ", b"import\t"))]
+    if not code:
+        return None
+    if _is_known(name, code):
+        known.append(name)
+        return None
+    places = ((folder.encode("utf-8", "surrogateescape"), b"SITE"), (os.fsencode(sys.prefix), b"PREFIX"))
+    text = b"\n".join(code)
+    for place, word in places:
+        text = text.replace(place, word)
+    return _digest(text)
+
+
+def _module(host: Host, name: str, known: List[str]) -> Fact:
+    """Return the digest of the module of that name that `import` takes; None where there is none, or a known one."""
+    for entry in import_path(host):
+        file = os.path.join(entry, name)
+        places = [os.path.join(file, "__init__" + ending) for ending in ENDINGS] if os.path.isdir(file) else []
+        file = next(filter(os.path.isfile, [*places, *(file + ending for ending in ENDINGS)]), "")
+        if file or (entry.endswith((".zip", ".egg", ".whl")) and os.path.isfile(entry)):
+            try:
+                data = read_bytes(file, READ_LIMIT + 1) if file else _zipped(entry, name)
+            except OSError as error:
+                return Unavailable(f"{name} cannot be read: {error.strerror}", "unreadable")
+            if data is None:
+                continue
+            lines = [line.rstrip() for line in data.splitlines()]
+            if _is_known(name + ".py", [line for line in lines if line and not line.startswith(b"#")], is_whole=True):
+                known.append(name + ".py")
+                return None
+            return _digest(data)
+    return None
+
+
+def _zipped(archive: str, name: str) -> Optional[bytes]:
+    """Return a module of a zip file on the import path; None where it has none of that name.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(archive) as opened, opened.open(name + ".py") as stream:
+            return stream.read(READ_LIMIT + 1)
+    except (BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError):
+        return None
+
+
+def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
+    """Return whether a file of this name holds only what a known tool writes; with `is_whole`, exactly that."""
+    lines = [line.encode("utf-8") for line in table("startup").get(name, ())]
+    return lines == code if is_whole and lines else bool(lines) and all(line in lines for line in code)
+
+
+def _key(name: str) -> str:
+    """Return the name of a .pth file as a step of a path: without its ending, other signs as a hyphen."""
+    signs = [sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "-" for sign in name[:-4]]
+    return "".join(signs)[:NAME_LIMIT] or "-"
+
+
+def _both(left: Fact, right: Fact) -> Fact:
+    """Return one fact for two files of one name, of two site folders: either that cannot be told, else both."""
+    untold = next((each for each in (left, right) if not isinstance(each, str)), None)
+    return _digest(f"{left} {right}".encode("ascii")) if untold is None else untold
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    more = b"" if len(data) <= READ_LIMIT else b" and more"
+    return "sha256:" + sha256(data[:READ_LIMIT] + more).hexdigest()

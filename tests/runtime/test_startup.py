@@ -1,0 +1,263 @@
+"""What runs before a program is a fact: another sitecustomize, usercustomize or .pth hook is another environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import site
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from envlock.lock.facts import StartupFacts
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.facts import Unavailable
+from envlock.runtime.host import Host
+from envlock.runtime.startup import NAME_LIMIT, READ_LIMIT, belongs_to, startup
+from envlock.runtime.tables import table
+from envlock.runtime.verify import judge, without_package
+from tests.locks import document
+from tests.machines import machine, write
+
+NOTHING: dict[str, Any] = {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
+PRECEDENCE = (
+    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, 'local') == 'local'; "
+    "enabled and __import__('_distutils_hack').add_shim(); "
+)
+
+
+def digest(text: str) -> str:
+    return "sha256:" + sha256(text.encode()).hexdigest()
+
+
+def found(folder: Path, files: dict[str, str | bytes], name: str = "site-packages", **variables: str) -> dict[str, Any]:
+    """Return what runs first where a site folder holds these files."""
+    site_folder = write(folder / name, files)
+    return startup(machine(folder / "root", site=site_folder, environ=variables))
+
+
+def test_only_the_lines_that_python_runs_count(tmp_path: Path) -> None:
+    files = {
+        "hook.pth": "# a comment\n/some/folder\nimport hook\nimport\ttab\n  import not_run\nimportant\n",
+        "mine.pth": "/home/somebody/src\n",
+        "b.txt": "import b\n",
+    }
+    here = found(tmp_path, dict(files))
+    assert here == {**NOTHING, "pth": {"hook": digest("import hook\nimport\ttab")}}
+    files["hook.pth"] = files["hook.pth"].replace("/some/folder", "/another/one")
+    assert found(tmp_path, dict(files)) == here
+    assert found(tmp_path, {"hook.pth": b"\xef\xbb\xbfimport hook\r\nimport\ttab"}) == here
+    assert found(tmp_path, {"hook.pth": "import other\n"})["pth"] == {"hook": digest("import other")}
+
+
+def test_where_an_environment_lies_changes_nothing(tmp_path: Path) -> None:
+    lines = "import sys; sys.path.insert(0, '{}/lib'); exec(open('{}/x').read())\n"
+    pairs = [
+        found(tmp_path / each, {"x.pth": lines.format(tmp_path / each / "site-packages", sys.prefix)})
+        for each in ("one", "two")
+    ]
+    expected = digest("import sys; sys.path.insert(0, 'SITE/lib'); exec(open('PREFIX/x').read())")
+    assert pairs == [{**NOTHING, "pth": {"x": expected}}] * 2
+
+
+def test_what_known_tools_leave_is_named_and_changes_nothing_else(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "_virtualenv.pth": "import _virtualenv",
+        "distutils-precedence.pth": PRECEDENCE,
+        "sitecustomize.py": "# apport\n" + "\n".join(table("startup")["sitecustomize.py"]) + "\n",
+    }
+    known = ["_virtualenv.pth", "distutils-precedence.pth", "sitecustomize.py"]
+    assert found(tmp_path, files) == {**NOTHING, "known": known}
+    here = found(
+        tmp_path, {"_virtualenv.pth": "import _virtualenv\nimport evil\n", "sitecustomize.py": "try:\n    pass\n"}
+    )
+    assert here == {
+        "known": ["distutils-precedence.pth"],
+        "pth": {"_virtualenv": digest("import _virtualenv\nimport evil")},
+        "sitecustomize": digest("try:\n    pass\n"),
+        "usercustomize": None,
+    }
+
+
+def test_an_empty_sitecustomize_is_not_a_known_one(tmp_path: Path) -> None:
+    assert found(tmp_path, {"sitecustomize.py": ""}) == {**NOTHING, "sitecustomize": digest("")}
+
+
+@pytest.mark.parametrize("name", ["sitecustomize", "usercustomize"])
+@pytest.mark.parametrize("ending", [".py", "/__init__.py", ".pyc", ".so"])
+def test_the_first_module_of_that_name_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ending: str
+) -> None:
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    first, second = write(tmp_path / "first", {}), write(tmp_path / "second", {name + ".py": "second = 1\n"})
+    host = machine(tmp_path / "root", environ={"PYTHONPATH": str(first)})
+    host.path = [str(first), str(second)]
+    assert startup(host)[name] == digest("second = 1\n")
+    write(first, {name + ending: "first = 1\n"})
+    assert startup(Host(str(tmp_path / "root"), host.environ, host.path))[name] == digest("first = 1\n")
+
+
+def test_a_zip_file_on_the_import_path_is_looked_into(tmp_path: Path) -> None:
+    archive, empty, broken = (tmp_path / each for each in ("full.zip", "empty.zip", "broken.zip"))
+    for file, members in ((archive, ["sitecustomize.py"]), (empty, ["other.py"])):
+        with ZipFile(file, "w") as opened:
+            for member in members:
+                opened.writestr(member, "zipped = 1\n")
+    broken.write_bytes(b"PK")
+    host = machine(tmp_path / "root")
+    host.path = [str(tmp_path / "none.zip"), str(broken), str(empty), str(archive)]
+    assert startup(host)["sitecustomize"] == digest("zipped = 1\n")
+
+
+def test_usercustomize_counts_only_where_python_imports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
+    assert found(tmp_path, {"usercustomize.py": "x = 1\n"}) == NOTHING
+
+
+def test_without_site_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    files: dict[str, str | bytes] = {"x.pth": "import x\n", "sitecustomize.py": "", "usercustomize.py": ""}
+    assert found(tmp_path, files)["pth"] == {"x": digest("import x")}
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(no_site=1))
+    assert found(tmp_path, files) == NOTHING
+
+
+def test_pth_files_of_other_folders_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(tmp_path, {"x.pth": "import x\n"}, "lib") == NOTHING
+    folder = str(tmp_path / "site-packages")
+    assert found(tmp_path, {"x.pth": "import x\n"}, PYTHONPATH=folder) == NOTHING
+    monkeypatch.setattr(site, "getsitepackages", lambda: [folder])
+    assert found(tmp_path, {"x.pth": "import x\n"}, PYTHONPATH=folder)["pth"] == {"x": digest("import x")}
+
+
+def test_a_file_that_cannot_be_read_is_no_evidence(tmp_path: Path) -> None:
+    (tmp_path / "site-packages" / "x.pth").mkdir(parents=True)
+    assert found(tmp_path, {}) == {
+        **NOTHING,
+        "pth": {"x": Unavailable("a .pth file cannot be read: Is a directory", "unreadable")},
+    }
+
+
+def test_of_a_long_file_the_first_mebibyte_is_read(tmp_path: Path) -> None:
+    start = "x" * READ_LIMIT
+    assert found(tmp_path, {"sitecustomize.py": start + "yy"})["sitecustomize"] == digest(start + " and more")
+
+
+def test_names_fit_a_lockfile_and_two_files_of_one_name_count_both(tmp_path: Path) -> None:
+    long = "é" + "n" * 120
+    files: dict[str, str | bytes] = {"a.b.pth": "import a\n", "a-b.pth": "import b\n", f"{long}.pth": "import c\n"}
+    here = found(tmp_path, files)
+    both = digest(f"{digest('import b')} {digest('import a')}")
+    assert here["pth"] == {"a-b": both, "-" + "n" * (NAME_LIMIT - 1): digest("import c")}
+    StartupFacts.model_validate(here)
+    assert found(tmp_path / "other", {".pth": "import x\n"})["pth"] == {"-": digest("import x")}
+
+
+@pytest.mark.parametrize("first", [".b", "-b"])
+def test_of_two_files_of_one_name_one_that_cannot_be_read_tells(tmp_path: Path, first: str) -> None:
+    (tmp_path / "site-packages" / f"a{first}.pth").mkdir(parents=True)
+    other = {".b": "-b", "-b": ".b"}[first]
+    found_here = found(tmp_path, {f"a{other}.pth": "import a\n"})["pth"]["a-b"]
+    assert found_here == Unavailable("a .pth file cannot be read: Is a directory", "unreadable")
+
+
+def lock_of(first: Any, **project: Any) -> dict[str, Any]:
+    return document(facts=facts_of(first), unavailable={}, **({"project": project} if project else {}))
+
+
+def facts_of(first: Any) -> dict[str, Any]:
+    python = {"version": "3.11.7", **({} if first is None else {"startup": first})}
+    return {"python": python, "packages": {"h5py": {"version": "3.1"}}, "tensorflow": None}
+
+
+ONE, OTHER = digest("one"), digest("other")
+
+
+@pytest.mark.parametrize("policy", ["strict", "bits", "same-arch", "functional"])
+@pytest.mark.parametrize("name", ["sitecustomize", "usercustomize"])
+def test_another_module_is_a_difference(name: str, policy: str) -> None:
+    report = judge(lock_of({**NOTHING, name: ONE}), Snapshot(facts_of({**NOTHING, name: OTHER}), {}), policy)
+    message = f"python.startup.{name}: locked {ONE}, live {OTHER}"
+    severity = "info" if policy == "functional" else "error"
+    assert [(each.severity, each.message) for each in report.findings] == [(severity, message)]
+
+
+def test_a_new_hook_says_which_file_what_was_locked_and_what_to_do() -> None:
+    report = judge(lock_of(NOTHING), Snapshot(facts_of({**NOTHING, "pth": {"evil": ONE}}), {}))
+    (finding,) = report.findings
+    assert finding.message == f"python.startup.pth.evil: locked absent, live {ONE}"
+    assert finding.why == (
+        "Python runs the import lines of the .pth file of this name in site-packages before the first line of a "
+        "program."
+    )
+    assert finding.fix == (
+        "Put back the .pth file of this name in site-packages as it was locked, or remove it where none was locked; if "
+        "it is to stay, capture again."
+    )
+
+
+def test_an_older_lockfile_and_known_files_say_nothing() -> None:
+    here = Snapshot(facts_of({**NOTHING, "known": ["_virtualenv.pth"], "pth": {"x": ONE}, "sitecustomize": ONE}), {})
+    for policy in ("strict", "bits", "same-arch", "functional"):
+        assert judge(lock_of(None), here, policy).findings == []
+    assert judge(lock_of({**NOTHING, "pth": {"x": ONE}, "sitecustomize": ONE}), here).match
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("__editable__-my-app-1-0", "__editable___my_app_0_1_dev3", "_my_app_editable", "my-app-editable", "my-app"),
+        *("_editable_impl_my_app", "_my_app"),
+    ],
+)
+def test_the_projects_own_development_install_is_its_own_business(key: str) -> None:
+    assert belongs_to(key, "my-app")
+    facts = facts_of({**NOTHING, "pth": {key: ONE, "other": OTHER}})
+    facts["packages"]["my-app"] = {"version": "1.0"}
+    assert without_package(Snapshot(facts, {}), "my-app").facts == facts_of({**NOTHING, "pth": {"other": OTHER}})
+    assert judge(lock_of({**NOTHING, "pth": {"other": OTHER}}, name="my-app"), Snapshot(facts, {})).match
+
+
+@pytest.mark.parametrize("key", ["my-application", "__editable__-my-app-extra-1-0", "other", "_editable_impl_other"])
+def test_no_other_packages_hook_is(key: str) -> None:
+    assert not belongs_to(key, "my-app")
+
+
+def test_every_known_line_is_one_that_the_deep_check_knows() -> None:
+    import re
+
+    rows = [row for row in table("files")["known"] if row["path"].rpartition("/")[2] in table("startup")]
+    wrong = [
+        line
+        for row in rows
+        for line in table("startup")[row["path"].rpartition("/")[2]]
+        if not any(re.fullmatch(pattern, line) for pattern in row["lines"])
+    ]
+    assert (len(rows), wrong) == (len(table("startup")), [])
+
+
+PROGRAM = """
+import json
+from envlock.runtime.host import Host
+from envlock.runtime.startup import startup
+print(json.dumps([startup(Host())["sitecustomize"], hasattr(__builtins__, "ran")]))
+"""
+
+
+@pytest.mark.processes
+def test_a_real_interpreter_runs_what_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"sitecustomize.py": "import builtins\nbuiltins.ran = True\n"})
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])}
+
+    def ask(*options: str) -> Any:
+        command = [sys.executable, *options, "-c", PROGRAM]
+        return json.loads(subprocess.run(command, env=environ, capture_output=True, check=True, text=True).stdout)
+
+    assert ask() == [digest("import builtins\nbuiltins.ran = True\n"), True]
+    assert ask("-S") == [None, False]
