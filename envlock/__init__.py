@@ -69,6 +69,7 @@ _EXPORTS = {
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
+    "verify_line": "envlock.workflows.line",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
+    from envlock.workflows.line import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.merge import merge as merge

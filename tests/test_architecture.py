@@ -109,7 +109,7 @@ OWNERS = {
     "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
-    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers")),
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers", "line")),
     *(f"envlock/runtime/{name}.py" for name in ("strict_json", "recipe", "release", "tooling", "machines")),
     "envlock/lock/rebase.py",
     *(f"envlock/containers/{name}.py" for name in ("quoting", "plan", "layers")),
