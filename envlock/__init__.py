@@ -65,6 +65,7 @@ _EXPORTS = {
     "repeat": "envlock.workflows.repeat",
     "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
+    "stamp": "envlock.runtime.stamp",
     "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "vendor": "envlock.workflows.vendor",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from envlock.runtime.recording import recorded as recorded
     from envlock.runtime.report import Finding as Finding
     from envlock.runtime.report import Report as Report
+    from envlock.runtime.stamp import stamp as stamp
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile

@@ -171,6 +171,7 @@ WRITERS = {
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
     "envlock/runtime/files/as_built.py",  # in an image that is being built
     "envlock/runtime/fleet/folder.py",  # drafts in a folder of one job, renamed
+    "envlock/runtime/stamp.py",  # a draft that is renamed
     "envlock/workflows/archive.py",  # a draft that is renamed
     "envlock/workflows/observe.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed

@@ -24,7 +24,7 @@ ShownArgument = Annotated[
     typer.Argument(
         metavar="LOCK",
         envvar="ENVLOCK_LOCK",
-        help="Lockfile, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
+        help="Lockfile, stamped model, - for stdin, or `live`. [default: the project's nearest envlock.lock]",
         show_default=False,
     ),
 ]
@@ -52,13 +52,16 @@ def show(
       envlock show gpu.lock --format json  its canonical JSON, in the newest format
       envlock show --line                  envlock:1:sha256:... (the digest of its facts)
       envlock show live --summary          this environment in at most 40 lines, for an issue
+      envlock show model.keras             the environment that a stamped model was made in
     """
     exclusive({"--line": line, "--summary": summary}, {"--format json": format == "json"})
     if line:
         from envlock.runtime.line import line_of
         from envlock.workflows.locks import plain
+        from envlock.workflows.model import line_in
 
-        emit(line_of(plain(_shown(lock, python))[0]))
+        known = None if lock is None else line_in(lock)
+        emit(known or line_of(plain(_shown(lock, python))[0]))
         return
     from envlock.lock.document import dump
     from envlock.reports.lock import lines
@@ -73,7 +76,10 @@ def show(
 
 
 def _shown(name: str | None, python: Path | None) -> Source:
-    """Return the lockfile that is meant, or the live environment as one."""
+    """Return the lockfile that is meant: the live environment's, that in a model, or a file."""
     from envlock.workflows.capture import live_lock
+    from envlock.workflows.model import lock_in
 
-    return live_lock(python) if name == LIVE else source(name)
+    if name == LIVE:
+        return live_lock(python)
+    return (name and lock_in(name)) or source(name)
