@@ -1,6 +1,7 @@
 """Pages whose console blocks are run: one shell a page, each command's output compared with what the page shows.
 
-`...` stands for any text within a line, and a line of nothing else for any number of lines.
+`...` stands for any text within a line, and a line of nothing else for any number of lines. A comment such as
+`<!-- $ cp good.lock envlock.lock -->` is run as well, prepares what follows, and prints nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```console\n(.*?)^```$|^<!-- (\$ .*?) -->$", re.MULTILINE | re.DOTALL)
 ENDED = "\x1e"
 """What the shell prints after each command, which no command prints itself."""
 
@@ -27,7 +28,8 @@ class Step:
 
 def steps(page: Path) -> Iterator[Step]:
     """Yield the commands of all console blocks, in order."""
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for shown_block, hidden in BLOCK.findall(page.read_text(encoding="utf-8")):
+        block = shown_block or hidden
         parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
         assert parts[0] == "", f"{page.name}: a console block begins with a command: {parts[0]}"
         for part in parts[1:]:
@@ -70,10 +72,11 @@ def agrees(shown: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, printed) is not None
 
 
-def tool(folder: Path, python: str) -> Path:
-    """Make a folder for PATH with an `envlock` that an interpreter runs; return it."""
+def tools(folder: Path, envlock: str, python: str) -> Path:
+    """Make a folder for PATH, with an `envlock` that one interpreter runs, and the `python` of an environment."""
     folder.mkdir()
-    file = folder / "envlock"
-    file.write_text(f'#!/bin/sh\nexec "{python}" -P -m envlock "$@"\n', encoding="utf-8")
-    file.chmod(0o755)
+    for name, command in {"envlock": f'"{envlock}" -P -m envlock', "python": f'"{python}"'}.items():
+        file = folder / name
+        file.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        file.chmod(0o755)
     return folder
