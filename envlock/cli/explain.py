@@ -37,13 +37,13 @@ def explain(
       envlock explain "cpu.*" --format json          for programs
       envlock explain ENV203                         the code of a finding
     """
-    from envlock.reports.finding import lines
     from envlock.reports.text import paint
-    from envlock.workflows.codes import codes
 
-    if path in codes():
-        means = asdict(codes()[path])
-        emit(json.dumps(means, indent=2) if format == "json" else paint(lines(means), color=color()))
+    code = None if "." in path else _code(path)  # a path with a dot need not wait for the tables of codes
+    if code is not None:
+        from envlock.reports.finding import lines
+
+        emit(json.dumps(code, indent=2) if format == "json" else paint(lines(code), color=color()))
         return
     from envlock.lock.explanation import as_json
     from envlock.reports.policy import facts
@@ -51,3 +51,11 @@ def explain(
 
     found = ask(path, near(lock), python=python)
     emit(json.dumps(as_json(found), indent=2) if format == "json" else paint(facts(found, os.environ), color=color()))
+
+
+def _code(word: str) -> dict[str, str] | None:
+    """Return what the code of a finding means; None where there is no such code."""
+    from envlock.workflows.codes import codes
+
+    found = codes().get(word)
+    return None if found is None else asdict(found)
