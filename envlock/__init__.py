@@ -65,10 +65,12 @@ _EXPORTS = {
     "repeat": "envlock.workflows.repeat",
     "report_rank": "envlock.workflows.fleet",
     "save": "envlock.lock.document",
+    "stamp": "envlock.runtime.stamp",
     "update_canary": "envlock.workflows.canary",
     "unload_ipython_extension": "envlock.integrations.jupyter",
     "vendor": "envlock.workflows.vendor",
     "verify": "envlock.workflows.verify",
+    "verify_line": "envlock.workflows.line",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from envlock.runtime.recording import recorded as recorded
     from envlock.runtime.report import Finding as Finding
     from envlock.runtime.report import Report as Report
+    from envlock.runtime.stamp import stamp as stamp
     from envlock.workflows.build import build as build
     from envlock.workflows.build import context as context
     from envlock.workflows.build import dockerfile as dockerfile
@@ -120,6 +123,7 @@ if TYPE_CHECKING:
     from envlock.workflows.hash import hash_packages as hash_packages
     from envlock.workflows.images import base_images as base_images
     from envlock.workflows.init import init as init
+    from envlock.workflows.line import verify_line as verify_line
     from envlock.workflows.lint import lint as lint
     from envlock.workflows.locks import load as load
     from envlock.workflows.merge import merge as merge

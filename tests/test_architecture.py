@@ -109,7 +109,7 @@ OWNERS = {
     "matplotlib": ("envlock/reports/heatmap.py",),
 }
 PURE = [
-    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers")),
+    *(f"envlock/runtime/{name}.py" for name in ("compare", "policy", "rules", "report", "facts", "launchers", "line")),
     *(f"envlock/runtime/{name}.py" for name in ("strict_json", "recipe", "release", "tooling", "machines")),
     "envlock/lock/rebase.py",
     *(f"envlock/containers/{name}.py" for name in ("quoting", "plan", "layers")),
@@ -172,6 +172,7 @@ WRITERS = {
     "envlock/packages/wheelhouse.py",  # its own drafts, which the next run removes
     "envlock/runtime/files/as_built.py",  # in an image that is being built
     "envlock/runtime/fleet/folder.py",  # drafts in a folder of one job, renamed
+    "envlock/runtime/stamp.py",  # a draft that is renamed
     "envlock/workflows/archive.py",  # a draft that is renamed
     "envlock/workflows/observe.py",  # into a draft
     "envlock/workflows/repeat.py",  # a draft that is renamed

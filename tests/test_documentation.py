@@ -30,7 +30,8 @@ FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FOLDERS = ("benchmarks", "docs", "envlock", "examples", "templates", "tests", "tools")
-LOCKFILE = "envlock.lock"
+FILES = ("envlock.lock", "envlock.json")
+"""Names of files that read like those of attributes."""
 
 
 def test_what_the_pages_say_is_there() -> None:
@@ -150,7 +151,7 @@ def _arguments(call: ast.Call) -> Iterator[str]:
 def _span(span: str) -> Iterator[str]:
     if span.startswith("envlock "):
         yield from _commands(span)
-    elif re.match(r"@?envlock\.\w+(\(.*\))?$", span) and span != LOCKFILE:
+    elif re.match(r"@?envlock\.\w+(\(.*\))?$", span) and span not in FILES:
         yield from _python(f"{span}\ndef _(): ...\n" if span.startswith("@") else span)
     elif re.match(r"envlock(\.\w+){2,}$", span):
         yield from _module(span)

@@ -5,6 +5,7 @@ envlock/data/lockfile.schema.json   from the pydantic models
 docs/reference/policies.md    from envlock/data/policy.toml and environ.toml
 docs/reference/canary.md      from envlock/data/canary.toml
 docs/reference/determinism.md from envlock/data/determinism_*.toml and the doctor's rules
+docs/reference/findings.md    from what `envlock explain CODE` prints
 docs/reference/lint.md        from envlock/data/lint.toml
 docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
@@ -25,6 +26,7 @@ from pathlib import Path
 import advice_page
 import canary_page
 import determinism_page
+import findings_page
 import lint_page
 import python_page
 import team_base
@@ -268,7 +270,11 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cpu_flags.json": json.dumps(data.cpu_flags()) + "\n",
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
-        f"{RUNTIME}/files.json": compact(files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}})),
+        f"{RUNTIME}/files.json": compact(
+            files.model_dump(
+                exclude={"evidence": True, "known": {"__all__": {"code"}}, "kind": {"__all__": {"title"}}}
+            )
+        ),
         f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
         f"{RUNTIME}/flags.json": json.dumps(sorted({name for row in data.variables() for name in row.flags})) + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
@@ -287,6 +293,7 @@ def outputs() -> dict[str, str]:
         "envlock/data/lockfile.schema.json": models.text(),
         "docs/reference/canary.md": canary_page.page(),
         "docs/reference/determinism.md": determinism_page.page(),
+        "docs/reference/findings.md": findings_page.page(),
         "docs/reference/lint.md": lint_page.page(),
         "docs/reference/advice.md": advice_page.page(),
         "docs/reference/policies.md": policies_page(),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-SideArgument = Annotated[str, typer.Argument(help="Lockfile, - for stdin, or `live`.", show_default=False)]
+SideArgument = Annotated[
+    str, typer.Argument(help="Lockfile, stamped model, - for stdin, or `live`.", show_default=False)
+]
 TierOption = Annotated[
     str, choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy.")
 ]
@@ -41,6 +43,7 @@ def diff(
     Examples:
       envlock diff alice.lock bob.lock  why two people get different numbers
       envlock diff old.lock live        what has changed here since
+      envlock diff model.keras live     does what made this stamped model differ from here?
     """
     from envlock.workflows.diff import diff as compare
 
@@ -53,5 +56,6 @@ def diff(
 
 def _side(name: str, python: Path | None) -> Lockfile | str | bytes:
     from envlock.workflows.capture import capture
+    from envlock.workflows.model import lock_in
 
-    return capture(python=python) if name == LIVE else source(name, Config())
+    return capture(python=python) if name == LIVE else lock_in(name) or source(name, Config())

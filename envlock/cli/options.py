@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -24,7 +24,7 @@ from envlock.workflows.settings import load as settings
 
 STDIN = "-"
 LIVE = "live"
-"""A side of `envlock diff` that is the live environment."""
+"""What stands for the live environment in the place of a lockfile, in `envlock diff` and `envlock show`."""
 DATA_FORMATS = FORMATS[:2]
 """What a command prints that judges nothing: text or JSON."""
 
@@ -88,6 +88,8 @@ def _looks_at_environment(context: typer.Context) -> bool:
     given = context.params
     if {"a", "b"} <= given.keys():  # of `diff`
         return LIVE in (given["a"], given["b"])
+    if context.info_name == "show":
+        return given.get("lock") == LIVE
     examined = given.get("lock") if context.info_name == "doctor" else None
     return not (examined or given.get("compare"))
 
@@ -191,7 +193,7 @@ def near(lock: str | None) -> str | None:
     return found or (_near() if lockfile.find(str(Path.cwd())) else None)
 
 
-def show(report: Report, format: str) -> None:  # noqa: A002 (the option's name)
+def show(report: Report, format: str) -> NoReturn:  # noqa: A002 (the option's name)
     """Print a report and exit by it."""
     emit(render(report, format, color=color()))
     raise typer.Exit(report.exit_code)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
-from envlock.cli.options import FormatOption, LockArgument, PolicyOption, PythonOption, QuietOption, show, source
+from envlock.cli.options import (
+    FormatOption,
+    LockArgument,
+    PolicyOption,
+    PythonOption,
+    QuietOption,
+    exclusive,
+    show,
+    source,
+)
 from envlock.cli.output import Terminal
 from envlock.cli.parser import Command, new_app
 
@@ -24,15 +34,36 @@ NumericsOption = Annotated[
     bool, typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits.")
 ]
 
+LineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--line",
+        metavar="LINE",
+        help="Without a lockfile: has this environment the line that `envlock show --line` printed?",
+        show_default=False,
+    ),
+]
+
+EXCLUDED = {
+    "lock": "LOCK",
+    "policy": "--policy",
+    "no_overrides": "--no-overrides",
+    "deep": "--deep",
+    "numerics": "--numerics",
+}
+"""What asks for a lockfile, which `--line` does without."""
+
 
 @app.command(cls=Command)
 def verify(
+    context: typer.Context,
     lock: LockArgument = None,
     policy: PolicyOption = None,
     no_overrides: NoOverridesOption = False,
     python: PythonOption = None,
     deep: DeepOption = False,
     numerics: NumericsOption = False,
+    line: LineOption = None,
     format: FormatOption = "text",  # noqa: A002 (the option's name)
     quiet: QuietOption = False,
 ) -> None:
@@ -54,6 +85,8 @@ def verify(
     """
     from envlock.workflows.verify import verify as judge
 
+    if line is not None:
+        _verify_line(line, context, python, format)
     progress = Terminal(quiet)
     found = judge(
         source(lock),
@@ -65,3 +98,13 @@ def verify(
         progress=progress,
     )
     show(found, format)
+
+
+def _verify_line(line: str, context: typer.Context, python: Path | None, format: str) -> NoReturn:  # noqa: A002
+    """Judge by a line alone, which knows no policy and no lockfile: what a variable says of those is for others."""
+    from envlock.workflows.line import verify_line
+
+    sources = {name: getattr(context.get_parameter_source(name), "name", None) for name in EXCLUDED}
+    given = {word: sources[name] == "COMMANDLINE" for name, word in EXCLUDED.items()}
+    exclusive({"--line": True}, given)
+    show(verify_line(line, python=python), format)

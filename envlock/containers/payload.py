@@ -21,8 +21,9 @@ from envlock.containers import render, standalone
 from envlock.containers.additions import CopiedFile
 from envlock.containers.layers import NAMES, Wheel
 from envlock.containers.plan import BuildPlan
-from envlock.lock.drafts import PREFIX, draft_folder
+from envlock.lock.drafts import draft_folder
 from envlock.lock.models import DebianPackage
+from envlock.runtime.drafts import PREFIX
 from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
 HOME = "opt/envlock"

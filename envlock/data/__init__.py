@@ -243,6 +243,7 @@ class FileKind(Row):
     """A way in which a file is not as recorded (files.toml explains the columns)."""
 
     name: Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$")]
+    title: Text
     why: Sentence
     fix: Sentence
     source: Text

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from envlock.lock.drafts import PREFIX, SUFFIX, sweep
 from envlock.packages.cache import folder, prepare
 from envlock.packages.imports import FILE_LIMIT, of_library
 from envlock.packages.installation import record_of
+from envlock.runtime.drafts import PREFIX, SUFFIX, sweep
 from envlock.runtime.errors import FactError, UsageError
 
 SKIPPED = ("/tests/", "_test.py", "/conftest.py")

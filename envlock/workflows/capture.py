@@ -19,6 +19,7 @@ from envlock.runtime.policy import DEFAULT
 from envlock.workflows.entry_points import section
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
+from envlock.workflows.settings import project_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,20 @@ def capture(
     new = _with_identity(new, earlier, python, progress, hashes=hashes)
     new = _settled(_with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs), earlier)
     return new if whole is None or place is None else machines.folded(whole, new, place)
+
+
+def live_lock(python: Path | None = None) -> Lockfile:
+    """Return the live environment as the project of the current folder would lock it, without a look at its lockfile.
+
+    Args:
+        python: the interpreter of the environment; this one when not given.
+
+    Raises:
+        UsageError: there is no such interpreter, or the project's pyproject.toml is not TOML.
+        FactError: the interpreter did not answer.
+    """
+    name = project_name(Path.cwd())
+    return lock.capture(live=live(python), project=None if name is None else {"name": name})
 
 
 def _check_tensorflow(found: Snapshot, python: Path | None) -> None:

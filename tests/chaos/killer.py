@@ -36,7 +36,7 @@ CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.syml
 TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 DRAFT = (".envlock.", ".tmp")
 OLD = 120
-"""Seconds after which what a killed process left may be removed; see envlock/lock/drafts.py."""
+"""Seconds after which what a killed process left may be removed; see envlock/runtime/drafts.py."""
 State = bytes | None
 """What a file or folder holds; None where there is none."""
 

@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_is_removed_once_the_clock_is_right(
 def test_without_a_defence_the_attack_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing holds a draft: a clock that is set forward lets another process remove what is being written."""
     real = time.time
-    monkeypatch.setattr(drafts, "_hold", lambda handle: None)
+    monkeypatch.setattr(drafts, "hold", lambda handle: None)
     with draft_file(tmp_path) as (_, held):
         monkeypatch.setattr(time, "time", lambda: real() + 86400)
         write_atomically(tmp_path / "x.lock", b"new")

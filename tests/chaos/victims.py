@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager as Context
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -341,6 +343,15 @@ def _proven(folder: Path) -> None:
     shutil.rmtree(folder.parent / "cache", ignore_errors=True)
 
 
+def _model() -> bytes:
+    """Return a `.keras` file as far as its members go."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("metadata.json", "config.json", "model.weights.h5"):
+            archive.writestr(zipfile.ZipInfo(name), name * 1000)
+    return data.getvalue()
+
+
 VICTIMS: dict[str, Victim] = {
     "capture": Victim(holding(envlock__lock=LOCK), CAPTURE, ("envlock.lock",), ("cli/capture.py:_write",)),
     "capture --add-machine": Victim(
@@ -455,6 +466,16 @@ VICTIMS: dict[str, Victim] = {
         ("envlock.lock", "image.tar"),
         ("cli/build.py:_build", "containers/payload.py:write_context", "workflows/archive.py:archive"),
         replaced((build, "build", _image), (archive, "find", lambda name: SimpleNamespace(save=_save))),
+    ),
+    "stamp": Victim(
+        holding(envlock__lock=LOCK, model__keras=_model()),
+        lambda: facade.stamp("model.keras", "envlock.lock"),
+        ("model.keras",),
+    ),
+    "stamp, of a SavedModel": Victim(
+        holding(envlock__lock=LOCK, saved___saved_model__pb=b"", saved___assets__extra___envlock__json=b"{}"),
+        lambda: facade.stamp("saved", "envlock.lock"),
+        ("saved/assets.extra/envlock.json",),
     ),
     "repeat --save": Victim(
         holding(train__py=SCRIPT),

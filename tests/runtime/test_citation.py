@@ -10,8 +10,8 @@ import pytest
 import envlock
 from envlock.lock.capture import capture
 from envlock.lock.document import dump, parse
-from envlock.runtime.citation import line_of
 from envlock.runtime.collectors import snapshot
+from envlock.runtime.line import line_of
 from tests.conftest import Command
 from tests.locks import FACTS, document, encode
 from tests.machines import complete

@@ -1,0 +1,17 @@
+"""What the code of a finding means, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from envlock.runtime.report import clean
+
+FIELDS = ("why", "fix", "source")
+
+
+def lines(code: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Yield (style, line) for a code; a field that it has not is left out."""
+    yield "title", f"{clean(code['code'])}: {clean(code['title'])}"
+    yield "plain", f"  found by: {code['command']}"
+    for name in FIELDS:
+        yield "note", f"  {name}: {clean(code[name])}"

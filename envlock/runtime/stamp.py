@@ -1,0 +1,265 @@
+"""A model that says in which environment it was made: a member of a `.keras` file, or a file of a SavedModel.
+
+Both are made for it: Keras reads members by name, and `assets.extra` of a SavedModel is for whoever adds to one.
+Source: https://www.tensorflow.org/guide/saved_model#the_savedmodel_format_on_disk
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from envlock.runtime import strict_json
+from envlock.runtime.assertion import locate
+from envlock.runtime.drafts import PREFIX, SUFFIX, hold, sweep
+from envlock.runtime.errors import LockfileError, UsageError, WriteError
+from envlock.runtime.line import checked, line_of
+from envlock.runtime.lockfile import SIZE_LIMIT, parse, read_file
+from envlock.runtime.report import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, Callable, Dict, Optional, Union
+    from zipfile import ZipFile
+
+    Path = Union[str, "os.PathLike[str]"]
+
+VERSION = 1
+MEMBER = "envlock.json"
+EXTRA = "assets.extra"
+GRAPH = "saved_model.pb"
+KERAS = ("config.json", "metadata.json")
+"""Members that every `.keras` file has."""
+MEMBER_LIMIT = 10_000
+"""Members of a `.keras` file: an asset each; a file of more is not one that Keras writes."""
+MAGIC = b"PK\x03\x04"
+BROKEN = "save the model again, and stamp it"
+
+
+def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str:
+    """Write into a saved model which environment it was made in; return that environment's line.
+
+    The model loads as before, everywhere. `envlock show MODEL` and `envlock diff MODEL live` read the stamp. A stamp
+    that is there is replaced. The file is replaced as a whole, and all else in it stays as it is.
+
+    Args:
+        path: a `.keras` file, or the folder of a SavedModel.
+        lock: the lockfile; else the one that `assert_locked()` would use.
+        whole: also write the lockfile itself, which a comparison needs; else only its line.
+
+    Raises:
+        UsageError: `path` is neither.
+        LockfileError: there is no lockfile, or it is invalid; or the `.keras` file is damaged.
+        WriteError: the model cannot be written; it is untouched.
+    """
+    document = read_file(locate(lock))
+    line = line_of(document)
+    stamped: Dict[str, Any] = {"stamp_version": VERSION, "line": line, **({"lock": document} if whole else {})}
+    data = _encoded(stamped)
+    model = os.path.realpath(os.fspath(path))
+    if os.path.isfile(os.path.join(model, GRAPH)):
+        _replace(os.path.join(model, EXTRA, MEMBER), lambda stream: stream.write(data))
+    elif _is_zip(model):
+        _replace(model, lambda stream: _copy_with(model, stream, data))
+    else:
+        raise UsageError(
+            f"neither a .keras file nor a SavedModel: {os.fspath(path)}",
+            hint="save the model first: `model.save('model.keras')` or `model.export('folder')`",
+        )
+    return line
+
+
+def read_stamp(path: Path) -> Optional[Dict[str, Any]]:
+    """Return the stamp of a model: its `line`, and `lock`, a checked document, if it was stamped with it.
+
+    None stands for a path that is no model, such as a lockfile.
+
+    Raises:
+        LockfileError: the model has no stamp, or the stamp or the model is damaged.
+    """
+    name = os.fspath(path)
+    if os.path.isfile(os.path.join(name, GRAPH)):
+        data = _of_folder(name)
+    elif _is_zip(name):
+        data = _of_zip(name)
+    else:
+        return None
+    if data is None:
+        raise LockfileError(f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`")
+    return _checked(data, name)
+
+
+def _checked(data: bytes, name: str) -> Dict[str, Any]:
+    try:
+        found = strict_json.parse(data)
+    except ValueError as error:
+        raise LockfileError(f"the stamp of model {name} is not JSON: {clean(str(error))}", hint=BROKEN) from None
+    version = found.get("stamp_version") if isinstance(found, dict) else None
+    if type(version) is int and version > VERSION:
+        raise LockfileError(
+            f"the stamp of model {name} has version {version}; this envlock reads up to {VERSION}",
+            hint="upgrade envlock",
+        )
+    if type(version) is not int or version != VERSION or not isinstance(found.get("line"), str):
+        raise LockfileError(f"the stamp of model {name} is not valid", hint=BROKEN)
+    try:
+        found["line"] = checked(found["line"])
+    except UsageError as error:
+        raise LockfileError(f"the stamp of model {name} is not valid: {error.message}", hint=error.hint) from None
+    if "lock" in found:
+        found["lock"] = parse(_encoded(found["lock"]), f"in {name}")
+        if line_of(found["lock"]) != found["line"]:
+            raise LockfileError(f"the stamp of model {name} has a line that is not its lockfile's", hint=BROKEN)
+    return dict(found)
+
+
+def _encoded(value: Any) -> bytes:
+    import json
+
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    return (text + "\n").encode("utf-8", "surrogatepass")
+
+
+def _is_zip(path: str) -> bool:
+    """Return whether a path is that of a regular file that begins as a zip does: a FIFO would wait for ever."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):
+        return False
+
+
+def _of_folder(name: str) -> Optional[bytes]:
+    path = os.path.join(name, EXTRA, MEMBER)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise LockfileError(f"the stamp of model {name} is not a regular file", hint=BROKEN)
+        with open(path, "rb") as stream:
+            data = stream.read(SIZE_LIMIT * 2 + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LockfileError(f"cannot read model {name}: {error.strerror}", hint="check its permissions") from None
+    return _bounded(data, name)
+
+
+def _of_zip(name: str) -> Optional[bytes]:
+    from zipfile import ZipFile
+
+    def read(stream: BinaryIO) -> Optional[bytes]:
+        with ZipFile(stream) as archive:
+            _check(archive, name)
+            if MEMBER not in archive.NameToInfo:
+                return None
+            with archive.open(MEMBER) as member:
+                return member.read(SIZE_LIMIT * 2 + 1)  # not more, whatever it says of its size
+
+    try:
+        with open(name, "rb") as stream:
+            data = _sound(name, lambda: read(stream))
+    except OSError as error:
+        raise LockfileError(f"cannot read model {name}: {error.strerror}", hint="check its permissions") from None
+    return None if data is None else _bounded(data, name)
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    """Return the bytes of a stamp: a lockfile, indented once more, is less than twice as long."""
+    if len(data) > SIZE_LIMIT * 2:
+        raise LockfileError(f"the stamp of model {name} is larger than {SIZE_LIMIT * 2 // 2**20} MB", hint=BROKEN)
+    return data
+
+
+def _sound(name: str, work: Callable[[], Any]) -> Any:
+    """Return what work on a zip returns.
+
+    Raises:
+        LockfileError: the zip is damaged, or needs what this Python cannot do.
+    """
+    from struct import error as broken_number
+    from zipfile import BadZipFile
+    from zlib import error as broken_data
+
+    try:
+        return work()
+    except (BadZipFile, broken_data, broken_number, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise LockfileError(f"model {name} is damaged: {clean(str(error))}", hint="save the model again") from None
+
+
+def _check(archive: ZipFile, name: str) -> None:
+    """Refuse a zip that Keras did not write.
+
+    Raises:
+        LockfileError: it has too many members, two of a name, one outside of it, or not those of a model.
+    """
+    names = archive.namelist()
+    hint = "save the model again: Keras writes no such file"
+    if len(names) > MEMBER_LIMIT:
+        raise LockfileError(f"model {name} has more than {MEMBER_LIMIT:,} members", hint=hint)
+    if len(set(names)) < len(names):
+        twice = next(each for each in names if names.count(each) > 1)
+        raise LockfileError(f"model {name} has two members with the name {clean(twice)}", hint=hint)
+    for each in names:
+        if each.startswith("/") or ".." in each.split("/"):
+            raise LockfileError(f"model {name} has a member with a path outside the model: {clean(each)}", hint=hint)
+    if not set(KERAS) <= set(names):
+        raise LockfileError(
+            f"{name} is a zip and not a Keras model: {' and '.join(KERAS)} are missing",
+            hint="name a file that `model.save('model.keras')` wrote",
+        )
+
+
+def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
+    """Write a copy of a `.keras` file into a stream, with other bytes of the stamp; no weight is unpacked."""
+    from shutil import copyfileobj
+    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+    def copy() -> None:
+        with open(model, "rb") as source:
+            with ZipFile(source) as archive:  # to append to what is no zip would make one of it
+                _check(archive, model)
+            source.seek(0)
+            copyfileobj(source, stream)
+        with ZipFile(stream, "a") as archive:
+            old = archive.NameToInfo.pop(MEMBER, None)
+            if old is not None:
+                archive.filelist.remove(old)
+                if all(each.header_offset < old.header_offset for each in archive.filelist):
+                    archive.start_dir = old.header_offset  # it is the last one, so the new one takes its place
+            member = ZipInfo(MEMBER)  # without the time, so that the same stamp has the same bytes
+            member.compress_type = ZIP_DEFLATED
+            archive.writestr(member, data)
+
+    _sound(model, copy)
+
+
+def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
+    """Replace a file by what is written into a stream: whoever reads it sees the old one or the new one.
+
+    Raises:
+        WriteError: it cannot be written; what was there is untouched.
+    """
+    folder = os.path.dirname(path)
+    draft = os.path.join(folder, f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}")
+    try:
+        if os.path.basename(folder) == EXTRA:
+            os.makedirs(folder, exist_ok=True)
+        mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else None
+        sweep(folder)
+        with open(draft, "x+b") as stream:
+            hold(stream.fileno())
+            write(stream)
+            stream.flush()
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+            os.replace(draft, path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise WriteError(f"cannot write {path}: {reason}", hint="check its folder and the disk") from None
+    finally:
+        try:
+            os.unlink(draft)
+        except OSError:
+            pass

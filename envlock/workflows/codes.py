@@ -1,0 +1,56 @@
+"""The code of every finding that has one meaning wherever it is found, as `envlock explain CODE` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from envlock.data import file_table
+from envlock.data.lint import LintRule, dataset_rules, lint_rules, reference
+from envlock.diagnosis.rules import RULES
+from envlock.runtime.report import FILE_RULE
+
+EACH = "It depends on what is found: each finding says it."
+"""The reason and the remedy of a rule of the doctor, which has one of its own for each variable, package and GPU."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a finding with this code means.
+
+    Attributes:
+        code: the rule of the finding, such as `ENV203`, `file-modified` or `variable-needed`.
+        command: which one finds it.
+        title: what is found, in a few words.
+        why, fix: a sentence or more each.
+        source: where `why` is known from.
+    """
+
+    code: str
+    command: str
+    title: str
+    why: str
+    fix: str
+    source: str
+
+
+@cache
+def codes() -> dict[str, Code]:
+    """Return all codes, by command and in the order of their tables."""
+    doctor = [Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()]
+    linter = [_linted(row, "envlock lint") for row in lint_rules().values()]
+    pipelines = [_linted(row, "envlock.lint_dataset") for row in dataset_rules().values()]
+    return {each.code: each for each in [*_files(), *doctor, *linter, *pipelines]}
+
+
+def _linted(row: LintRule, command: str) -> Code:
+    return Code(row.id, command, row.title, row.why, row.fix, reference(row.source))
+
+
+def _files() -> list[Code]:
+    table = file_table()
+    command = "envlock verify --deep"
+    return [
+        Code(FILE_RULE + row.name, command, row.title, row.why, row.fix, table.evidence.get(row.source, row.source))
+        for row in table.kind
+    ]

@@ -1,0 +1,37 @@
+"""Has this environment the line that somebody wrote down? No lockfile is needed for that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envlock.runtime.collectors import Snapshot
+from envlock.runtime.line import checked, difference
+from envlock.runtime.report import UNKNOWN, Report, count
+from envlock.runtime.verify import judge
+from envlock.workflows.capture import live_lock
+
+STRICT = "strict"
+
+
+def verify_line(line: str, *, python: Path | None = None) -> Report:
+    """Return whether the live environment has the line that `envlock show --line` printed for another one.
+
+    A line knows no policy: every fact counts. A fact that policy `strict` needs and that could be collected neither
+    here nor there is unknown, as in `verify`.
+
+    Args:
+        line: `envlock:1:sha256:` and 64 hexadecimal digits.
+        python: the interpreter of the environment; this one when not given.
+
+    Raises:
+        UsageError: it is no line, or one of another version; or there is no such interpreter.
+        FactError: the interpreter did not answer.
+    """
+    wanted = checked(line)
+    here = live_lock(python).to_document()
+    other = difference(wanted, here)
+    if other is not None:
+        return Report([other], headline="does not match the line: at least one fact differs")
+    untold = judge(here, Snapshot(here["facts"], here["unavailable"]), STRICT)
+    missing = count(len(untold.of(UNKNOWN)), "needed fact")
+    return Report(untold.findings, headline="matches the line" if untold.match else f"cannot decide: {missing} unknown")

@@ -1,0 +1,69 @@
+"""`envlock explain CODE`, as a shell sees it, and that every finding with a code can be explained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from envlock.data.lint import dataset_rules, lint_rules
+from envlock.diagnosis.rules import RULES
+from envlock.workflows.codes import codes
+from tests.conftest import Command
+
+MISSING = "an import fails, or finds another module of that name."
+RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            "ENV203",
+            [
+                "ENV203: a dataset that is shuffled or sampled without a seed",
+                "  found by: envlock lint",
+                "  why: With no seed, its own or a global one, the elements come in another order in every run.",
+                "  fix: Pass seed=..., or call tf.keras.utils.set_random_seed(seed) at the start.",
+            ],
+        ),
+        (
+            "file-missing",
+            [
+                "file-missing: a file that is listed and does not exist, except bytecode, which Python compiles again",
+                "  found by: envlock verify --deep",
+                f"  why: A file that the package needs is missing: {MISSING}",
+                "  fix: Reinstall the package at its version.",
+                f"  source: {RECORD}",
+            ],
+        ),
+        (
+            "driver-version",
+            [
+                "driver-version: a driver that is too old for the CUDA runtime",
+                "  found by: envlock doctor",
+                "  why: It depends on what is found: each finding says it.",
+                "  fix: It depends on what is found: each finding says it.",
+                "  source: It depends on what is found: each finding says it.",
+            ],
+        ),
+    ],
+)
+def test_a_code_is_explained_without_a_lockfile(code: str, shown: list[str], envlock: Command) -> None:
+    done = envlock("explain", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[: len(shown)] == shown
+    found = json.loads(envlock("explain", code, "-f", "json").stdout)
+    assert f"{found['code']}: {found['title']}" == shown[0]
+    assert set(found) == {"code", "command", "title", "why", "fix", "source"}
+
+
+def test_no_rule_is_without_a_code() -> None:
+    assert {*RULES, *lint_rules(), *dataset_rules()} < set(codes())
+    assert all(all(vars(each).values()) for each in codes().values())
+
+
+def test_what_is_neither_a_fact_nor_a_code(envlock: Command) -> None:
+    done = envlock("explain", "ENV999")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: no fact fits `ENV999`\nhint: see the reference of the policies\n"

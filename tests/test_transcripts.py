@@ -1,0 +1,61 @@
+"""What the pages show of commands is what the commands print."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.transcripts import agrees, run, steps, tools
+
+ROOT = Path(__file__).resolve().parents[1]
+PLAIN = [ROOT / "docs/agents.md"]
+"""Those that need no TensorFlow."""
+PAGES = [*PLAIN, ROOT / "docs/troubleshooting.md"]
+"""Pages of which every block is a console block that is run, or a text to copy."""
+
+
+def environ(folder: Path, python: str) -> dict[str, str]:
+    """Return the variables of a shell that has envlock, and is told which environment it looks at."""
+    path = f"{tools(folder / 'bin', sys.executable, python)}{os.pathsep}{os.environ['PATH']}"
+    own = {"PYTHONPATH": str(ROOT), "ENVLOCK_PYTHON": python, "ENVLOCK_WITHOUT_TENSORFLOW": "1"}
+    return {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", "NO_COLOR": "1", **own}
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    found = run(page, folder, environ(tmp_path, sys.executable))
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_they_do_with_tensorflow(page: Path, tmp_path: Path, tensorflow_python: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    found = run(page, folder, environ(tmp_path, str(tensorflow_python)))
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_block_of_these_pages_is_left_out(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    kinds = re.findall(r"^```(\w*)$", text, flags=re.MULTILINE)[::2]
+    assert set(kinds) <= {"console", "text"}
+    assert re.search(r"^ {4}\$ ", text, flags=re.MULTILINE) is None
+    assert len(list(steps(page))) == len(re.findall(r"^(?:<!-- )?\$ ", text, flags=re.MULTILINE))
+
+
+def test_a_transcript_agrees_with_itself_only() -> None:
+    assert agrees(["a...z", "...", "end"], "a to z\nmore\nmore\nend\n")
+    assert agrees([], "")
+    assert not agrees([], "warning\n")
+    assert not agrees(["a.z"], "abz\n")
+    assert not agrees(["one"], "one\ntwo\n")
