@@ -42,7 +42,7 @@ UserOption = Annotated[
     str | None,
     typer.Option(metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False),
 ]
-CheckOption = Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image differs.")]
+RebuildOption = Annotated[bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
 PushOption = Annotated[bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")]
@@ -70,7 +70,7 @@ def build(
     deterministic: DeterministicOption = False,
     user: UserOption = None,
     network: NetworkOption = NETWORKS[0],
-    check: CheckOption = False,
+    rebuild: RebuildOption = False,
     gpus: GpusOption = False,
     no_cache: NoCacheOption = False,
     push: PushOption = False,
@@ -86,10 +86,10 @@ def build(
       envlock build --dry-run                 print the Dockerfile
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
-      envlock build --check                   in CI: check that the image can be reproduced
+      envlock build --rebuild                 in CI: check that the image can be reproduced
     """
     made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
-    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}
+    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
     _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, resolve=resolve)
     what = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
     how = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
@@ -100,7 +100,7 @@ def build(
         _pin(source(lock), {**what, **doing}, quiet=quiet)
     elif output is not None:
         _write(source(lock), output, how, quiet=quiet)
-    elif check:
+    elif rebuild:
         _rebuild(source(lock), {**how, **doing}, quiet=quiet)
     else:
         _build(source(lock), {**how, **doing, **made}, quiet=quiet)
@@ -109,7 +109,7 @@ def build(
 def _one_way(ways: dict[str, Any], made: dict[str, Any], asking: dict[str, Any], *, resolve: bool) -> None:
     """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
     given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
-    given["--no-cache"] = made["no_cache"] and not ways["--check"]
+    given["--no-cache"] = made["no_cache"] and not ways["--rebuild"]
     exclusive(ways, given)
     if resolve and not ways["--dry-run"]:
         raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")

@@ -134,9 +134,7 @@ def _words(options: str) -> list[str]:
         raise UsageError(f"cannot split `--options`: {error}", hint=hint) from None
 
 
-CommandArgument = Annotated[
-    list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
-]
+CommandArgument = Annotated[list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)]
 
 
 @app.command(cls=Command)
