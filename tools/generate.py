@@ -10,6 +10,7 @@ docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
+docs/contributing/tour.md     the line numbers of its links
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import determinism_page
 import lint_page
 import python_page
 import team_base
+import tour
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
@@ -43,6 +45,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("run", "report", "check")}
 """Commands that have commands, the first of which the README links to."""
+TOUR = "docs/contributing/tour.md"
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
@@ -262,6 +265,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/cli.md": cli_page(),
         "docs/reference/python.md": python_page.page(),
         "README.md": readme(),
+        TOUR: tour.number_links((ROOT / TOUR).read_text(encoding="utf-8"), ROOT),
         "Dockerfile.base": newest_base(),
     }
 
