@@ -167,9 +167,7 @@ def _other_conditions(path: str, locked: Group | Program, live: Group | Program)
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
     names = [key for key in old if old[key] != new[key]]
     pairs = ", ".join(dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names))
-    fix = f"Compare on {locked.conditions.device}."
-    if not _PINNED.isdisjoint(names):
-        fix = _AGAIN
+    fix = f"Compare on {locked.conditions.device}." if _PINNED.isdisjoint(names) else _AGAIN
     return Untold(path, f"not comparable: {pairs}", "other-conditions", fix)
 
 
@@ -181,8 +179,6 @@ _CALLED = {
 }
 _PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
 """What the canary sets for itself: where it differs, one of the two was not computed by the command."""
-
-
 _AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 
