@@ -16,18 +16,18 @@ sys.path.append(str(ROOT / "tools"))
 from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # noqa: E402
 
 CEILINGS = {
-    "functions with more than 7 parameters": 37,
-    "functions named with one participle or adverb": 370,
+    "functions with more than 7 parameters": 35,
+    "functions named with one participle or adverb": 356,
     "modules of one name": 51,
-    "conditional expressions per 1,000 lines": 31,
-    "comprehensions per 1,000 lines": 38.5,
+    "conditional expressions per 1,000 lines": 27.5,
+    "comprehensions per 1,000 lines": 37,
     "`Any` per 1,000 lines": 26.5,
     "imports inside functions per 1,000 lines": 6,
-    "lines over 100 characters, %": 8.1,
+    "lines over 100 characters, %": 8,
 }
 FLOORS = {
-    "functions that begin with a verb, %": 27.5,
-    "comment lines for 100 lines of code": 0.05,
+    "functions that begin with a verb, %": 30.4,
+    "comment lines for 100 lines of code": 0.09,
 }
 
 PLANTED = '''\
