@@ -19,7 +19,7 @@ FAST := "not (tensorflow or slow or engine or chaos)"
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) # some of the fast tests wait, and collecting them takes each worker 4 s
 PARALLEL := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 1 : 4 ))) --dist loadfile # engines are waited for
 COVERED := $(if $(LANES),92,85) # percent of lines and branches: of all tests, or of the fast ones
-SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md
+SOURCES := $(shell find envlock -name '*.py' -o -name '*.json' -o -name '*.toml') pyproject.toml README.md tools/build_metadata.py
 PIP_AUDIT = $(AUDIT)/bin/pip-audit --progress-spinner off --disable-pip
 LOCKED := pip install --quiet --require-hashes --requirement
 COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -47,6 +48,16 @@ def test_the_templates_are_in_the_wheel(wheel: Path) -> None:
     tables = {"envlock/data/determinism_recipes.toml", "envlock/data/image.toml"}
     assert {"envlock/guest/image/donor.py", *tables} <= set(names)
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"envlock"}
+
+
+def test_the_page_of_the_wheel_has_an_author_and_no_relative_link(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    head, _, description = archive.read(name).decode("utf-8").partition("\n\n")
+    assert "Author: The envlock authors" in head.splitlines()
+    assert "Description-Content-Type: text/markdown" in head.splitlines()
+    assert description.startswith("# envlock\n")
+    assert re.findall(r"\]\((?!https://|#)", description) == []
 
 
 @pytest.mark.slow

@@ -153,6 +153,17 @@ def test_every_command_ends_with_examples() -> None:
     assert [name for name, command in commands() if "\nExamples:\n" not in (command.help or "")] == []
 
 
+def test_values_have_names_in_capitals_or_are_choices() -> None:
+    unnamed = {
+        f"{name} {param.name}": param.metavar
+        for name, command in commands()
+        for param in command.params
+        if not getattr(param, "is_flag", False)
+        and not re.match(r"^([A-Z][^<>{}]*|-- CMD|[a-z|A-Z0-9-]+)$", param.metavar or "")
+    }
+    assert unnamed == {}
+
+
 def test_messages_follow_the_style() -> None:
     texts = {
         f"{name}:{line + 1} {text[:20]}": text

@@ -11,6 +11,7 @@ docs/reference/advice.md      from tests/diagnosis/advice.toml
 docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
+docs/contributing/tour.md     the line numbers of its links
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import findings_page
 import lint_page
 import python_page
 import team_base
+import tour
 from packaging.specifiers import SpecifierSet
 from typer.main import get_command
 
@@ -46,6 +48,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = "envlock/runtime/data"
 GROUPS = {"diverge": ("run", "record", "compare"), "fleet": ("run", "report", "check")}
 """Commands that have commands, the first of which the README links to."""
+TOUR = "docs/contributing/tour.md"
 TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- end -->"
 
 
@@ -271,9 +274,7 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(
-            files.model_dump(
-                exclude={"evidence": True, "known": {"__all__": {"code"}}, "kind": {"__all__": {"title"}}}
-            )
+            files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}, "kind": {"__all__": {"title"}}})
         ),
         f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
         f"{RUNTIME}/flags.json": json.dumps(sorted({name for row in data.variables() for name in row.flags})) + "\n",
@@ -300,6 +301,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/cli.md": cli_page(),
         "docs/reference/python.md": python_page.page(),
         "README.md": readme(),
+        TOUR: tour.number_links((ROOT / TOUR).read_text(encoding="utf-8"), ROOT),
         "Dockerfile.base": newest_base(),
     }
 

@@ -68,7 +68,7 @@ UserOption = Annotated[
     str | None,
     typer.Option(metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False),
 ]
-CheckOption = Annotated[bool, typer.Option("--check", help="Build again; exit 1 if the image differs.")]
+RebuildOption = Annotated[bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
 PushOption = Annotated[bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")]
@@ -99,7 +99,7 @@ def build(
     deterministic: DeterministicOption = False,
     user: UserOption = None,
     network: NetworkOption = NETWORKS[0],
-    check: CheckOption = False,
+    rebuild: RebuildOption = False,
     gpus: GpusOption = False,
     no_cache: NoCacheOption = False,
     push: PushOption = False,
@@ -116,17 +116,17 @@ def build(
       envlock build --dry-run                 print the Dockerfile
       envlock build -t team/train:1           build, verify inside, and record the image in the lockfile
       envlock build -t ghcr.io/team/train:1 --push    record name and digest in the registry, for deployment
-      envlock build --check                   in CI: check that the image can be reproduced
+      envlock build --rebuild                 in CI: check that the image can be reproduced
     """
     made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
-    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--check": check}
+    ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
     _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, offline=offline, resolve=resolve)
     what: dict[str, Any] = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
     how: dict[str, Any] = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
     runs: dict[str, Any] = {"engine": engine, "network": network}
     found: dict[str, Any] = {**how, "indexes": index_url or (), "offline": offline, "progress": Terminal(quiet)}
     way = next((name for name, value in ways.items() if value), "")
-    options = {"--dry-run": {**how, "resolve": resolve}, "--pin": {**what, **runs}, "--check": {**found, **runs}}
+    options = {"--dry-run": {**how, "resolve": resolve}, "--pin": {**what, **runs}, "--rebuild": {**found, **runs}}
     options["--output"] = {**found, "folder": output, "python": python}
     WAYS[way](source(lock), options.get(way, {**found, **runs, **made, "python": python}), quiet=quiet)
 
@@ -137,7 +137,7 @@ def _one_way(
     """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
     exclusive({"--offline": offline}, {"--resolve": resolve, "--pin": ways["--pin"], "--push": made["push"]})
     given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
-    given["--no-cache"] = made["no_cache"] and not ways["--check"]
+    given["--no-cache"] = made["no_cache"] and not ways["--rebuild"]
     exclusive(ways, given)
     if resolve and not ways["--dry-run"]:
         raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
@@ -249,5 +249,5 @@ def _warn(warnings: tuple[str, ...], *, quiet: bool) -> None:
         talk(f"warning: {text}", quiet=quiet)
 
 
-WAYS = {"": _build, "--dry-run": _render, "--pin": _pin, "--output": _write, "--check": _rebuild}
+WAYS = {"": _build, "--dry-run": _render, "--pin": _pin, "--output": _write, "--rebuild": _rebuild}
 """What each option does in the place of building."""

@@ -214,14 +214,14 @@ def _write(
     from envlock.lock.capture import warnings
     from envlock.lock.document import dump, save
     from envlock.packages.proven import lost
-    from envlock.reports.lock import held
+    from envlock.reports.lock import count_held
 
     if path is None:
         emit(dump(lock))
         return
     save(lock, path, earlier)
     talk(f"{'wrote' if earlier is None else 'renewed'} {path}: {_summary(lock)}", quiet=quiet)
-    for text in held(lock.to_document()):
+    for text in count_held(lock.to_document()):
         talk(f"  {text}", quiet=quiet)
     for text in [] if earlier is None or quiet else _changes(earlier, lock):
         talk(f"  {text}")

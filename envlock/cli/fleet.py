@@ -152,9 +152,7 @@ def _tell(report: Report, form: str, *, quiet: bool) -> None:
         talk(digest(report, WHOLE).to_text(), quiet=quiet and report.match)
 
 
-CommandArgument = Annotated[
-    list[str], typer.Argument(metavar="-- CMD...", help="Command of a rank.", show_default=False)
-]
+CommandArgument = Annotated[list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)]
 
 
 @app.command(cls=Command)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, TimeoutOption, source
+from envlock.cli.options import IndexOption, LockArgument, PythonOption, QuietOption, source
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, new_app
-from envlock.packages.parallel import TIMEOUT
 
 app = new_app()
 
@@ -41,7 +40,6 @@ def hash(  # noqa: A001 (the command's name)
     build: BuildOption = False,
     add_wheel: WheelOption = None,
     cache: CacheOption = True,
-    timeout: TimeoutOption = TIMEOUT,
     quiet: QuietOption = False,
 ) -> None:
     """Find the wheel of every installed package and record its SHA-256.
@@ -71,7 +69,6 @@ def hash(  # noqa: A001 (the command's name)
         offline=offline,
         trust_index=trust_index,
         keep=cache,
-        seconds=timeout,
         build=build,
         wheels=add_wheel or (),
         progress=Terminal(quiet),

@@ -14,9 +14,7 @@ app = new_app()
 
 PathsArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PATH...", help="Python files and notebooks, or folders that hold them.", show_default=False
-    ),
+    typer.Argument(metavar="PATH", help="Python files and notebooks, or folders that hold them.", show_default=False),
 ]
 TensorflowOption = Annotated[
     str | None,

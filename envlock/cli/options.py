@@ -147,7 +147,7 @@ ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help
 ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module: -m PACKAGE.MODULE.")]
 ArgsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS...", help="Arguments for the script; options after --.", show_default=False),
+    typer.Argument(metavar="ARGS", help="Arguments for the script; options after --.", show_default=False),
 ]
 SeedOption = Annotated[
     int | None,

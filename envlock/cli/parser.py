@@ -25,6 +25,19 @@ def complain(error: Any) -> int:
     return int(error.exit_code)
 
 
+METAVARS = {
+    **dict.fromkeys(("runs", "seed", "steps", "step", "ranks"), "N"),
+    **dict.fromkeys(("output", "python", "wheelhouse", "save", "html", "png", "add_wheel", "path"), "PATH"),
+    **dict.fromkeys(("select", "ignore"), "RULE"),
+    **dict.fromkeys(("tag", "job"), "NAME"),
+    **{name: name.upper() for name in ("a", "b", "base", "ours", "theirs", "image")},
+    "index_url": "URL",
+    "reason": "TEXT",
+    "setup": "LINES",
+}
+"""What the help calls the value of a parameter, by the parameter's name; a `metavar` of its own comes first."""
+
+
 class Group(TyperGroup):
     """A group of commands; completing its command line parses nothing."""
 
@@ -53,7 +66,17 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command; completing its command line parses nothing."""
+    """A command; completing its command line parses nothing, and its help shows values in capitals."""
+
+    def __init__(self, *args: Any, **words: Any) -> None:
+        super().__init__(*args, **words)
+        for param in self.params:
+            if param.metavar is None and not getattr(param, "is_flag", False):
+                param.metavar = METAVARS.get(param.name or "")
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words after the command's name; Typer's braces mean a choice elsewhere, so they are left out."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; while a shell completes, the words count only, and converting them would cost 60 ms."""

@@ -12,13 +12,11 @@ from envlock.cli.options import (
     LockArgument,
     QuietOption,
     RequireAllOption,
-    TimeoutOption,
     left_out,
     source,
 )
 from envlock.cli.output import Terminal, talk
 from envlock.cli.parser import Command, new_app
-from envlock.packages.parallel import TIMEOUT
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean, count
 
@@ -26,8 +24,6 @@ app = new_app()
 HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
 
 FolderOption = Annotated[Path, typer.Option("--output", "-o", help="Folder to fill.")]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, max=32, help="Number of concurrent downloads.")]
-NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache.")]
 PruneOption = Annotated[bool, typer.Option("--prune", help="Remove wheels that the lockfile does not name.")]
 
 
@@ -37,11 +33,8 @@ def vendor(
     *,
     output: FolderOption = Path("wheelhouse"),
     index_url: IndexOption = None,
-    jobs: JobsOption = 4,
-    no_cache: NoCacheOption = False,
     prune: PruneOption = False,
     require_all: RequireAllOption = False,
-    timeout: TimeoutOption = TIMEOUT,
     quiet: QuietOption = False,
 ) -> None:
     """Download the wheels that a lockfile names.
@@ -61,10 +54,7 @@ def vendor(
         source(lock),
         output,
         indexes=index_url or (),
-        jobs=jobs,
-        use_cache=not no_cache,
         require_all=require_all,
-        seconds=timeout,
         progress=Terminal(quiet),
     )
     left_out(found.left_out, "vendored", required=require_all, quiet=quiet)

@@ -15,7 +15,7 @@ from envlock.diagnosis.requirements import conflict, joint, joint_with_tensorflo
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.release import minor
-from envlock.runtime.report import WARNING, Finding
+from envlock.runtime.report import ERROR, WARNING, Finding
 
 _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes for yes
 
@@ -24,9 +24,9 @@ def no_tensorflow(environment: Environment) -> Iterator[Finding]:
     """Yield that there is no TensorFlow, or that its version is unknown, so that most rules do not apply."""
     if environment.tensorflow is None:
         entry = environment.unavailable.get("tensorflow") or environment.unavailable.get("tensorflow.version")
-        evidence = (
-            "TensorFlow is not installed" if entry is None else f"the TensorFlow version is unknown: {entry['reason']}"
-        )
+        evidence = "TensorFlow is not installed"
+        if entry is not None:
+            evidence = f"the TensorFlow version is unknown: {entry['reason']}"
         why = "Its requirements depend on its version."
         fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
         yield Finding("tensorflow-missing", "warning", "tensorflow.version", evidence, why, fix, "the facts")
@@ -65,13 +65,11 @@ def python(environment: Environment) -> Iterator[Finding]:
     version = environment.get("python.version")
     if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
-    build = next(
-        (row for row in image_tables().builds.build if minor(row.tensorflow) == minor(environment.tensorflow)), None
-    )
+    builds = image_tables().builds.build
+    build = next((row for row in builds if minor(row.tensorflow) == minor(environment.tensorflow)), None)
     if build is not None and minor(version) not in build.python:
-        evidence = (
-            f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {', '.join(build.python)}"
-        )
+        offered = ", ".join(build.python)
+        evidence = f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {offered}"
         why = "Its extension modules are compiled for one version of Python each."
         fix = f"create the environment with Python {build.python[-1]}"
         source = cited(build.source, image_tables().builds.evidence)
@@ -87,28 +85,16 @@ def companions(environment: Environment) -> Iterator[Finding]:
         version = environment.package(row.package)
         if row.tensorflow != minor(environment.tensorflow) or version is None or fits(version, row.takes):
             continue
-        broken = next(
-            (
-                each
-                for each in table.breaks
-                if each.package == row.package and environment.holds(each.tensorflow) and fits(version, each.versions)
-            ),
-            None,
-        )
         evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} needs {row.takes}"
-        why = broken.what if broken else "TensorFlow was not tested with it, and may fail at import or later."
-        source = cited((broken or row).source, table.evidence)
-        fix = _agreed(environment, row.package, row.takes)
-        yield Finding(
-            "package-version",
-            "error" if broken else "warning",
-            f"packages.{row.package}",
-            evidence,
-            why,
-            fix.text,
-            source,
-            commands=fix.commands,
-        )
+        severity, source = WARNING, cited(row.source, table.evidence)
+        why = "TensorFlow was not tested with it, and may fail at import or later."
+        for each in table.breaks:
+            if each.package == row.package and environment.holds(each.tensorflow) and fits(version, each.versions):
+                severity, why, source = ERROR, each.what, cited(each.source, table.evidence)
+                break
+        fix = _change_to_agreed(environment, row.package, row.takes)
+        where = f"packages.{row.package}"
+        yield Finding("package-version", severity, where, evidence, why, fix.text, source, commands=fix.commands)
 
 
 def requirements(environment: Environment) -> Iterator[Finding]:
@@ -116,40 +102,52 @@ def requirements(environment: Environment) -> Iterator[Finding]:
 
     What `package-version` says of TensorFlow is left out.
     """
-    told = {finding.where.fact.removeprefix("packages.") for finding in companions(environment)}
-    found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in told]
-    names = dict.fromkeys(each.name for each in found)
-    agreed = {
-        name: requirement for name in names if (requirement := joint_with_tensorflow(environment, name)) is not None
-    }
+    reported = {finding.where.fact.removeprefix("packages.") for finding in companions(environment)}
+    found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in reported]
+    agreed = {}
+    for each in found:
+        requirement = joint_with_tensorflow(environment, each.name)
+        if requirement is not None:
+            agreed[each.name] = requirement
     why = "The distribution may fail at import or later, and `pip check` fails."
     source = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+    # What one command installs together stands first, and each of these findings has the whole command.
     for each in sorted(found, key=lambda each: each.name not in agreed):
-        fix = change(environment, add=agreed) if each.name in agreed else _agreed(environment, each.name)
-        where, evidence = f"packages.{each.name}", _evidence(environment, each)
+        if each.name in agreed:
+            fix = change(environment, add=agreed)
+        else:
+            fix = _change_to_agreed(environment, each.name)
+        where, evidence = f"packages.{each.name}", _describe_violation(environment, each)
         yield Finding("requirements", WARNING, where, evidence, why, fix.text, source, commands=fix.commands)
 
 
-def _evidence(environment: Environment, required: Requirement) -> str:
-    version = environment.package(required.name)
-    state = "not installed" if version is None else version
-    wanted = required.takes or (f"it from {required.url}" if required.url else "it")
-    return f"{required.name} is {state}, and {required.by} {required.version} requires {wanted}"
+def _describe_violation(environment: Environment, required: Requirement) -> str:
+    version = environment.package(required.name) or "not installed"
+    wanted = required.takes or "it"
+    if not required.takes and required.url:
+        wanted = f"it from {required.url}"
+    return f"{required.name} is {version}, and {required.by} {required.version} requires {wanted}"
 
 
-def _agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
+def _change_to_agreed(environment: Environment, name: str, wish: str = "") -> Remedy:
     """Return what installs a version of a distribution that all who require it take, or says that there is none."""
     wanted = joint(environment, name, wish)
     if wanted is not None:
         return change(environment, add={name: wanted})
     if joint(environment, name) is None:  # without TensorFlow, too
         wish = ""
-    asking = {"TensorFlow": f"TensorFlow {environment.tensorflow} ({wish})"} if wish else {}
+    asking = {}
+    if wish:
+        asking["TensorFlow"] = f"TensorFlow {environment.tensorflow} ({wish})"
     for each in conflict(environment, name, wish):
-        owner = "TensorFlow" if each.by in DISTRIBUTIONS else each.by
+        owner = each.by
+        if owner in DISTRIBUTIONS:
+            owner = "TensorFlow"
         asking.setdefault(owner, f"{each.by} {each.version} ({each.takes or each.url})")
-    told = ", ".join(asking.values())
-    return Remedy(f"no version of {name} meets all requirements: {told}; move one of them to another environment")
+    requirements = ", ".join(asking.values())
+    return Remedy(
+        f"no version of {name} meets all requirements: {requirements}; move one of them to another environment"
+    )
 
 
 def two_cudas(environment: Environment) -> Iterator[Finding]:
@@ -163,10 +161,12 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
         pair = (twelve[part], thirteen[part])
         shared = _claimed(environment, pair)
         evidence = f"{pair[0]} and {pair[1]} are both installed"
+        severity = WARNING
         if shared:
+            severity = ERROR
             evidence = f"{evidence}, and both have the file of cuda.{shared}"
         why = "A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads the result."
-        severity, where, source = "error" if shared else "warning", f"packages.{pair[1]}", "the wheels' RECORD files"
+        where, source = f"packages.{pair[1]}", "the wheels' RECORD files"
         yield Finding("cuda-majors", severity, where, evidence, why, fix.text, source, commands=fix.commands)
 
 
@@ -183,8 +183,10 @@ def _claimed(environment: Environment, pair: tuple[str, str]) -> str | None:
     """Return the library whose file both wheels claim."""
     cuda = environment.get("cuda") or {}
     for key, library in cuda.items():
-        claims = {claim.split()[0] for claim in library.get("claimed_by") or []} if isinstance(library, dict) else set()
-        if set(pair) <= claims:
+        if not isinstance(library, dict):
+            continue
+        claims = {claim.split()[0] for claim in library.get("claimed_by") or []}
+        if claims.issuperset(pair):
             return str(key)
     return None
 
@@ -194,8 +196,11 @@ def nvml_binding(environment: Environment) -> Iterator[Finding]:
     binding = environment.get("gpu.binding") or {}
     problem, version = binding.get("problem"), binding.get("version")
     if problem is None and environment.installed("pynvml") and environment.installed("nvidia-ml-py"):
-        module = Version(environment.package("pynvml") or "0")
-        problem, version = ("shadowed" if module < Version("11.5") else "deprecated"), environment.package("pynvml")
+        version = environment.package("pynvml")
+        problem = "deprecated"
+        # An older one brings a module of its own; a later one holds no file of NVIDIA's binding, and requires it.
+        if Version(version or "0") < Version("11.5"):
+            problem = "shadowed"
     if problem is None:
         return
     evidence, _, _ = of_binding(problem, version).reason.partition("; ")
@@ -227,9 +232,10 @@ def keras_xla(environment: Environment) -> Iterator[Finding]:
         and not _legacy(environment)
     ):
         smallest = joint(environment, "keras", added("keras"))
-        fix = (
-            _agreed(environment, "keras", ">=3.7") if smallest is None else change(environment, add={"keras": smallest})
-        )
+        if smallest is None:
+            fix = _change_to_agreed(environment, "keras", ">=3.7")
+        else:
+            fix = change(environment, add={"keras": smallest})
         yield Finding(
             "keras-xla",
             "warning",

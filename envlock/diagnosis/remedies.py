@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,11 +38,14 @@ def command(installer: str, python: str, action: Action, requirements: Sequence[
         requirements: what is installed, as PEP 508 has it, or the names of what is removed.
     """
     row = installers()[installer]
-    words = [
-        python if word == "{python}" else word for word in (row.uninstall if action == "uninstall" else row.install)
-    ]
-    options = {"install-alone": [row.alone], "install-fresh": [row.alone, row.fresh]}.get(action, [])
-    return shlex.join([*words, *options, *requirements])
+    words = list(row.install)
+    if action == "uninstall":
+        words = list(row.uninstall)
+    elif action == "install-alone":
+        words.append(row.alone)
+    elif action == "install-fresh":
+        words += [row.alone, row.fresh]
+    return shlex.join([*(word.replace("{python}", python) for word in words), *requirements])
 
 
 def change(
@@ -64,14 +68,21 @@ def change(
     for name in (*remove, *add):
         other = _recorded(environment, name)
         if other not in (None, *(row.recorded for row in installers().values())):
-            steps = [f"remove {' and '.join(remove)}"] if remove else []
-            steps += [f"install {' and '.join(add.values())}"] if add else []
+            steps = []
+            if remove:
+                steps.append(f"remove {' and '.join(remove)}")
+            if add:
+                steps.append(f"install {' and '.join(add.values())}")
             return Remedy(f"{', then '.join(steps)}, with {other}, which installed {name}")
     lines = []
     if remove:
         lines.append(command(environment.installer, environment.python, "uninstall", remove))
     if add:
-        action: Action = "install-fresh" if fresh else "install-alone" if alone else "install"
+        action: Action = "install"
+        if fresh:
+            action = "install-fresh"
+        elif alone:
+            action = "install-alone"
         lines.append(command(environment.installer, environment.python, action, list(add.values())))
     text = " && ".join(lines)
     return Remedy(text, [text])
@@ -92,7 +103,9 @@ def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (
 def with_commands(findings: Iterable[Finding], environment: Environment) -> Iterator[Finding]:
     """Yield findings on files; those that end when one package is reinstalled have the command that does it."""
     for finding in findings:
-        owners = finding.expected.get("packages", []) if isinstance(finding.expected, Mapping) else []
+        owners = []
+        if isinstance(finding.expected, Mapping):
+            owners = finding.expected.get("packages", [])
         if finding.rule in REINSTALLED and len(owners) == 1:
             fix = reinstall(environment, normalise(owners[0].partition(" ")[0]), fresh=True)
             if environment.installer == "uv" and finding.rule == DAMAGED:  # uv removes nothing without a RECORD
@@ -108,14 +121,20 @@ def pinned(environment: Environment, name: str) -> str | None:
     origin: Any = package.get("origin")
     if not isinstance(origin, Mapping):
         version = environment.package(name)
-        return None if version is None else f"{name}=={version}"
+        if version is None:
+            return None
+        return f"{name}=={version}"
     url = origin.get("url")
     if not isinstance(url, str) or url.startswith("file:"):
         return None
     vcs, commit, digest = (origin.get(key) for key in ("vcs", "commit", "sha256"))
+    if vcs and not commit:
+        return None
     if vcs:
-        return f"{name} @ {vcs}+{url}@{commit}" if commit else None
-    return f"{name} @ {url}{f'#sha256={digest}' if digest else ''}"
+        return f"{name} @ {vcs}+{url}@{commit}"
+    if digest:
+        return f"{name} @ {url}#sha256={digest}"
+    return f"{name} @ {url}"
 
 
 def installer_of(environment: Environment, *, has_uv: bool) -> str:
@@ -126,19 +145,38 @@ def installer_of(environment: Environment, *, has_uv: bool) -> str:
         has_uv: whether the program uv can be started.
     """
     packages = environment.get("packages") or {}
-    known = [recorded for name in packages if (recorded := _recorded(environment, name)) in ("pip", "uv")]
-    first = [_recorded(environment, name) for name in environment.get("tensorflow.distributions") or []]
-    made = next((each for each in first if each in known), None) or max(
-        sorted(set(known)), key=known.count, default="pip"
-    )
+    made = _find_maker(environment)
     if made == "uv" and (has_uv or "pip" not in packages):
         return "uv"
     if "pip" in packages:
         return "pip"
-    return "uv" if has_uv else "pip-elsewhere"
+    if has_uv:
+        return "uv"
+    return "pip-elsewhere"
+
+
+def _find_maker(environment: Environment) -> str:
+    """Return which of pip and uv has installed TensorFlow, else most distributions; pip where none is recorded."""
+    counts: Counter[str] = Counter()
+    for name in environment.get("packages") or {}:
+        recorded = _recorded(environment, name)
+        if recorded in ("pip", "uv"):
+            counts[recorded] += 1
+    for name in environment.get("tensorflow.distributions") or []:
+        recorded = _recorded(environment, name)
+        if recorded is not None and recorded in counts:
+            return recorded
+    # Of equal numbers pip's counts: each environment that has pip can use it.
+    if counts["uv"] > counts["pip"]:
+        return "uv"
+    return "pip"
 
 
 def _recorded(environment: Environment, name: str) -> str | None:
     package = (environment.get("packages") or {}).get(name)
-    recorded = package.get("installer") if isinstance(package, Mapping) else None
-    return recorded if isinstance(recorded, str) else None
+    if not isinstance(package, Mapping):
+        return None
+    recorded = package.get("installer")
+    if not isinstance(recorded, str):
+        return None
+    return recorded

@@ -30,16 +30,9 @@ def aborts(environment: Environment) -> Iterator[Finding]:
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
+        evidence = f"{row.name} is {values.shown(value, row)}"
         meant = next((need.value for need in row.needed), None)
-        yield _about(
-            row,
-            "variable-value",
-            severity,
-            f"{row.name} is {values.shown(value, row)}",
-            why.format(takes=takes),
-            {row.name: meant} if meant else {},
-            () if meant else (row.name,),
-        )
+        yield _report_value(row, "variable-value", severity, evidence, why.format(takes=takes), meant)
 
 
 def dangerous(environment: Environment) -> Iterator[Finding]:
@@ -49,31 +42,21 @@ def dangerous(environment: Environment) -> Iterator[Finding]:
         if value is None or not environment.reads(row):
             continue
         for each in row.dangerous:
-            hit = each.set or values.canonical(value, row) in each.values
-            if (
-                hit
-                and environment.holds(each.tensorflow)
-                and environment.has_keras(each.keras)
-                and environment.is_such(each.when)
-            ):
+            if _is_dangerous(each, value, row, environment):
+                evidence = f"{row.name} is {values.shown(value, row)}"
                 if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
-                    told = _about(
-                        row, "variable-dangerous", "info", f"{row.name} is {value}, as locked", each.why, {}, ()
-                    )
-                    told.fix = CHOSEN
-                    yield told
+                    yield _accept_choice(row, f"{evidence}, as locked", each.why)
                     break
-                need = next((n for n in row.needed if _is_needed(n, environment)), None)
-                yield _about(
-                    row,
-                    "variable-dangerous",
-                    each.severity,
-                    f"{row.name} is {values.shown(value, row)}",
-                    each.why,
-                    {row.name: need.value} if need else {},
-                    () if need else (row.name,),
-                )
+                meant = next((need.value for need in row.needed if _is_needed(need, environment)), None)
+                yield _report_value(row, "variable-dangerous", each.severity, evidence, each.why, meant)
                 break
+
+
+def _is_dangerous(each: tables.Dangerous, value: str, row: tables.VariableRules, environment: Environment) -> bool:
+    """Return whether a row about a value of a variable is about this one, in this environment."""
+    if not each.set and values.canonical(value, row) not in each.values:
+        return False
+    return environment.holds(each.tensorflow) and environment.has_keras(each.keras) and environment.is_such(each.when)
 
 
 def needed(environment: Environment) -> Iterator[Finding]:
@@ -84,7 +67,7 @@ def needed(environment: Environment) -> Iterator[Finding]:
         for need in row.needed:
             if _is_needed(need, environment):
                 evidence = f"{row.name} is unset"
-                yield _about(row, "variable-needed", need.severity, evidence, need.why, {row.name: need.value}, ())
+                yield _report_value(row, "variable-needed", need.severity, evidence, need.why, need.value)
                 break
 
 
@@ -97,15 +80,18 @@ def not_read(environment: Environment) -> Iterator[Finding]:
     for row in tables.variable_table().variable:
         if environment.variables.get(row.name) is None or environment.tensorflow is None or environment.reads(row):
             continue
+        severity = "info"
         if row.read_by == "nobody":
-            meant = f"; the right name is {row.meant}" if row.meant else ""
-            why = f"No TensorFlow reads this name{meant}. The setting has no effect, and there is no message."
+            severity = "warning"
+            why = "No TensorFlow reads this name"
+            if row.meant:
+                why += f"; the right name is {row.meant}"
+            why += ". The setting has no effect, and there is no message."
         elif row.read_by == "ngc":
             why = "Only NVIDIA's builds of TensorFlow read this name, so the setting has no effect here."
         else:
             why = f"TensorFlow {environment.tensorflow} does not read this name, so the setting has no effect."
-        severity = "warning" if row.read_by == "nobody" else "info"
-        yield _about(row, "variable-not-read", severity, f"{row.name} is set", why, {}, (row.name,))
+        yield _report_value(row, "variable-not-read", severity, f"{row.name} is set", why, None)
 
 
 def combined(environment: Environment) -> Iterator[Finding]:
@@ -117,11 +103,12 @@ def combined(environment: Environment) -> Iterator[Finding]:
             continue
         now = {name: environment.variables[name] for name in each.values}
         if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
-            told = " and ".join(f"{name} is {_told(name, value, rows)}" for name, value in now.items())
+            evidence = " and ".join(f"{name} is {_show_value(name, value, rows)}" for name, value in now.items())
             lines = values.commands(each.set, each.unset)
             source = cited(each.sources[0], table.evidence)
+            fix = "; ".join(lines)
             yield Finding(
-                "variables-contradict", each.severity, each.id, told, each.why, "; ".join(lines), source, commands=lines
+                "variables-contradict", each.severity, each.id, evidence, each.why, fix, source, commands=lines
             )
 
 
@@ -133,13 +120,17 @@ def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict
         return True
     if "<differs>" in wanted:
         return all(other is not None and (key == name or other != value) for key, other in now.items())
-    return (values.canonical(value, rows[name]) if name in rows else value) in wanted
+    if name in rows:
+        value = values.canonical(value, rows[name])
+    return value in wanted
 
 
-def _told(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
+def _show_value(name: str, value: str | None, rows: dict[str, tables.VariableRules]) -> str:
     if value is None:
         return "unset"
-    return values.shown(value, rows[name]) if name in rows else "set"
+    if name not in rows:  # nothing says which of its values are no secret
+        return "set"
+    return values.shown(value, rows[name])
 
 
 def too_late(environment: Environment) -> Iterator[Finding]:
@@ -149,7 +140,9 @@ def too_late(environment: Environment) -> Iterator[Finding]:
             continue
         name = path.rpartition(".")[2]
         row = next((row for row in tables.variable_table().variable if row.name == name), None)
-        source = cited(row.sources[0], tables.variable_table().evidence) if row is not None else "envlock"
+        source = "envlock"
+        if row is not None:
+            source = cited(row.sources[0], tables.variable_table().evidence)
         yield Finding(
             "variable-too-late",
             "error",
@@ -162,18 +155,22 @@ def too_late(environment: Environment) -> Iterator[Finding]:
         )
 
 
-def _about(
-    row: tables.VariableRules,
-    rule: str,
-    severity: str,
-    evidence: str,
-    why: str,
-    set_: dict[str, str],
-    names: tuple[str, ...],
+def _report_value(
+    row: tables.VariableRules, rule: str, severity: str, evidence: str, why: str, meant: str | None
 ) -> Finding:
+    """Return a finding on a variable whose fix sets it to the value that is meant, or unsets it where none is."""
     source = cited(row.sources[0], tables.variable_table().evidence)
-    lines = values.commands(set_, names)
+    if meant:
+        lines = values.commands({row.name: meant}, ())
+    else:
+        lines = values.commands({}, (row.name,))
     return Finding(rule, severity, f"environ.{row.name}", evidence, why, "; ".join(lines), source, commands=lines)
+
+
+def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
+    """Return that a variable has the value that the lockfile has: nothing is to be done."""
+    source = cited(row.sources[0], tables.variable_table().evidence)
+    return Finding("variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source)
 
 
 SHORTEST = 9  # letters of a known name: below, two changes make another word of it
@@ -204,7 +201,9 @@ def _fix(name: str, meant: str, environment: Environment) -> str:
     if not (name.isascii() and name.isidentifier()):
         return f"unset the misspelt name, and set {meant} if it was meant"
     unset = values.unset(name)
-    return unset if environment.variables.get(meant) is not None else f'export {meant}="${name}"; {unset}'
+    if environment.variables.get(meant) is not None:
+        return unset
+    return f'export {meant}="${name}"; {unset}'
 
 
 def nearest(name: str, known: set[str]) -> str | None:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, origins
+from envlock.divergence.evidence import Evidence, Level, Verdict
+from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
 from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.makers import Maker
 from envlock.divergence.observe import AGAIN, Observed, Request, Say, observe, readable, without_first
 from envlock.divergence.readings import (
+    describe_idle,
     first_inside,
-    idle,
     inside_graph,
-    keras_draws,
-    label_of,
     level_of,
     lines_around,
     made_in_thread,
@@ -30,34 +30,23 @@ from envlock.divergence.readings import (
     with_text,
 )
 from envlock.divergence.threads import Seen as Threads
-from envlock.divergence.trace import Place, Record
-from envlock.divergence.verdict import (
-    Evidence,
-    Level,
-    Verdict,
-    report,
-)
+from envlock.divergence.trace import Record
+from envlock.divergence.verdict import report
 from envlock.lock.drafts import draft_folder
 from envlock.runtime.errors import FactError
-from envlock.runtime.report import Report, clean
+from envlock.runtime.report import Finding, Report, clean
 
 TRIES = 3
 """How many runs an experiment takes that shows whether a cause is gone."""
 NOTHING = "nothing was compared: the program ran no TensorFlow operation in its own process, and recorded no value"
 SHOW = "name the function that trains, as SCRIPT:FUNCTION, or call envlock.record() in it"
-LINES = 3
-"""How many lines of Python or NumPy are tried as the maker of a value."""
 BEYOND = 2
 """How many steps are traced after the one in which the runs first differed."""
-SEED_FIRST = (
-    "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
-    "call it first, and give each thread its own generator"
-)
 LEFT = "run once more with nothing changed, all runs are equal: the first one must have left what the others found"
 BY_PYTHON = ("outside", "sequence", "quantity", "variable", "call")
 """Verdicts that hold only if every operation was seen."""
-BY_TENSORFLOW = ("operation", "data", "call")
-"""Kinds of differences that no value of Python's or NumPy's makes."""
+UNSEEDED = "seed=0 seed2=0"
+"""What the trace holds as the name of a random operation to which neither seed was given."""
 
 Observer = Callable[[Request, Path], Observed]
 
@@ -97,7 +86,7 @@ class _Search:
         if own.comparison.idle and not own.failures:
             rest = replace(own.comparison, first=None, others=(), timeline=())
             found = self._search(replace(own, comparison=rest))
-            return replace(found, notes=(idle(own.comparison), *found.notes))
+            return replace(found, notes=(describe_idle(own.comparison), *found.notes))
         return self._search(own)
 
     def _search(self, own: Observed) -> Evidence:
@@ -108,7 +97,7 @@ class _Search:
         threads = threads_of(own)
         elsewhere = other_workers(own, threads)
         if elsewhere is not None:
-            level = level_of(own if threads.comparison is None else replace(own, comparison=threads.comparison))
+            level = level_of(replace(own, comparison=threads.comparison or own.comparison))
             return replace(self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere)
         if threads.comparison is not None or (first is not None and threads.race is not None):
             return self._in_threads(own, threads)
@@ -151,7 +140,9 @@ class _Search:
     def _until(self, first: Difference) -> int:
         """Return how many steps show a difference, and whether it is gone."""
         steps = first.entry.step + 1 + BEYOND
-        return steps if self.request.steps is None else min(steps, self.request.steps)
+        if self.request.steps is None:
+            return steps
+        return min(steps, self.request.steps)
 
     def _blind(self, own: Observed) -> Evidence:
         """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
@@ -164,26 +155,26 @@ class _Search:
             raise FactError(
                 why, hint="return named values from the function, or call envlock.record(), to compare those"
             )
-        found = self._evidence("identical" if own.comparison.first is None else "unseen", own, [level_of(own)])
+        verdict: Verdict = "identical"
+        if own.comparison.first is not None:
+            verdict = "unseen"
+        found = self._evidence(verdict, own, [level_of(own)])
         return replace(found, notes=(*found.notes, f"{why}; only returned and recorded values were compared"))
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
         found = self.observer(request, self.folder / str(self.count))
-        first = found.comparison.first
-        if (
-            first is None
-            or first.kind != "sequence"
-            or request.fresh
-            or found.failures
-            or first.groups[1:].count(1) != request.runs - 1
-        ):
+        if request.fresh or found.failures or not _is_first_alone(found.comparison.first, request.runs):
             return found
-        later = without_first(found)  # only the first run differs: it has set up what the process keeps
+        # The first run initializes what the process keeps, so that it may run more operations than the others. It is
+        # left out if that explains everything, and if the first run of another process does the same.
+        later = without_first(found)
         if later.comparison.first is not None and later.comparison.first.kind == "sequence":
             return found
-        return found if self.processes and not self._first_is_other(request) else later
+        if self.processes and not self._first_is_other(request):
+            return found
+        return later
 
     def _first_is_other(self, request: Request) -> bool:
         """Return whether the first run of another process is different, too; or what it left is in files."""
@@ -208,14 +199,17 @@ class _Search:
         known = maker = None
         if first.kind in ("outside", "sequence", "quantity", "data"):
             because, known, maker = self._python(seen, first)
-            because += [] if made is None else [made.sentence]
+            if made is not None:
+                because.append(made.sentence)
         elif isinstance(first.entry, Record):
             known = self._known(seen, first.entry)
-        known = _fitting(known, seen)
+        known = drop_known_advice(known, seen)
         if threads.blind is not None and known is None and verdict in BY_PYTHON:
             verdict = "threads"
         found = self._evidence(verdict, seen, levels)
-        pipelines = pipelines_of(seen) if first.kind == "data" else ()
+        pipelines: tuple[Finding, ...] = ()
+        if first.kind == "data":
+            pipelines = pipelines_of(seen)
         return replace(
             found, known=known, because=tuple(because), pipelines=pipelines, maker=maker, blind=threads.blind
         )
@@ -231,51 +225,49 @@ class _Search:
             return replace(cause, source=source, source_from=start, threads=race.threads)
         inside = replace(seen, comparison=threads.comparison or seen.comparison)
         first = inside.comparison.first
-        verdict: Verdict = "threads" if first is None else first.kind
+        verdict: Verdict = "threads"
+        if first is not None:
+            verdict = first.kind
         found = self._evidence(verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}")
         record = found.record
-        known = _fitting(self._known(seen, record) if record is not None and verdict != "outside" else None, seen)
+        known = None
+        if record is not None and verdict != "outside":
+            known = drop_known_advice(self._known(seen, record), seen)
         note = f"the operation ran in thread {threads.thread} of those that the program started"
         return replace(found, known=known, notes=(*found.notes, note))
 
     def _known(self, seen: Observed, record: Record) -> Known | None:
-        holds = {"unseeded"} if record.operation.name == "seed=0 seed2=0" else set()
+        holds: frozenset[str] = frozenset()
+        if record.operation.name == UNSEEDED:
+            holds = frozenset({"unseeded"})
         determinism = seen.answers.get("determinism")
-        return about(record.operation.type, frozenset(holds), seen.header.tensorflow, determinism=determinism)
+        return about(record.operation.type, holds, seen.header.tensorflow, determinism=determinism)
 
     def _python(self, seen: Observed, first: Difference) -> tuple[list[str], Known | None, Maker | None]:
         """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
         base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
         if self._is_left(first):
             return [LEFT], known_row("left-by-an-earlier-run", seen.header.tensorflow), None
-        drawn = "keras-seeds-from-python-random" if keras_draws(seen) else "unseeded-random-ops"
         found = makers_of(seen, first)
-        tries: list[tuple[str, Request, str | None, Maker | None]] = []
-        if self.request.fresh and first.kind != "data":
-            hashing = replace(base, environ={**base.environ, "PYTHONHASHSEED": "0"})
-            tries.append(("PYTHONHASHSEED=0", hashing, "python-hash-randomization", None))
-        for each in [each for each in found[:LINES] if each.row.hold != "nothing"]:
-            held = replace(base, held=each.held)
-            tries.append((f"the same from {each.title} in every run", held, each.row.row and drawn, each))
-        if first.kind != "data" and (not found or any(each.row.row for each in found)):
-            seeded = replace(base, generators=1)
-            tries.append(("seeds for Python's and NumPy's generators", seeded, drawn, None))
         because, known = [], None
-        for what, request, row, maker in tries:
-            left = self._try(f"trying {what}", request).comparison.first
-            gone = left is None or _is_later(left, first)
-            because.append(f"with {what}, {'the difference is gone' if gone else 'the difference remains'}")
-            known = known_row(row, seen.header.tensorflow) if row and gone else None
-            if gone and maker is not None:
-                return because, known, with_text(seen, maker)
-            if gone and not request.generators:  # the order of a set, whatever else differs
+        for each in plan_experiments(seen, base, first, found):
+            left = self._try(f"trying {each.what}", each.request).comparison.first
+            if left is not None and not is_later(left, first):
+                because.append(f"with {each.what}, the difference remains")
+                continue
+            because.append(f"with {each.what}, the difference is gone")
+            if each.row:
+                known = known_row(each.row, seen.header.tensorflow)
+            if each.maker is not None:
+                return because, known, with_text(seen, each.maker)
+            if not each.request.generators:  # the order of a set, whatever else differs
                 return because, known, None
-            if gone:
-                break
+            break
         if found:
             because.append(f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}")
-        likely = next((each for each in found[:LINES] if each.row.hold == "nothing" and known is None), None)
-        return because, known, likely and with_text(seen, replace(likely, is_shown=False))
+        if known is not None:
+            return because, known, None
+        return because, None, _name_possible_maker(seen, found)
 
     def _is_left(self, first: Difference) -> bool:
         """Return whether the first run alone was different, and no run is when all are made once more."""
@@ -290,23 +282,21 @@ class _Search:
         if self.processes:
             alone = replace(self.request, serial=True)
             racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
-            because.append(
-                f"with one inter-op thread, {'the runs are identical' if racing else 'the runs still differ'}"
-            )
+            outcome = "the runs still differ"
+            if racing:
+                outcome = "the runs are identical"
+            because.append(f"with one inter-op thread, {outcome}")
         suspects = suspects_of(own, racing=racing)
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
             levels, suspects = [*levels, level_of(seen)], [*first_inside(seen), *suspects]
-        found = self._evidence("graph", own, levels)
-        source, start = lines_around(own, suspects[0].place if suspects else None)
-        return replace(
-            found,
-            because=tuple(because),
-            suspects=tuple(dict.fromkeys(suspects)),
-            known=suspects[0].known if suspects else None,
-            source=source,
-            source_from=start,
-        )
+        found = replace(self._evidence("graph", own, levels), because=tuple(because), source=(), source_from=0)
+        if not suspects:
+            return found
+        likeliest = suspects[0]
+        source, start = lines_around(own, likeliest.place)
+        listed = tuple(dict.fromkeys(suspects))
+        return replace(found, suspects=listed, known=likeliest.known, source=source, source_from=start)
 
     def _inside(self, *, racing: bool) -> Observed:
         """Return what looking into the graphs shows; operations that race are let race."""
@@ -318,29 +308,28 @@ class _Search:
     ) -> Evidence:
         """Return how the first difference is reported; `trace`: that of the thread it is in."""
         comparison = seen.comparison
-        first = comparison.first
-        record = first.entry if first is not None and isinstance(first.entry, Record) else None
-        source, start = lines_around(seen, record.operation.place if record else None)
-        return Evidence(
+        found = Evidence(
             verdict=verdict,
             target=self.request.target.title,
             runs=comparison.runs,
             tensorflow=seen.header.tensorflow,
             keras=seen.answers.get("environment", {}).get("keras") or seen.header.keras,
             levels=tuple(levels),
-            record=record,
-            index=first.index if first else None,
-            distinct=first.distinct if first else 1,
-            source=source,
-            source_from=start,
-            origins=origins(readable(Path(trace or seen.traces[0])), first) if first and record else (),
-            differing=first.inputs if first else (),
             others=tuple(comparison.others),
             timeline=comparison.timeline,
             threads=max((end.get("begun", 0) for end in seen.answers["ends"].values()), default=0),
             notes=tuple(self._notes(seen)),
             failures=tuple(seen.failures),
         )
+        first = comparison.first
+        if first is None:
+            return found
+        found = replace(found, index=first.index, distinct=first.distinct, differing=first.inputs)
+        if not isinstance(first.entry, Record):
+            return found
+        source, start = lines_around(seen, first.entry.operation.place)
+        made = origins(readable(Path(trace or seen.traces[0])), first)
+        return replace(found, record=first.entry, source=source, source_from=start, origins=made)
 
     def _notes(self, seen: Observed) -> list[str]:
         found = []
@@ -355,24 +344,16 @@ class _Search:
         return found
 
 
-def _is_later(found: Difference, here: Difference) -> bool:
-    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause.
-
-    What TensorFlow gave for equal inputs is another one on the same line as well: `Model.fit` is one line.
-    """
-    if found.index <= here.index or label_of(found) == label_of(here):
+def _is_first_alone(first: Difference | None, runs: int) -> bool:
+    """Return whether other operations ran in the first run only."""
+    if first is None or first.kind != "sequence":
         return False
-    return _line_of(found) != _line_of(here) or found.kind in BY_TENSORFLOW
+    return first.groups[1:].count(1) == runs - 1
 
 
-def _line_of(difference: Difference) -> Place | None:
-    entry = difference.entry
-    return entry.operation.place if isinstance(entry, Record) else None
-
-
-def _fitting(known: Known | None, seen: Observed) -> Known | None:
-    """Return what is known without the advice to set all seeds, where the program does."""
-    if known is None or not any(end.get("seeded") for end in seen.answers["ends"].values()):
-        return known
-    fixes = tuple(SEED_FIRST if "set_random_seed" in each else each for each in known.fixes)
-    return replace(known, fixes=tuple(dict.fromkeys(fixes)))
+def _name_possible_maker(seen: Observed, found: Sequence[Maker]) -> Maker | None:
+    """Return the first line that could not be tried, as nothing holds it the same in all runs; None for none."""
+    for maker in found[:LINES]:
+        if maker.row.hold == "nothing":
+            return with_text(seen, replace(maker, is_shown=False))
+    return None

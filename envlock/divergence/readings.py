@@ -8,18 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from envlock.divergence.comparison import CALL, COLLECTIVES, Comparison, Difference, Entry
+from envlock.divergence.evidence import Level, Mode, Suspect
 from envlock.divergence.known import about
 from envlock.divergence.makers import Maker, candidates
 from envlock.divergence.observe import Observed, readable
 from envlock.divergence.threads import Handed, Open, examine, handed
 from envlock.divergence.threads import Seen as Threads
 from envlock.divergence.trace import Place, Record
-from envlock.divergence.verdict import SOURCE_LINES, Level, Mode, Suspect
 from envlock.linter.pipeline import findings, graph_of
 from envlock.runtime.report import INFO, Finding, clean
 
+SOURCE_LINES = 1
+"""How many lines are shown before and after the line that is named."""
+LONGEST_LINE = 160
+"""Characters of a shown line: a program may have its data in one."""
+KERAS_SEEDS = frozenset({"int32[2]", "uint32[2]", "int64[2]"})
+"""What a seed of Keras's looks like: a pair of integers."""
 
-def idle(comparison: Comparison) -> str:
+
+def describe_idle(comparison: Comparison) -> str:
     """Return a note on what differs, where nothing comes of it."""
     found = [each.entry for each in (comparison.first, *comparison.others) if each is not None]
     places = [(each.operation.type, each.operation.place) for each in found if isinstance(each, Record)]
@@ -36,9 +43,10 @@ def threads_of(seen: Observed) -> Threads:
     if seen.failures:
         return Threads()
     numbers = sorted(ends)[-seen.comparison.runs :]  # without the first run where that is left out
-    first = seen.comparison.first
-
-    return examine([ends[each] for each in numbers], trace_of(seen), None if first is None else first.index)
+    index = None
+    if seen.comparison.first is not None:
+        index = seen.comparison.first.index
+    return examine([ends[each] for each in numbers], trace_of(seen), index)
 
 
 def trace_of(seen: Observed) -> Open:
@@ -46,8 +54,13 @@ def trace_of(seen: Observed) -> Open:
     numbers = sorted(seen.answers["ends"])[-seen.comparison.runs :]
 
     def entries(number: int, thread: str) -> Iterator[Entry] | None:
-        path = seen.folder / f"{numbers[number]}.trace{f'.{thread}' if thread else ''}"
-        return readable(path) if path.exists() else None
+        name = f"{numbers[number]}.trace"
+        if thread:
+            name += f".{thread}"
+        path = seen.folder / name
+        if not path.exists():
+            return None
+        return readable(path)
 
     return entries
 
@@ -57,7 +70,8 @@ def other_workers(seen: Observed, threads: Threads) -> str | None:
 
     That is where devices are combined, or inside of a graph, which can do so.
     """
-    first = seen.comparison.first if threads.comparison is None else threads.comparison.first
+    comparison = threads.comparison or seen.comparison
+    first = comparison.first
     workers = max((end.get("workers", 1) for end in seen.answers["ends"].values()), default=1)
     if workers == 1 or first is None:
         return None
@@ -75,8 +89,11 @@ def first_inside(seen: Observed) -> list[Suspect]:
     operation = first.entry.operation
     if operation.type == CALL:
         return []
-    holds = frozenset({"xla"} if (seen.answers.get("suspects") or {}).get("xla") else {"loop"})
-    known = about(operation.type, holds, seen.header.tensorflow)
+    suspects = seen.answers.get("suspects") or {}
+    holds = "loop"
+    if suspects.get("xla"):
+        holds = "xla"
+    known = about(operation.type, frozenset({holds}), seen.header.tensorflow)
     return [Suspect(operation.type, operation.name or "", operation.place, known)]
 
 
@@ -89,40 +106,44 @@ def inside_graph(first: Difference) -> bool:
 
 
 def level_of(seen: Observed) -> Level:
+    """Return what one way of running showed, for the report."""
     comparison = seen.comparison
     first = comparison.first
     modes: dict[str, Mode] = {"graph": "as it is", "eager": "eager", "in-graph": "in graphs"}
-    groups = first.groups if first else (0,) * comparison.runs
-    step = first.entry.step if first else None
     mode = modes[seen.request.mode]
-    return Level(mode, groups, step, label_of(first), comparison.entries, comparison.steps)
-
-
-def label_of(first: Difference | None) -> str | None:
     if first is None:
-        return None
-    entry = first.entry
+        return Level(mode, (0,) * comparison.runs, None, None, comparison.entries, comparison.steps)
+    return Level(mode, first.groups, first.entry.step, label_of(first), comparison.entries, comparison.steps)
+
+
+def label_of(difference: Difference) -> str:
+    """Return the type and the name of what differs."""
+    entry = difference.entry
     if not isinstance(entry, Record):
         return entry.name
-    return f"{entry.operation.type} {entry.operation.name}" if entry.operation.name else entry.operation.type
+    if not entry.operation.name:
+        return entry.operation.type
+    return f"{entry.operation.type} {entry.operation.name}"
 
 
 def keras_draws(seen: Observed) -> bool:
     """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
     first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record) or first.kind != "outside":
+    if seen.header.keras is None or first is None or not isinstance(first.entry, Record) or first.kind != "outside":
         return False
+    if "Random" in first.entry.operation.type:
+        return True
     specs = {first.entry.operation.inputs[number] for number in first.inputs}
-    random = "Random" in first.entry.operation.type
-    return seen.header.keras is not None and (random or bool(specs & {"int32[2]", "uint32[2]", "int64[2]"}))
+    return not specs.isdisjoint(KERAS_SEEDS)
 
 
 def pipelines_of(seen: Observed) -> tuple[Finding, ...]:
     """Return what the dataset linter says of the pipelines that were read."""
     found: dict[tuple[str, str], Finding] = {}
+    switched_on = bool(seen.answers.get("determinism"))
     for each in seen.answers.get("datasets", []):
         place = each["place"]
-        for finding in findings(graph_of(each["graph"]), switched_on=bool(seen.answers.get("determinism"))):
+        for finding in findings(graph_of(each["graph"]), switched_on=switched_on):
             if place:
                 finding.where.file, finding.where.line = place[0], place[1]
             if finding.severity != INFO:
@@ -133,15 +154,22 @@ def pipelines_of(seen: Observed) -> tuple[Finding, ...]:
 def suspects_of(own: Observed, *, racing: bool) -> list[Suspect]:
     """Return the operations of the graphs that fit what was seen, the likeliest first."""
     listed: dict[str, Any] = own.answers.get("suspects") or {}
-    wanted = [("random in a loop", "loop"), ("sum", "loop")] if racing else [("random in a loop", "loop")]
-    if listed.get("xla") and not racing:
+    # The likeliest stands first. Sums can differ only where operations race; where they do not, what is left is
+    # numbers that are drawn: by a loop that runs its turns at once, or by XLA, which draws in its own way.
+    if racing:
+        wanted = [("random in a loop", "loop"), ("sum", "loop")]
+    elif listed.get("xla"):
         wanted = [("random", "xla"), ("random in a loop", "xla")]
+    else:
+        wanted = [("random in a loop", "loop")]
     found = []
     for why, holds in wanted:
         for each in listed.get("operations", []):
             known = about(each["type"], frozenset({holds}), own.header.tensorflow)
             if each["why"] == why and known is not None:
-                place = Place(*each["place"]) if each["place"] else None
+                place = None
+                if each["place"]:
+                    place = Place(*each["place"])
                 found.append(Suspect(each["type"], each["name"], place, known))
     return found
 
@@ -156,7 +184,8 @@ def lines_around(seen: Observed, place: Place | None) -> tuple[tuple[str, ...], 
     except OSError:
         return (), 0
     start = max(place.line - SOURCE_LINES, 1)
-    return tuple(clean(line.expandtabs(4))[:160] for line in lines[start - 1 : place.line + SOURCE_LINES]), start
+    shown = lines[start - 1 : place.line + SOURCE_LINES]
+    return tuple(clean(line.expandtabs(4))[:LONGEST_LINE] for line in shown), start
 
 
 def makers_of(seen: Observed, first: Difference) -> list[Maker]:
@@ -169,7 +198,9 @@ def makers_of(seen: Observed, first: Difference) -> list[Maker]:
 def with_text(seen: Observed, maker: Maker) -> Maker:
     """Return a maker with its line's text, where the file can be read."""
     source, start = lines_around(seen, maker.place)
-    return replace(maker, text=source[maker.place.line - start].strip() if source else "")
+    if not source:
+        return replace(maker, text="")
+    return replace(maker, text=source[maker.place.line - start].strip())
 
 
 def made_in_thread(seen: Observed, first: Difference) -> Handed | None:

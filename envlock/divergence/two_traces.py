@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
-from envlock.divergence.verdict import entry_json
+from envlock.divergence.verdict import render_entry
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import ERROR, WARNING, Finding, Report, clean
 from envlock.runtime.where import Where
@@ -306,4 +306,4 @@ def _at(pair: Pair) -> str:
 def _pair_json(pair: Pair | None) -> dict[str, Any] | None:
     if pair is None:
         return None
-    return {"kind": pair.kind, "inputs_known": pair.known, "a": entry_json(pair.a), "b": entry_json(pair.b)}
+    return {"kind": pair.kind, "inputs_known": pair.known, "a": render_entry(pair.a), "b": render_entry(pair.b)}

@@ -43,7 +43,7 @@ def prepare(target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        hint = "set XDG_CACHE_HOME to another folder, or use `--no-cache`"
+        hint = "set XDG_CACHE_HOME to another folder"
         raise UsageError(f"cannot create {target.parent}: {error.strerror}", hint=hint) from None
 
 

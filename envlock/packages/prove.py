@@ -19,7 +19,7 @@ from envlock.runtime.files.record import content, difference, digest, rows
 from envlock.runtime.report import count
 
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
-TOO_SLOW = "use a faster index, or allow more time with `--timeout`"
+TOO_SLOW = "use a faster index, or run it again"
 
 BUNDLED = Path("/usr/share/python-wheels")
 """Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.

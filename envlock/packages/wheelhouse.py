@@ -78,7 +78,7 @@ def vendor(
     except TimeoutError:
         raise OutsideError(
             f"the wheels were not downloaded within {seconds:g} s",
-            hint="run it again: finished files are kept, and `--timeout` allows more time",
+            hint="run it again: finished files are kept",
         ) from None
     except OSError as error:
         raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`") from None

@@ -31,140 +31,189 @@ COLORS = 12  # of results; further ones have their number only
 def page(report: Report) -> str:
     """Return the page for a report of `diverge`."""
     seen = report.attachments
-    same = seen["verdict"] == "identical"
-    headline = report.findings[0].message if report.findings else report.headline
+    headline = report.headline
+    if report.findings:
+        headline = report.findings[0].message
+    verdict = "bad"
+    if report.match:
+        verdict = "ok"
     title = f"envlock diverge: {seen['target']}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    others = [each.message for each in report.findings[1:] if each.rule == "operation"]
-    return "".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>\n",
-            f'<h1 class="{"ok" if report.match else "bad"}">{_text(headline)}</h1>\n',
-            _circumstances(seen),
-            "" if same else _explanation(report),
-            _list("Limits", report.notes),
-            "" if same else _place(seen),
-            _levels(seen["levels"]),
-            "" if same else _evidence(report),
-            _list("Other findings", others),
-            "" if same else _timeline(seen["timeline"]),
-            *(f"<h2>Traceback</h2>\n<pre>{_text(each['traceback'])}</pre>\n" for each in seen["failures"]),
-            "</body></html>\n",
-        ]
-    )
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_escape(title)}</title><style>{STYLE}</style></head><body>\n",
+        f'<h1 class="{verdict}">{_escape(headline)}</h1>\n',
+        _render_circumstances(seen),
+    ]
+    if seen["verdict"] == "identical":
+        parts += [_render_list("Limits", report.notes), _render_levels(seen["levels"])]
+        parts.append(_render_list("Other findings", _select_others(report)))
+    else:
+        parts += _render_difference(report)
+    for failure in seen["failures"]:
+        parts.append(f"<h2>Traceback</h2>\n<pre>{_escape(failure['traceback'])}</pre>\n")
+    parts.append("</body></html>\n")
+    return "".join(parts)
 
 
-def _circumstances(report: Mapping[str, Any]) -> str:
-    keras = f", Keras {report['keras']}" if report["keras"] else ""
-    text = f"{report['runs']} runs of {report['target']} with TensorFlow {report['tensorflow']}{keras}"
-    return f'<p class="dim">{_text(text)}</p>\n'
+def _render_difference(report: Report) -> list[str]:
+    """Return the sections for runs that differ: the cause first, then what it rests on."""
+    seen = report.attachments
+    return [
+        _render_explanation(report),
+        _render_list("Limits", report.notes),
+        _render_place(seen),
+        _render_levels(seen["levels"]),
+        _render_evidence(report),
+        _render_list("Other findings", _select_others(report)),
+        _render_timeline(seen["timeline"]),
+    ]
 
 
-def _levels(levels: Iterable[Mapping[str, Any]]) -> str:
+def _select_others(report: Report) -> list[str]:
+    """Return the operations beside the first finding, which is the headline already."""
+    return [each.message for each in report.findings[1:] if each.rule == "operation"]
+
+
+def _render_circumstances(seen: Mapping[str, Any]) -> str:
+    text = f"{seen['runs']} runs of {seen['target']} with TensorFlow {seen['tensorflow']}"
+    if seen["keras"]:
+        text += f", Keras {seen['keras']}"
+    return f'<p class="dim">{_escape(text)}</p>\n'
+
+
+def _render_levels(levels: Iterable[Mapping[str, Any]]) -> str:
     rows = []
     for level in levels:
-        found = "identical" if level["name"] is None else f"step {level['step']}: {level['name']}"
-        runs = "".join(_run(each) for each in level["groups"])
-        cells = f'<td>{_text(level["mode"])}</td><td>{_text(found)}</td><td class="runs">{runs}</td>'
+        found = "identical"
+        if level["name"] is not None:
+            found = f"step {level['step']}: {level['name']}"
+        runs = "".join(_render_result(number) for number in level["groups"])
+        cells = f'<td>{_escape(level["mode"])}</td><td>{_escape(found)}</td><td class="runs">{runs}</td>'
         rows.append(f"<tr>{cells}<td>{level['entries']:,}</td><td>{level['steps']}</td></tr>")
     head = "<tr><th>run</th><th>first difference</th><th>result of each run</th><th>entries</th><th>steps</th></tr>"
     return f"<h2>Comparisons</h2>\n<table>{head}{''.join(rows)}</table>\n"
 
 
-def _run(number: int) -> str:
+def _render_result(number: int) -> str:
+    """Return the number of a run's result on a color of its own."""
     hue = number % COLORS * 360 // COLORS
     return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
 
 
-def _explanation(report: Report) -> str:
+def _render_explanation(report: Report) -> str:
     """Return why it happens and what helps: what a reader wants first."""
-    cause, known = report.findings[0], report.attachments["known"]
-    row = "" if known is None else f'<p class="dim">{_text(known["row"])}: {_text(known["source"])}</p>\n'
-    remedies = _list("Remedies", cause.fix.split("\n"))
-    return f"<h2>Why</h2>\n<p>{_text(cause.why)}</p>\n{remedies}{row}"
+    cause = report.findings[0]
+    known = report.attachments["known"]
+    remedies = _render_list("Remedies", cause.fix.split("\n"))
+    text = f"<h2>Why</h2>\n<p>{_escape(cause.why)}</p>\n{remedies}"
+    if known is not None:
+        text += f'<p class="dim">{_escape(known["row"])}: {_escape(known["source"])}</p>\n'
+    return text
 
 
-def _place(seen: Mapping[str, Any]) -> str:
+def _render_place(seen: Mapping[str, Any]) -> str:
     parts = ["<h2>Where</h2>\n"]
     place = seen["place"]
     if place is None:
         parts.append("<p>Not in a line of the program.</p>\n")
     else:
-        parts.append(f"<p><code>{_text(place['file'])}:{place['line']}</code> in {_text(place['function'])}</p>\n")
-        parts.append(_source(seen["source"], seen["source_from"], place["line"]))
+        parts.append(f"<p><code>{_escape(place['file'])}:{place['line']}</code> in {_escape(place['function'])}</p>\n")
+        parts.append(_render_source(seen["source"], seen["source_from"], place["line"]))
     maker = seen["maker"]
     if maker is not None:
         at = maker["place"]
-        parts.append(
-            f"<p>The value was made in <code>{_text(at['file'])}:{at['line']}</code>, by {_text(maker['name'])}:</p>\n"
-        )
-        parts.append(_source([maker["text"]], at["line"], at["line"]))
+        where = f"<code>{_escape(at['file'])}:{at['line']}</code>"
+        parts.append(f"<p>The value was made in {where}, by {_escape(maker['name'])}:</p>\n")
+        parts.append(_render_source([maker["text"]], at["line"], at["line"]))
     return "".join(parts)
 
 
-def _evidence(report: Report) -> str:
+def _render_evidence(report: Report) -> str:
     """Return what the verdict rests on."""
     seen = report.attachments
-    parts = [_origins(seen["origins"], seen["differing"]), _list("Attempts", seen["because"])]
     found = [each for each in report.findings if each.rule.startswith("ENV")]
     pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
-    parts.append(_list("The pipeline", pipelines))
-    suspects = [f"{each['type']} {each['name']}{_at(each['place'])}" for each in seen["suspects"]]
-    parts.append(_list("Graph operations that can be the cause", suspects))
+    suspects = [f"{each['type']} {each['name']}{_locate(each['place'])}" for each in seen["suspects"]]
+    parts = [
+        _render_origins(seen["origins"], seen["differing"]),
+        _render_list("Attempts", seen["because"]),
+        _render_list("The pipeline", pipelines),
+        _render_list("Graph operations that can be the cause", suspects),
+    ]
     return "".join(parts)
 
 
-def _source(lines: Iterable[str], start: int, wanted: int) -> str:
+def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
+    """Return lines of a program with their numbers, the wanted one marked; nothing without lines."""
     rows = []
     for number, line in enumerate(lines, start):
-        row = f"{number:>5}  {_text(line)}"
-        rows.append(f'<span class="here">{row}</span>' if number == wanted else f"{row}\n")
-    return f"<pre>{''.join(rows)}</pre>\n" if rows else ""
+        row = f"{number:>5}  {_escape(line)}"
+        if number == wanted:
+            rows.append(f'<span class="here">{row}</span>')
+        else:
+            rows.append(f"{row}\n")
+    if not rows:
+        return ""
+    return f"<pre>{''.join(rows)}</pre>\n"
 
 
-def _origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[int]) -> str:
+def _render_origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[int]) -> str:
     rows = []
     for each in origins:
-        made = each["made_by"]
-        by = f"{made['type']}{_at(made['place'])}" if made else "outside operations: a constant, or Python"
-        differs = "differs" if each["input"] in differing else "equal"
-        rows.append(f"<tr><td>{_text(each['spec'])}</td><td>{_text(by)}</td><td>{differs}</td></tr>")
+        by = "outside operations: a constant, or Python"
+        if each["made_by"]:
+            by = f"{each['made_by']['type']}{_locate(each['made_by']['place'])}"
+        state = "equal"
+        if each["input"] in differing:
+            state = "differs"
+        rows.append(f"<tr><td>{_escape(each['spec'])}</td><td>{_escape(by)}</td><td>{state}</td></tr>")
+    if not rows:
+        return ""
     head = "<tr><th>input</th><th>made by</th><th>in the runs</th></tr>"
-    return f"<h2>Inputs</h2>\n<table>{head}{''.join(rows)}</table>\n" if rows else ""
+    return f"<h2>Inputs</h2>\n<table>{head}{''.join(rows)}</table>\n"
 
 
-def _timeline(lines: Iterable[Mapping[str, Any]]) -> str:
+def _render_timeline(lines: Iterable[Mapping[str, Any]]) -> str:
     rows = []
     for each in lines:
-        what = each.get("type") or f"value {each['value']}"
-        name = f" {each['name']}" if each.get("name") else ""
-        specs = " ".join(side["spec"] for side in each["outputs"])
-        results = str(each["distinct"]) if each["state"] != "same" else ""
-        cells = [
-            str(each["number"]),
-            str(each["step"]),
-            what + name,
-            specs,
-            _at(each.get("place")).removeprefix(" at "),
-        ]
-        columns = "".join(f"<td>{_text(cell)}</td>" for cell in [*cells, STATES[each["state"]], results])
+        columns = "".join(f"<td>{_escape(cell)}</td>" for cell in _fill_row(each))
         rows.append(f'<tr class="{each["state"]}">{columns}</tr>')
     names = ("entry", "step", "operation", "gives", "line", "in the runs", "results")
     head = "".join(f"<th>{name}</th>" for name in names)
     return f'<h2>Surrounding operations</h2>\n<table id="timeline"><tr>{head}</tr>{"".join(rows)}</table>\n'
 
 
-def _list(title: str, items: Iterable[str]) -> str:
-    listed = "".join(f"<li>{_text(item)}</li>" for item in items)
-    return f"<h2>{_text(title)}</h2>\n<ul>{listed}</ul>\n" if listed else ""
+def _fill_row(entry: Mapping[str, Any]) -> list[str]:
+    """Return the cells of one entry of the timeline."""
+    what = entry.get("type") or f"value {entry['value']}"
+    if entry.get("name"):
+        what += f" {entry['name']}"
+    specs = " ".join(side["spec"] for side in entry["outputs"])
+    line = _locate(entry.get("place")).removeprefix(" at ")
+    # How many results there were says something only where the runs do not agree.
+    results = ""
+    if entry["state"] != "same":
+        results = str(entry["distinct"])
+    return [str(entry["number"]), str(entry["step"]), what, specs, line, STATES[entry["state"]], results]
 
 
-def _at(place: Mapping[str, Any] | None) -> str:
-    return f" at {place['file']}:{place['line']}" if place else ""
+def _render_list(title: str, items: Iterable[str]) -> str:
+    """Return a heading with a list; nothing without items."""
+    listed = "".join(f"<li>{_escape(item)}</li>" for item in items)
+    if not listed:
+        return ""
+    return f"<h2>{_escape(title)}</h2>\n<ul>{listed}</ul>\n"
 
 
-def _text(text: str) -> str:
+def _locate(place: Mapping[str, Any] | None) -> str:
+    """Return where a line stands, with ` at ` before it; nothing where that is unknown."""
+    if not place:
+        return ""
+    return f" at {place['file']}:{place['line']}"
+
+
+def _escape(text: str) -> str:
     return escape(clean(text))

@@ -55,28 +55,34 @@ class Scale:
 
 def heatmaps(report: Report) -> list[Heatmap]:
     """Return the matrices of a report of `repeat`."""
-    return [
-        Heatmap(
-            f"step {each['step']}, {each['quantity']}: {UNITS['sum']}",
-            each["runs"],
-            _numbers(each["sum"]),
-            each["results"],
-            {name: _numbers(each[name]) for name in UNITS if name != "sum"},
-            each["notes"],
-        )
-        for each in report.attachments["matrices"]
-    ]
+    maps = []
+    for each in report.attachments["matrices"]:
+        title = f"step {each['step']}, {each['quantity']}: {UNITS['sum']}"
+        others = {name: _parse_cells(each[name]) for name in UNITS if name != "sum"}
+        maps.append(Heatmap(title, each["runs"], _parse_cells(each["sum"]), each["results"], others, each["notes"]))
+    return maps
 
 
-def _numbers(rows: Sequence[Sequence[float | str | None]]) -> Cells:
-    return [[None if cell is None else float(cell) for cell in row] for row in rows]
+def _parse_cells(rows: Sequence[Sequence[float | str | None]]) -> Cells:
+    """Return the distances as numbers: JSON has no infinity, so that a report holds it as text."""
+    return [[_parse_cell(cell) for cell in row] for row in rows]
+
+
+def _parse_cell(cell: float | str | None) -> float | None:
+    if cell is None:
+        return None
+    return float(cell)
 
 
 def scale_of(maps: Sequence[Heatmap]) -> Scale:
     """Return the one scale of all matrices."""
-    cells = (cell for heatmap in maps for row in heatmap.cells for cell in row)
-    values = [cell for cell in cells if cell and not math.isinf(cell)]
-    return Scale(min(values), max(values)) if values else Scale(1.0, 1.0)
+    values = []
+    for heatmap in maps:
+        for row in heatmap.cells:
+            values += [cell for cell in row if cell and not math.isinf(cell)]
+    if not values:
+        return Scale(1.0, 1.0)
+    return Scale(min(values), max(values))
 
 
 def need_png() -> None:

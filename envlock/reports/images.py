@@ -26,12 +26,12 @@ Lines = Iterable[tuple[str, str]]
 
 def render_ranking(document: Mapping[str, Any], *, limit: int, color: bool = False) -> str:
     """Return the base images for a lock: a table of all of them, then the reasons of the first `limit`."""
-    return paint(_ranking(document, limit), color=color)
+    return paint(_list_ranking(document, limit), color=color)
 
 
 def render_everything(document: Mapping[str, Any], *, color: bool = False) -> str:
     """Return every image that is known."""
-    return paint(_everything(document), color=color)
+    return paint(_list_everything(document), color=color)
 
 
 def render_answers(document: Mapping[str, Any], *, every: bool = False, color: bool = False) -> str:
@@ -78,38 +78,59 @@ def _wrapped(style: str, text: str, indent: str) -> Lines:
         yield style, f"{indent}{line}"
 
 
-def _ranking(document: Mapping[str, Any], limit: int) -> Lines:
+def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
     wanted, candidates = document["wanted"], document["candidates"]
     names = [name for name in COLUMNS if wanted[name] is not None]
-    build = f"+{wanted['label']}" if wanted["label"] else ""
-    asked = ", ".join(f"{COLUMNS[name]} {clean(wanted[name])}{build if name == 'tensorflow' else ''}" for name in names)
-    yield "plain", f"locked: {asked or 'no TensorFlow'}, {wanted['platform']}; base images, the best first:"
+    yield "plain", f"locked: {_describe_wanted(wanted, names)}, {wanted['platform']}; base images, the best first:"
     yield "plain", ""
     shown = candidates[:limit]
-    rows = [[str(n), row["route"], row["image"], *_cells(row, names)] for n, row in enumerate(shown, 1)]
-    table = list(_table(["", "route", "image", *(COLUMNS[name] for name in names)], rows))
+    rows = [[str(n), row["route"], row["image"], *_fill_cells(row, names)] for n, row in enumerate(shown, 1)]
+    table = list(_align(["", "route", "image", *(COLUMNS[name] for name in names)], rows))
     yield "title", table[0]
     for row, line in zip(shown, table[1:], strict=True):
-        yield ("plain" if row["usable"] else "note"), line
+        style = "note"
+        if row["usable"]:
+            style = "plain"
+        yield style, line
     for number, row in enumerate(shown, 1):
         yield "plain", ""
-        yield "title", f"{number}  {row['image']}{_verdict(row)}"
-        archive = row["python_archive"] and row["python_archive"]["file"]
-        for label, text in (("pinned", row["digest"]), ("python from", row["python_from"] or archive)):
-            if text is not None:
-                yield "plain", f"   {label}: {text}"
-        for line in wrap(clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False):
-            yield "plain", f"   {line}"
-    yield from _legend(shown, len(candidates) - len(shown))
+        yield from _explain_candidate(number, row)
+    yield from _list_legend(shown, len(candidates) - len(shown))
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
+def _describe_wanted(wanted: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return the locked versions in one line, TensorFlow's with the build it is, such as `+nv25.02`."""
+    parts = []
+    for name in names:
+        part = f"{COLUMNS[name]} {clean(wanted[name])}"
+        if name == "tensorflow" and wanted["label"]:
+            part += f"+{wanted['label']}"
+        parts.append(part)
+    return ", ".join(parts) or "no TensorFlow"
+
+
+def _explain_candidate(number: int, row: Mapping[str, Any]) -> Lines:
+    yield "title", f"{number}  {row['image']}{_judge_candidate(row)}"
+    if row["digest"] is not None:
+        yield "plain", f"   pinned: {row['digest']}"
+    python = row["python_from"]
+    if not python and row["python_archive"]:
+        python = row["python_archive"]["file"]
+    if python is not None:
+        yield "plain", f"   python from: {python}"
+    for line in wrap(clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False):
+        yield "plain", f"   {line}"
+
+
+def _judge_candidate(row: Mapping[str, Any]) -> str:
     if row["usable"]:
         return ""
-    return " (cannot match)" if row["mismatches"] else " (not usable)"
+    if row["mismatches"]:
+        return " (cannot match)"
+    return " (not usable)"
 
 
-def _legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
+def _list_legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
     yield "plain", ""
     if any(value["expected"] for row in shown for value in row["holds"].values()):
         yield "note", "~ expected by other images of that month; `--resolve` asks the registry"
@@ -117,47 +138,56 @@ def _legend(shown: Sequence[Mapping[str, Any]], more: int) -> Lines:
         yield "note", f"{more} more with `--all`"
 
 
-def _everything(document: Mapping[str, Any]) -> Lines:
+def _list_everything(document: Mapping[str, Any]) -> Lines:
     yield "plain", "NVIDIA's TensorFlow images; ~ expected by other images of that month, - unknown"
     yield "plain", ""
-    releases = [[row["image"], *_cells(row, list(COLUMNS))] for row in document["releases"]]
-    yield from _styled(_table(["image", *COLUMNS.values()], releases))
-    for title, key in (("NVIDIA's CUDA images", "cuda"), ("Python's slim images", "python")):
-        yield "plain", ""
-        yield "plain", title
-        yield "plain", ""
-        rows = [[row["image"], *_told(row)] for row in document[key]]
-        yield from _styled(_table(["image", *(["cuDNN", "NCCL"] if key == "cuda" else ["patch releases"])], rows))
-    yield from _pythons(document["systems"])
+    releases = [[row["image"], *_fill_cells(row, list(COLUMNS))] for row in document["releases"]]
+    yield from _list_table(["image", *COLUMNS.values()], releases)
+    yield from _list_title("NVIDIA's CUDA images")
+    libraries = [[row["image"], *_fill_cells(row, ["cudnn", "nccl"])] for row in document["cuda"]]
+    yield from _list_table(["image", "cuDNN", "NCCL"], libraries)
+    yield from _list_title("Python's slim images")
+    patches = [[row["image"], "{} to {}".format(*row["patches"])] for row in document["python"]]
+    yield from _list_table(["image", "patch releases"], patches)
+    yield from _list_systems(document["systems"])
 
 
-def _pythons(rows: Iterable[Mapping[str, Any]]) -> Lines:
+def _list_title(title: str) -> Lines:
+    yield "plain", ""
+    yield "plain", title
+    yield "plain", ""
+
+
+def _list_systems(rows: Iterable[Mapping[str, Any]]) -> Lines:
     """Yield the systems that are known, and which images have their own Python."""
-    yield "plain", ""
-    yield "plain", "Systems, for a Python that is copied or installed"
-    yield "plain", ""
+    yield from _list_title("Systems, for a Python that is copied or installed")
     cells = [[row["image"], row["libc"], row["with_python"] or "-", row["python"] or "-"] for row in rows]
-    yield from _styled(_table(["image", "glibc", "with its own Python", "Python"], cells))
+    yield from _list_table(["image", "glibc", "with its own Python", "Python"], cells)
 
 
-def _told(row: Mapping[str, Any]) -> list[str]:
-    if "patches" in row:
-        return ["{} to {}".format(*row["patches"])]
-    return _cells(row, ["cudnn", "nccl"])
+def _fill_cells(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the versions that an image holds: `-` for an unknown one, with `~` for one that was never read there."""
+    cells = []
+    for name in names:
+        value = row["holds"].get(name)
+        cell = "-"
+        if value is not None:
+            cell = value["version"]
+            if value["expected"]:
+                cell = f"~{cell}"
+        cells.append(cell)
+    return cells
 
 
-def _cells(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    held = (row["holds"].get(name) for name in names)
-    return ["-" if value is None else ("~" if value["expected"] else "") + value["version"] for value in held]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+def _align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
     lines = [head, *([clean(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def _styled(lines: Iterable[str]) -> Lines:
-    for number, line in enumerate(lines):
-        yield ("plain" if number else "title"), line
+def _list_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
+    title, *lines = _align(head, rows)
+    yield "title", title
+    for line in lines:
+        yield "plain", line

@@ -13,25 +13,19 @@ from envlock.runtime.report import clean, count, show
 
 def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield (style, line) for the document of a lockfile."""
-    policy, facts = document["policy"], document["facts"]
-    exceptions = "".join(f", {clean(path)}: {clean(rule)}" for path, rule in policy["overrides"].items())
-    writer = f"lock_version {document['lock_version']}, {clean(document['created_by'])}"
-    yield "plain", f"{writer}, policy {policy['name']}{exceptions}"
-    project = document.get("project", {})
-    about = [clean(project["name"])] if project.get("name") else []
-    about += [described(project)] if "commit" in project else []
-    yield from [("plain", f"project: {', '.join(about)}")] if about else []
-    yield from (("plain", clean(line)) for line in held(document))
+    facts = document["facts"]
+    yield from _render_head(document)
     for name in facts:
         if name == "cuda":
-            yield from _cuda(facts[name])
+            yield from _render_cuda(facts[name])
         elif name not in ("packages", "environ"):
-            yield from _section(name, facts[name])
-    yield from _machines(document)
+            yield from _render_section(name, facts[name])
+    yield from _render_machines(document)
+    # The two longest sections stand last: what fits on a screen is above them.
     if "environ" in facts:
-        yield from _variables(facts["environ"] or {})
+        yield from _render_variables(facts["environ"] or {})
     if "packages" in facts:
-        yield from _packages(facts["packages"] or {})
+        yield from _render_packages(facts["packages"] or {})
     if "program" in document.get("numerics", {}):
         yield from coverage(document["numerics"]["program"])
     if document["unavailable"]:
@@ -40,29 +34,54 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "unknown", f"  {clean(path)}: {clean(entry['reason'])}"
 
 
-def held(document: Mapping[str, Any]) -> list[str]:
+def _render_head(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield who wrote the lockfile, its policy, and what it says about the project."""
+    policy = document["policy"]
+    head = f"lock_version {document['lock_version']}, {clean(document['created_by'])}, policy {policy['name']}"
+    for path, rule in policy["overrides"].items():
+        head += f", {clean(path)}: {clean(rule)}"
+    yield "plain", head
+    project = document.get("project", {})
+    about = []
+    if project.get("name"):
+        about.append(clean(project["name"]))
+    if "commit" in project:
+        about.append(describe_commit(project))
+    if about:
+        yield "plain", f"project: {', '.join(about)}"
+    for line in count_held(document):
+        yield "plain", clean(line)
+
+
+def count_held(document: Mapping[str, Any]) -> list[str]:
     """Return how many of a lock's packages are held, and how that is known, as a line; nothing without entry points."""
     project = document.get("project", {})
     if "held" not in project:
         return []
-    every, seen = set(document["facts"].get("packages") or ()), set(project.get("observed", ()))
-    counted = len(every & ({*project["held"]} | seen))
+    packages = set(document["facts"].get("packages") or ())
+    observed = set(project.get("observed", ()))
+    held = packages & (set(project["held"]) | observed)
     known = f"{', '.join(project['entry'])} can import them"
-    known += f"; runs have used {len(every & seen)}" if seen else ""
-    return [f"held: {counted} of {count(len(every), 'package')} ({known})"]
+    if observed:
+        known += f"; runs have used {len(packages & observed)}"
+    return [f"held: {len(held)} of {count(len(packages), 'package')} ({known})"]
 
 
-def described(project: Mapping[str, Any]) -> str:
+def describe_commit(project: Mapping[str, Any]) -> str:
     """Return the commit of a project as people read it."""
-    return f"commit {project['commit'][:12]}{' with changes' if project.get('dirty') else ''}"
+    text = f"commit {project['commit'][:12]}"
+    if project.get("dirty"):
+        text += " with changes"
+    return text
 
 
-def _machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _render_machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """The machines beside the first, whose facts stand above: what each has otherwise, or more, or not."""
     first, *others = profiles(document)
+    left = _flatten(first)
     for number, machine in enumerate(others, 2):
         yield "title", f"machine {number} of {1 + len(others)}: {title(machine)}"
-        left, right = ({**dict(leaves(each["facts"])), **_untold(each)} for each in (first, machine))
+        right = _flatten(machine)
         for path in sorted({**left, **right}):
             if path not in right:
                 yield "plain", f"  {clean(path):<26} absent"
@@ -70,40 +89,57 @@ def _machines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
                 yield "plain", f"  {clean(path):<26} {show(right[path])}"
 
 
-def _untold(machine: Mapping[str, Any]) -> dict[str, Unavailable]:
-    return {path: Unavailable(entry["reason"], entry["code"]) for path, entry in machine["unavailable"].items()}
+def _flatten(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every fact of a machine by its path, with those that could not be collected."""
+    facts: dict[str, Any] = dict(leaves(machine["facts"]))
+    for path, entry in machine["unavailable"].items():
+        facts[path] = Unavailable(entry["reason"], entry["code"])
+    return facts
 
 
-def _section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
-    yield "title", name if section is not None else f"{name}: none"
+def _name_section(name: str, section: Mapping[str, Any] | None) -> str:
+    if section is None:
+        return f"{name}: none"
+    return name
+
+
+def _render_section(name: str, section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+    yield "title", _name_section(name, section)
     for path, value in leaves(dict(sorted((section or {}).items()))):
         yield "plain", f"  {clean(path):<26} {show(value)}"
 
 
-def _cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _render_cuda(section: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     """One line a library: its version, the rule that found its file, and the file."""
-    yield "title", "cuda" if section is not None else "cuda: none"
+    yield "title", _name_section("cuda", section)
     for key, library in (section or {}).items():
         if not isinstance(library, dict):
             yield "plain", f"  {clean(key):<26} {show(library)}"
         elif library.get("linkage") not in ("absent", None):
-            found = "linked statically" if library["linkage"] == "static" else show(library.get("resolved_by"))
-            file = f", {show(library['file'])}" if library.get("file") else ""
-            yield "plain", f"  {clean(key):<26} {show(library.get('version'))} ({found}{file})"
+            found = show(library.get("resolved_by"))
+            if library["linkage"] == "static":
+                found = "linked statically"
+            if library.get("file"):
+                found += f", {show(library['file'])}"
+            yield "plain", f"  {clean(key):<26} {show(library.get('version'))} ({found})"
 
 
-def _variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:
+def _render_variables(variables: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:
     present = {name: value for name, value in sorted(variables.items()) if value is not None}
     yield "title", f"environ: {len(present)} set, {len(variables) - len(present)} unset"
     for name, value in present.items():
         yield "plain", f"  {clean(name)}={show(value)}"
 
 
-def _packages(packages: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+def _render_packages(packages: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
     yield "title", f"packages: {len(packages)}"
     for name, package in sorted(packages.items()):
+        line = f"  {clean(name)} {show(package.get('version'))}"
         origin = package.get("origin") or {}
-        place = f" from {show(origin.get('url'))}" if origin else ""
-        commit = f" at {origin['commit'][:12]}" if origin.get("commit") else ""
-        editable = " (editable)" if origin.get("editable") else ""
-        yield "plain", f"  {clean(name)} {show(package.get('version'))}{place}{commit}{editable}"
+        if origin:
+            line += f" from {show(origin.get('url'))}"
+        if origin.get("commit"):
+            line += f" at {origin['commit'][:12]}"
+        if origin.get("editable"):
+            line += " (editable)"
+        yield "plain", line

@@ -20,77 +20,89 @@ Line = tuple[str, str]
 def lines(report: Report) -> Iterator[Line]:
     """Yield (style, line)."""
     shown = report.attachments
-    yield from (("plain", clean(line)) for line in shown["about"])
-    yield ("plain" if report.match else "title"), report.headline
+    for line in shown["about"]:
+        yield "plain", clean(line)
+    style = "title"
+    if report.match:
+        style = "plain"
+    yield style, report.headline
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"
         if finding.rule == "runs-differ":
-            yield from _alike(shown["groups"], shown["runs"])
+            yield from _render_groups(shown["groups"])
     for failure in shown["failures"]:
         yield from traceback_of(failure, shown["failures"])
-    for step in dict.fromkeys(each["step"] for each in sorted((*shown["equal"], *shown["matrices"]), key=_step)):
+    for step in sorted({each["step"] for each in (*shown["equal"], *shown["matrices"])}):
         yield "title", f"step {step}"
         equal = [clean(each["quantity"]) for each in shown["equal"] if each["step"] == step]
         if equal:
             yield "plain", f"  all zero: {', '.join(equal)}"
         for matrix in shown["matrices"]:
             if matrix["step"] == step:
-                yield from _matrix(matrix)
+                yield from _render_matrix(matrix)
 
 
 def traceback_of(failure: Mapping[str, Any], failures: Sequence[object]) -> Iterator[Line]:
     """Yield the traceback of a failure, with the numbers of its runs where there are several failures."""
-    if failure["traceback"]:
-        several = len(failures) > 1
-        yield "title", f"traceback of run {', '.join(map(clean, failure['runs']))}" if several else "traceback"
-        yield from (("plain", f"  {clean(line)}") for line in failure["traceback"].split("\n"))
+    if not failure["traceback"]:
+        return
+    title = "traceback"
+    if len(failures) > 1:
+        title += f" of run {', '.join(map(clean, failure['runs']))}"
+    yield "title", title
+    for line in failure["traceback"].split("\n"):
+        yield "plain", f"  {clean(line)}"
 
 
-def _step(each: Mapping[str, Any]) -> int:
-    step: int = each["step"]
-    return step
-
-
-def _alike(groups: Sequence[Sequence[str]], runs: Sequence[object]) -> Iterator[Line]:
-    several = [_labels(group) for group in groups if len(group) > 1]
+def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
+    several = [_join_labels(group) for group in groups if len(group) > 1]
     if several:
         yield "note", f"      alike: {'; '.join(several)}"
 
 
-def _labels(group: Sequence[str]) -> str:
+def _join_labels(group: Sequence[str]) -> str:
     shown = " ".join(group[:COLUMNS])
-    return shown if len(group) <= COLUMNS else f"{shown} ... ({len(group)})"
+    if len(group) > COLUMNS:
+        shown += f" ... ({len(group)})"
+    return shown
 
 
-def _matrix(matrix: Mapping[str, Any]) -> Iterator[Line]:
+def _render_matrix(matrix: Mapping[str, Any]) -> Iterator[Line]:
     """Yield one matrix, and in one line the other measures of it."""
     labels, results = matrix["runs"], matrix["results"]
     shown = labels[:COLUMNS]
-    number = f"{len(set(results))} different of {len(labels)}"
+    title = f"{clean(matrix['quantity'])}: {UNITS['sum']} ({len(set(results))} different of {len(labels)}"
     arrays = len(matrix["members"])
-    members = f", {len(matrix['differing'])} of {arrays} arrays" if arrays > 1 else ""
-    yield "plain", f"  {clean(matrix['quantity'])}: {UNITS['sum']} ({number}{members})"
+    if arrays > 1:
+        title += f", {len(matrix['differing'])} of {arrays} arrays"
+    yield "plain", f"  {title})"
     width = max(8, *(len(label) + 1 for label in shown))
     yield "note", " " * (4 + width) + "".join(f"{label:>{width}}" for label in shown)
     for a, label in enumerate(shown):
-        cells = (_number(matrix["sum"][a][b], same=results[a] == results[b]) for b in range(len(shown)))
-        yield "plain", f"    {label:>{width}}{''.join(f'{cell:>{width}}' for cell in cells)}"
+        row = f"    {label:>{width}}"
+        for b in range(len(shown)):
+            row += f"{_render_cell(matrix['sum'][a][b], same=results[a] == results[b]):>{width}}"
+        yield "plain", row
     if len(labels) > len(shown):
         yield "note", f"    {len(labels) - len(shown)} more runs: see `--format json` or `--html`"
     most, norm = largest(matrix["max"]), largest(matrix["norm"])
     if most > 0:
-        relative = f", {norm:.1e} {UNITS['norm']}" if norm > 0 else ""
-        yield "note", f"    {UNITS['max']} {most:.1e}{relative}"
+        measures = f"{UNITS['max']} {most:.1e}"
+        if norm > 0:
+            measures += f", {norm:.1e} {UNITS['norm']}"
+        yield "note", f"    {measures}"
     for note in matrix["notes"]:
         yield "note", f"    {clean(note)}"
 
 
-def _number(cell: float | str | None, *, same: bool) -> str:
+def _render_cell(cell: float | str | None, *, same: bool) -> str:
     """Return a distance; `0` for the same bits, `0*` where only bits differ that no value shows, `-` for none."""
     if cell is None:
         return "-"
     if cell == 0:
-        return "0" if same else "0*"
+        if same:
+            return "0"
+        return "0*"
     return f"{float(cell):.1e}"
 
 

@@ -9,13 +9,16 @@ from typing import Any
 
 from envlock.reports.heatmap import COLORS, Heatmap, Scale, heatmaps, scale_of
 from envlock.reports.repeat import UNITS, largest
-from envlock.runtime.report import Report, clean, count
+from envlock.runtime.report import Finding, Report, clean, count
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 240, 64, 16, 12, 44
 """Of the chart and its margins, in units of its viewBox."""
 
 DECADES = 5
 """The most lines across the chart."""
+
+FIRST_DARK = 5
+"""The first color of a cell on which white text is easier to read than black."""
 
 HUES = 12
 """Of lines; more of them repeat a color, and have their names where the pointer rests."""
@@ -45,39 +48,46 @@ def page(report: Report, text: str) -> str:
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     maps = heatmaps(report)
     scale = scale_of(maps)
-    verdict = "ok" if report.match else "bad"
-    return "".join(
-        [
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
-            f"<title>{escape(title)}</title>\n<style>{_STYLE}{_colors()}</style>\n</head>\n<body>\n",
-            f'<h1 class="{verdict}">{_text(report.headline)}</h1>\n',
-            *(
-                f'<p>{_text(each.message)}. <span class="dim">{_text(each.fix)}</span></p>\n'
-                for each in report.findings
-            ),
-            _chart(report.attachments),
-            f"<h2>Distances between runs</h2>\n{_legend(scale)}" if maps else "",
-            f'<div class="maps">\n{"".join(_table(heatmap, scale) for heatmap in maps)}</div>\n',
-            f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n",
-        ]
-    )
+    verdict = "bad"
+    if report.match:
+        verdict = "ok"
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
+        f'<h1 class="{verdict}">{_escape(report.headline)}</h1>\n',
+    ]
+    parts += [_render_finding(each) for each in report.findings]
+    parts.append(_render_chart(report.attachments))
+    if maps:
+        parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
+    tables = "".join(_render_table(heatmap, scale) for heatmap in maps)
+    parts.append(f'<div class="maps">\n{tables}</div>\n')
+    parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n")
+    return "".join(parts)
 
 
-def _colors() -> str:
-    levels = (
-        f".l{n} {{ background: {color}; color: {'#fff' if n > 4 else '#222'}; }}" for n, color in enumerate(COLORS)
-    )
-    hues = [f"hsl({(210 + n * 150) % 360} 65% 48%)" for n in range(HUES)]
-    lines = (
-        f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}"
-        for n, hue in enumerate(hues)
-    )
-    return "\n".join([*levels, *lines, ""])
+def _render_finding(finding: Finding) -> str:
+    return f'<p>{_escape(finding.message)}. <span class="dim">{_escape(finding.fix)}</span></p>\n'
 
 
-def _legend(scale: Scale) -> str:
+def _list_colors() -> str:
+    """Return a class for each color of a cell, and one for each line of the chart."""
+    rules = []
+    for n, background in enumerate(COLORS):
+        text = "#222"
+        if n >= FIRST_DARK:
+            text = "#fff"
+        rules.append(f".l{n} {{ background: {background}; color: {text}; }}")
+    for n in range(HUES):
+        # Neighbors are 150 degrees apart, so that lines that follow each other are easy to tell.
+        hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
+        rules.append(f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}")
+    return "\n".join([*rules, ""])
+
+
+def _render_legend(scale: Scale) -> str:
     bounds = [f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.bounds().items()]
     others = "inf is the darkest. 0: the same bits. 0*: the same values in other bits. -: no distance."
     return (
@@ -86,112 +96,145 @@ def _legend(scale: Scale) -> str:
     )
 
 
-def _table(heatmap: Heatmap, scale: Scale) -> str:
-    head = "".join(f"<th>{_text(label)}</th>" for label in heatmap.labels)
-    rows = "".join(
-        f"<tr><th>{_text(label)}</th>{''.join(_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))}</tr>\n"
-        for a, label in enumerate(heatmap.labels)
-    )
-    notes = "".join(f"<p>{_text(note)}</p>\n" for note in heatmap.notes)
+def _render_table(heatmap: Heatmap, scale: Scale) -> str:
+    head = "".join(f"<th>{_escape(label)}</th>" for label in heatmap.labels)
+    rows = ""
+    for a, label in enumerate(heatmap.labels):
+        cells = "".join(_render_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))
+        rows += f"<tr><th>{_escape(label)}</th>{cells}</tr>\n"
+    notes = "".join(f"<p>{_escape(note)}</p>\n" for note in heatmap.notes)
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
-    return f"<section><h3>{_text(heatmap.title)}</h3>\n{table}{notes}</section>\n"
+    return f"<section><h3>{_escape(heatmap.title)}</h3>\n{table}{notes}</section>\n"
 
 
-def _cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
-    cell, same = heatmap.cells[a][b], heatmap.results[a] == heatmap.results[b]
+def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
+    cell = heatmap.cells[a][b]
     runs = f"runs {heatmap.labels[a]} and {heatmap.labels[b]}"
     if cell is None:
-        return f'<td class="z" title="{_text(runs)}: no distance">-</td>'
+        return f'<td class="z" title="{_escape(runs)}: no distance">-</td>'
+    if cell == 0 and heatmap.results[a] == heatmap.results[b]:
+        return f'<td class="z" title="{_escape(runs)}: the same bits">0</td>'
     if cell == 0:
-        kind = "the same bits" if same else "the same values in other bits"
-        return f'<td class="z" title="{_text(runs)}: {kind}">{"0" if same else "0*"}</td>'
-    numbers = (f"{UNITS[name]} {cells[a][b]:.6g}" for name, cells in heatmap.others.items() if cells[a][b] is not None)
-    title = "; ".join([f"{runs}: {UNITS['sum']} {cell:.6g}", *numbers])
-    return f'<td class="l{scale.level(cell)}" title="{_text(title)}">{cell:.1e}</td>'
+        return f'<td class="z" title="{_escape(runs)}: the same values in other bits">0*</td>'
+    title = f"{runs}: {UNITS['sum']} {cell:.6g}"
+    for name, cells in heatmap.others.items():
+        if cells[a][b] is not None:
+            title += f"; {UNITS[name]} {cells[a][b]:.6g}"
+    return f'<td class="l{scale.level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
 
 
-def _chart(shown: Mapping[str, Any]) -> str:
+def _render_chart(shown: Mapping[str, Any]) -> str:
     """Return the largest distance of each quantity at the compared steps, above all steps; nothing for one step."""
     steps: Sequence[int] = shown["steps"]
     if len(steps) < 2 or not shown["matrices"]:
         return ""
+    points = _collect_points(shown)
+    low, high = _find_decades(points)
+    lines, names = "", ""
+    for n, (name, row) in enumerate(points.items()):
+        lines += _render_line(n % HUES, name, row, steps, (low, high))
+        names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
+    compared = len({each["step"] for each in (*shown["matrices"], *shown["equal"])})
+    note = (
+        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(compared, 'compared step')}; "
+        f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
+    )
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_render_axes(low, high)}{lines}{_render_bar(shown)}</svg>'
+    return f'<h2>Difference over the steps</h2>\n{svg}\n<p>{names}<br><span class="dim">{note}</span></p>\n'
+
+
+def _collect_points(shown: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+    """Return the largest distance of each quantity that differs somewhere, by step."""
     points: dict[str, dict[int, float]] = {}
     for each in shown["matrices"]:
         points.setdefault(each["quantity"], {})[each["step"]] = largest(each["sum"])
     for each in shown["equal"]:
         if each["quantity"] in points:
             points[each["quantity"]][each["step"]] = 0.0
-    values = [value for row in points.values() for value in row.values() if value and not math.isinf(value)]
+    return points
+
+
+def _find_decades(points: Mapping[str, Mapping[int, float]]) -> tuple[int, int]:
+    """Return the powers of ten between which all finite distances are; at least one decade."""
+    values = []
+    for row in points.values():
+        values += [value for value in row.values() if value and not math.isinf(value)]
     low = math.floor(math.log10(min(values, default=1.0)))
-    high = max(low + 1, math.ceil(math.log10(max(values, default=1.0))))
-    decades = (low, high)
-    lines = "".join(_line(n % HUES, name, row, steps, decades) for n, (name, row) in enumerate(points.items()))
-    names = "".join(f'<i class="key s{n % HUES}"></i>{_text(name)} ' for n, name in enumerate(points))
-    compared = len({each["step"] for each in shown["matrices"]} | {each["step"] for each in shown["equal"]})
-    note = (
-        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(compared, 'compared step')}; "
-        f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
-    )
-    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(low, high)}{lines}{_rug(shown)}</svg>'
-    return f'<h2>Difference over the steps</h2>\n{svg}\n<p>{names}<br><span class="dim">{note}</span></p>\n'
+    high = math.ceil(math.log10(max(values, default=1.0)))
+    return low, max(low + 1, high)
 
 
-def _x(step: int, steps: Sequence[int]) -> float:
+def _find_x(step: int, steps: Sequence[int]) -> float:
     return LEFT + (WIDTH - LEFT - RIGHT) * (step - steps[0]) / max(steps[-1] - steps[0], 1)
 
 
-def _y(value: float, decades: tuple[int, int]) -> float:
+def _find_y(value: float, decades: tuple[int, int]) -> float:
     """Return the height of a distance: the lowest line is 0, the highest an infinite one."""
     low, high = decades
     bottom, top = HEIGHT - BOTTOM - 20, TOP
     if value == 0:
         return HEIGHT - BOTTOM
-    return top if math.isinf(value) else bottom - (bottom - top) * (math.log10(value) - low) / (high - low)
+    if math.isinf(value):
+        return top
+    return bottom - (bottom - top) * (math.log10(value) - low) / (high - low)
 
 
-def _axes(low: int, high: int) -> str:
+def _render_axes(low: int, high: int) -> str:
     every = math.ceil((high - low) / DECADES)
     marks = [("0", 0.0), *((f"1e{n:+03d}", 10.0**n) for n in range(low, high + 1, every))]
-    heights = [(label, _y(value, (low, high))) for label, value in marks]
-    return "".join(
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
-        for label, y in heights
-    )
+    lines = ""
+    for label, value in marks:
+        y = _find_y(value, (low, high))
+        lines += f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        lines += f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
+    return lines
 
 
-def _line(number: int, name: str, row: Mapping[int, float], steps: Sequence[int], decades: tuple[int, int]) -> str:
-    places = [(step, value, _x(step, steps), _y(value, decades)) for step, value in sorted(row.items())]
-    path = " ".join(f"{'L' if n else 'M'}{x:.1f},{y:.1f}" for n, (_, _, x, y) in enumerate(places))
-    dots = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{_text(name)}, step {step}: {value:.6g}</title></circle>'
-        for step, value, x, y in places
-    )
-    return f'<path class="s{number}" d="{path}"/><g class="s{number}">{dots}</g>'
+def _render_line(
+    number: int, name: str, row: Mapping[int, float], steps: Sequence[int], decades: tuple[int, int]
+) -> str:
+    path: list[str] = []
+    dots = ""
+    for step, value in sorted(row.items()):
+        x, y = _find_x(step, steps), _find_y(value, decades)
+        command = "L"
+        if not path:
+            command = "M"
+        path.append(f"{command}{x:.1f},{y:.1f}")
+        title = f"{_escape(name)}, step {step}: {value:.6g}"
+        dots += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
+    return f'<path class="s{number}" d="{" ".join(path)}"/><g class="s{number}">{dots}</g>'
 
 
-def _rug(shown: Mapping[str, Any]) -> str:
+def _render_bar(shown: Mapping[str, Any]) -> str:
     """Return a bar of all steps, in which neighbors with equal findings are one piece, and the numbers of its ends."""
     steps: Sequence[int] = shown["steps"]
-    width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
+    step_width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
     y = HEIGHT - 30
-    pieces = "".join(
-        f'<rect class="{"rug" if names else "even"}" x="{LEFT + width * (first - 0.5):.1f}" y="{y}" '
-        f'width="{max(width * (last - first + 1) - 0.5, 0.5):.1f}" height="8"><title>'
-        f"{_text(_what(steps[first], steps[last], names))}</title></rect>"
-        for first, last, names in _pieces(shown)
-    )
-    ends = ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end"))
-    labels = "".join(f'<text x="{x}" y="{y + 24}" text-anchor="{side}">step {step}</text>' for step, x, side in ends)
-    return pieces + labels
+    bar = ""
+    for first, last, names in _split_steps(shown):
+        kind = "even"
+        if names:
+            kind = "rug"
+        x = LEFT + step_width * (first - 0.5)
+        width = max(step_width * (last - first + 1) - 0.5, 0.5)
+        title = _escape(_describe_steps(steps[first], steps[last], names))
+        bar += f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"><title>{title}</title></rect>'
+    for step, x, side in ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end")):
+        bar += f'<text x="{x}" y="{y + 24}" text-anchor="{side}">step {step}</text>'
+    return bar
 
 
-def _what(first: int, last: int, names: Sequence[str]) -> str:
-    where = f"step {first}" if first == last else f"steps {first} to {last}"
-    return f"{where}: {', '.join(names) + ' differ' if names else 'the same bits'}"
+def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
+    where = f"steps {first} to {last}"
+    if first == last:
+        where = f"step {first}"
+    if not names:
+        return f"{where}: the same bits"
+    return f"{where}: {', '.join(names)} differ"
 
 
-def _pieces(shown: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _split_steps(shown: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the places, first and last, of steps in a row at which the same quantities differ, and their names."""
     names: dict[int, tuple[str, ...]] = {}
     for each in shown["differing"]:
@@ -204,5 +247,5 @@ def _pieces(shown: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[str, ...
             first = place
 
 
-def _text(value: object) -> str:
+def _escape(value: object) -> str:
     return escape(clean(str(value)))

@@ -15,8 +15,10 @@ def lines(report: Report) -> Iterator[Line]:
     seen = report.attachments
     yield "title", report.headline
     a, b = seen["alone"]
-    alone = f"; {a} of A and {b} of B have no counterpart" if a or b else ""
-    yield "plain", f"  {seen['compared']} pairs of entries of {count(seen['steps'], 'step')} compared{alone}"
+    compared = f"{seen['compared']} pairs of entries of {count(seen['steps'], 'step')} compared"
+    if a or b:
+        compared += f"; {a} of A and {b} of B have no counterpart"
+    yield "plain", f"  {compared}"
     if not report.findings:
         yield "plain", "    all operations gave the same bits"
     for finding in report.findings:

@@ -81,16 +81,24 @@ def verify(
 
 def _about(document: dict[str, Any], lock: Path) -> list[str]:
     """Return what is worth knowing of the project: which packages are held, and at which commits it was and is."""
-    from envlock.reports.lock import described, held
+    from envlock.reports.lock import count_held, describe_commit
 
-    project, here = document.get("project", {}), {}
-    if "commit" in project:
-        from envlock.lock.revision import revision
+    project = document.get("project", {})
+    notes = list(count_held(document))
+    # Git is a process of its own, so it is started only for a lockfile that holds a commit.
+    if "commit" not in project:
+        return notes
+    from envlock.lock.revision import revision
 
-        here = revision(Path(lockfile.project(str(lock.parent))), lock)
-    same = here == {key: value for key, value in project.items() if key in here}
-    commits = [f"project: {described(here)} ({'as' if same else described(project) + ' when'} locked)"] if here else []
-    return [*held(document), *commits]
+    here = revision(Path(lockfile.project(str(lock.parent))), lock)
+    if not here:
+        return notes
+    locked = {key: value for key, value in project.items() if key in here}
+    if here == locked:
+        notes.append(f"project: {describe_commit(here)} (as locked)")
+    else:
+        notes.append(f"project: {describe_commit(here)} ({describe_commit(project)} when locked)")
+    return notes
 
 
 def _proven(

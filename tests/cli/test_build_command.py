@@ -178,7 +178,7 @@ def test_a_lock_from_stdin(envlock: Command) -> None:
             "error: python has neither a tag nor a digest\nhint: use python:TAG\n",
         ),
         (
-            ["--check"],
+            ["--rebuild"],
             "error: envlock.lock has no recorded image\nhint: run `envlock build` to build and record one\n",
         ),
     ],

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from envlock.lock.document import load, save
+from envlock.numerics.canary.run import Settings
 from envlock.reports import FORMATS
+from envlock.workflows.canary import canary, update_canary
 from tests.conftest import Command
 from tests.numerics.canaries import COUNT, result, section
 
@@ -85,7 +88,7 @@ def test_without_a_lock_it_is_shown(envlock: Command, python: str) -> None:
 
 def test_the_same_bits(envlock: Command, python: str, locked: Path) -> None:
     assert read(locked)["numerics"] == section()
-    for options in ([], ["--check"]):
+    for options in ([], ["--require"]):
         done = envlock("canary", *options, "--python", python)
         assert (done.returncode, done.stderr) == (0, COMPUTING)
         assert done.stdout == (f"matches under policy strict\nnumerics: all {COUNT} results have the locked bits\n")
@@ -154,20 +157,22 @@ def test_a_finding_is_shown_at_the_lock_that_is_meant(envlock: Command, python: 
 
 
 def test_other_conditions_are_exit_4(envlock: Command, python: str, locked: Path) -> None:
-    done = envlock("canary", "--python", python, "--threads", "8")
-    assert done.returncode == 4
-    assert done.stdout.splitlines()[:2] == [
+    report = canary(locked, python=Path(python), pinned=Settings(threads=8))
+    assert report.exit_code == 4
+    assert report.to_text().splitlines()[:2] == [
         "cannot decide under policy strict: 5 parts of the canary could not be compared",
         "  ? numerics.bf16: not comparable: 2 vs 8 threads",
     ]
-    assert "      fix: Run with --threads 2." in done.stdout.splitlines()
-    assert envlock("canary", "--python", python, "--determinism", "environment").returncode == 4
+    again = "      fix: Compute the canary again on the locked machine: `envlock canary --update`."
+    assert again in report.to_text().splitlines()
+    assert canary(locked, python=Path(python), pinned=Settings(determinism=None)).exit_code == 4
 
 
 @pytest.mark.slow
 def test_a_canary_is_computed_as_the_locked_one_was(envlock: Command, python: str, locked: Path) -> None:
-    unpinned = ["--threads", "environment", "--determinism", "environment"]
-    assert envlock("canary", "--update", "--python", python, *unpinned).returncode == 0
+    read_lock = load(str(locked))
+    unpinned = update_canary(read_lock, python=Path(python), pinned=Settings(threads=None, determinism=None))
+    save(unpinned, str(locked), read_lock)
     assert read(locked)["numerics"]["groups"]["xla"]["conditions"]["intra_op_threads"] == "environment"
     assert envlock("canary", "--python", python).returncode == 0
     assert envlock("verify", "--numerics", "--python", python).returncode == 0
@@ -204,7 +209,7 @@ def test_another_version_with_the_same_bits_says_so(envlock: Command, python: st
 def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
     assert envlock("capture", "-q", "--python", python).returncode == 0
     message = "error: envlock.lock has no canary\nhint: run `envlock canary --update` to add one\n"
-    for args in (["verify", "--numerics"], ["canary", "--check"]):
+    for args in (["verify", "--numerics"], ["canary", "--require"]):
         done = envlock(*args, "--python", python)
         assert (done.returncode, done.stdout, done.stderr) == (4, "", message)
     assert envlock("canary", "--python", python).stdout.startswith("TensorFlow 2.21.0, NumPy")
@@ -214,7 +219,7 @@ def test_a_lock_without_a_canary(envlock: Command, python: str) -> None:
         "",
         f"{COMPUTING}wrote envlock.lock: a canary of {COUNT} results\n",
     )
-    assert envlock("canary", "--check", "--python", python).returncode == 0
+    assert envlock("canary", "--require", "--python", python).returncode == 0
 
 
 def test_update_through_a_pipe(envlock: Command, python: str, locked: Path) -> None:
@@ -278,18 +283,10 @@ def test_diff_shows_both(envlock: Command, python: str, locked: Path) -> None:
     ("args", "code", "message"),
     [
         (["-f", "yaml"], 2, f"error: unknown format `yaml`\nhint: choose from: {', '.join(FORMATS)}\n"),
-        (["--update", "--check"], 2, "error: `--update` and `--check` exclude each other\nhint: use one of them\n"),
-        (["--threads", "x"], 2, "error: invalid number of threads: x\nhint: choose 1 to 4096, or `environment`\n"),
-        (["--threads", "0"], 2, "error: invalid number of threads: 0\nhint: choose 1 to 4096, or `environment`\n"),
-        (["--threads", "9" * 5000], 2, "error: invalid number of threads"),
-        (
-            ["--determinism", "yes"],
-            2,
-            "error: unknown state of op determinism `yes`\nhint: choose from: on, off, environment\n",
-        ),
+        (["--update", "--require"], 2, "error: `--update` and `--require` exclude each other\nhint: use one of them\n"),
         (["none.lock"], 3, "error: lockfile not found: none.lock\n"),
         (["--update"], 3, "error: no envlock.lock in "),
-        (["--check"], 3, "error: no envlock.lock in "),
+        (["--require"], 3, "error: no envlock.lock in "),
         (["--python", "/none"], 2, "error: cannot run /none: No such file or directory\n"),
         ([], 4, "error: the canary cannot be computed: ModuleNotFoundError: No module named '"),
     ],

@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[str, int, set[str]]] = {
     "lint": ("a.py", 0, {"packaging"}),
     "repeat": ("a.py:f --runs 2", 0, set()),
     "diverge": ("compare a.trace b.trace", 0, {"packaging"}),
-    "canary": ("--check x.lock", 4, set()),
+    "canary": ("--require x.lock", 4, set()),
     "hash": ("--offline --python {python} new.lock", 0, INTERNET | {"packaging"}),
     "export": ("proven.lock --format pylock", 0, INTERNET | {"packaging", "tomli_w"}),
     "vendor": ("proven.lock", 0, INTERNET | {"packaging"}),

@@ -188,11 +188,11 @@ def test_bad_settings_are_exit_2(envlock: Command, table: str, message: str, hin
     ("options", "first", "second"),
     [
         (["--dry-run", "--output", "x"], "--dry-run", "--output"),
-        (["--check", "--tag", "a:1"], "--check", "--tag"),
-        (["--check", "--gpus"], "--check", "--gpus"),
+        (["--rebuild", "--tag", "a:1"], "--rebuild", "--tag"),
+        (["--rebuild", "--gpus"], "--rebuild", "--gpus"),
         (["--output", "x", "--tag", "a:1"], "--output", "--tag"),
         (["--dry-run", "--no-cache"], "--dry-run", "--no-cache"),
-        (["--check", "--archive", "x.tar"], "--check", "--archive"),
+        (["--rebuild", "--archive", "x.tar"], "--rebuild", "--archive"),
     ],
 )
 def test_contradictory_options_are_exit_2(envlock: Command, options: list[str], first: str, second: str) -> None:

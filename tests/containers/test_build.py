@@ -249,18 +249,18 @@ def nameless(bed: Bed) -> set[str]:
 @exhaustive
 def test_check_says_identical_or_which_files_differ(ngc: Project, bed: Bed) -> None:
     assert ngc("build", "--base", bed.ngc).returncode == 0
-    done = ngc("build", "--check")
+    done = ngc("build", "--rebuild")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.endswith("identical: the same image ID\n")  # after lines of a builder that takes long
     before = nameless(bed)
-    done = ngc("build", "--check", "--engine", "docker")
+    done = ngc("build", "--rebuild", "--engine", "docker")
     assert (done.returncode, done.stdout, nameless(bed) - before) == (0, "", set())
     assert done.stderr.splitlines()[-1].startswith("identical in layers and configuration (its ID differs: docker ")
     held = json.loads((ngc.folder / "envlock.lock").read_bytes())
     wheel = demo_wheel(ngc.folder / "wheelhouse", "alpha", "1.1")
     (ngc.folder / "wheelhouse" / "alpha-1.0-py3-none-any.whl").unlink()
     ngc.write({**held, "identity": identity(wheel.parent)})
-    done = ngc("build", "--check")
+    done = ngc("build", "--rebuild")
     lines = done.stderr.splitlines()
     assert done.returncode == 1
     assert "the image differs from the locked one:" in lines  # after lines of a builder that takes long
@@ -409,12 +409,12 @@ def test_a_project_with_its_code_user_and_command(
     ran = bed.engine.docker(*run, "-e", "USER=me", "--user", "4321:99", made.image["id"])
     assert ran.stdout == "4321 me /app vision step False\n"
     (made.folder / "pyproject.toml").unlink()  # the lock knows it all
-    done = made("build", "--check")
+    done = made("build", "--rebuild")
     assert done.stderr.endswith("identical: the same image ID\n")
-    classic = made("build", "--check", "--engine", "docker")
+    classic = made("build", "--rebuild", "--engine", "docker")
     assert classic.stderr.splitlines()[-1].startswith("identical in layers and configuration"), classic.stderr
     (made.folder / "src" / "step.py").write_text("NAME = 'other'\n", encoding="utf-8")
-    done = made("build", "--check")
+    done = made("build", "--rebuild")
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, ["  different content: /app/src/step.py"])
 
 

@@ -102,8 +102,8 @@ def test_packages_are_locked_installed_and_the_same_each_time(
         assert "test/apt:1 was verified inside: it matches under policy strict\n" in done.stderr
         images.append(made.image["id"])
     assert images[0] == images[1]
-    assert made("build", "--check").stderr.endswith("identical: the same image ID\n")
-    classic = made("build", "--check", "--engine", "docker")
+    assert made("build", "--rebuild").stderr.endswith("identical: the same image ID\n")
+    classic = made("build", "--rebuild", "--engine", "docker")
     assert classic.stderr.splitlines()[-1].startswith("identical in layers and configuration"), classic.stderr
     run = ["run", "--rm", "--network=none", "test/apt:1"]
     assert bed.engine.docker(*run, "demo").stdout == "demo\n"
@@ -151,7 +151,7 @@ def test_podman_and_buildah_install_the_same_files_each_time(
         assert "test/apt:1 was verified inside: it matches under policy strict\n" in done.stderr
         images.append((made.image["id"], made.image["layers"]))
     assert images[0] == images[1]
-    checked = made("build", "--check", "--engine", engine)
+    checked = made("build", "--rebuild", "--engine", engine)
     assert (checked.returncode, checked.stderr.splitlines()[-1]) == (0, "identical: the same image ID"), checked.stderr
     query = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Status}\n", "demo", "demo-data"]
     for command, output in (

@@ -37,7 +37,7 @@ def test_an_installed_project_on_the_python_of_debian(bed: Bed, tmp_path: Path) 
     assert '"name": "docker.io/library/buildpack-deps"' in held
     run = ["run", "--rm", "--network=none", "test/system:1"]
     assert [bed.engine.docker(*run, name).stdout for name in ("alpha", "mine", "checkout")] == ["1.0\n"] * 3
-    again = made("build", "--check")
+    again = made("build", "--rebuild")
     assert (again.returncode, again.stderr.endswith("identical: the same image ID\n")) == (0, True), again.stderr
-    classic = made("build", "--check", "--engine", "docker")
+    classic = made("build", "--rebuild", "--engine", "docker")
     assert classic.stderr.splitlines()[-1].startswith("identical in layers and configuration"), classic.stderr

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from envlock.divergence.comparison import Difference, Line, Origin
+from envlock.divergence.evidence import Evidence, Level, Verdict
 from envlock.divergence.known import Known
 from envlock.divergence.trace import Operation, Place, Record, Value
-from envlock.divergence.verdict import Evidence, Level, Verdict
 from envlock.divergence.verdict import report as report_on
 from envlock.runtime.report import Report
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from envlock.data.determinism import makers
+from envlock.divergence.evidence import Level, Suspect, Verdict
 from envlock.divergence.known import about
 from envlock.divergence.makers import Maker
+from envlock.divergence.sentences import make_headline
 from envlock.divergence.trace import Place
-from envlock.divergence.verdict import Level, Suspect, Verdict, headline
 from envlock.reports import render
 from envlock.runtime.report import Finding
 from envlock.runtime.where import Where
@@ -83,7 +84,7 @@ def test_identical_runs_are_told_in_two_lines() -> None:
     ],
 )
 def test_every_verdict_has_its_sentence(verdict: Verdict, sentence: str) -> None:
-    assert headline(evidence(verdict)) == sentence
+    assert make_headline(evidence(verdict)) == sentence
 
 
 def test_a_race_and_what_was_not_seen_have_their_own_words() -> None:

@@ -129,7 +129,7 @@ def test_a_wheel_of_a_folder(
     before = envlock("export", "--format", "pylock", environ=environ)
     reason = "its wheel is known from a disk, not from a URL (`envlock vendor` and `--wheelhouse` may have it)"
     assert before.stderr == f"warning: 1 package not exported:\n  found 1.0: {reason}\n"
-    vendored = envlock("vendor", "--require-all", "--no-cache", "--quiet", environ=environ)
+    vendored = envlock("vendor", "--require-all", "--quiet", environ=environ)
     assert (vendored.returncode, vendored.stderr) == (0, "")
     written = envlock("export", "-f", to, "-o", file, "--wheelhouse", "wheelhouse", "--require-all", environ=environ)
     assert (written.returncode, written.stderr) == (0, f"wrote {file}\n")

@@ -12,9 +12,9 @@ from envlock.diagnosis import loaded_cuda
 from envlock.diagnosis.rules import diagnose
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
+from envlock.divergence.evidence import Suspect
 from envlock.divergence.trace import Operation, Place, Record
 from envlock.divergence.trace import Value as Quantity
-from envlock.divergence.verdict import Suspect
 from envlock.linter.live_dataset import report_of as dataset_report
 from envlock.linter.pipeline import Body, Graph, Node
 from envlock.lock.document import validate

@@ -167,8 +167,7 @@ def _other_conditions(path: str, locked: Group | Program, live: Group | Program)
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
     names = [key for key in old if old[key] != new[key]]
     pairs = ", ".join(dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names))
-    flags = [f"{_FLAGS[key]} {old[key]}" for key in dict.fromkeys(names) if key in _FLAGS]
-    fix = f"Run with {' '.join(flags)}." if flags else f"Compare on {locked.conditions.device}."
+    fix = f"Compare on {locked.conditions.device}." if _PINNED.isdisjoint(names) else _AGAIN
     return Untold(path, f"not comparable: {pairs}", "other-conditions", fix)
 
 
@@ -178,9 +177,8 @@ _CALLED = {
     "onednn": "oneDNN",
     "xla": "XLA",
 }
-_FLAGS = {"intra_op_threads": "--threads", "determinism": "--determinism"}
-
-
+_PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
+"""What the canary sets for itself: where it differs, one of the two was not computed by the command."""
 _AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 

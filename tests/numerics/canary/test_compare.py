@@ -24,6 +24,7 @@ from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
 from tests.numerics.canaries import COUNT, conditions, group_of, numerics, section, with_program
 
+AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 THREADS = ("conv_filter_gradient", "bias_gradient", "reduce", "batch_norm")
 ISA = ("matmul", "conv_filter_gradient", "depthwise", "train", "train_xla")
 WIDER = (*ISA, "matmul_big", "conv_forward", "conv_input_gradient", "batch_norm")
@@ -108,7 +109,7 @@ def test_unequal_conditions_do_not_compare() -> None:
     found = compare(numerics(), Numerics.model_validate(other))
     assert {each.split(".")[1] for each in found.equal} == {"numpy"}
     assert found.differences == []
-    reason, fix = "not comparable: 2 vs 8 threads", "Run with --threads 2."
+    reason, fix = "not comparable: 2 vs 8 threads", AGAIN
     groups = ["bf16", "cpu-eigen", "cpu-graph", "cpu-onednn", "xla"]
     untold = [Untold(f"numerics.{group}", reason, "other-conditions", fix) for group in groups]
     assert sorted(found.untold, key=lambda each: each.path) == untold
@@ -120,7 +121,7 @@ def test_other_determinism_and_another_device_do_not_compare() -> None:
     right = {"gpu-0": {"conditions": conditions("gpu-0", device="NVIDIA T4", determinism="off"), "operations": {}}}
     found = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": right}))
     reason = "not comparable: NVIDIA A100 vs NVIDIA T4 device, on vs off op determinism"
-    assert found.untold == [Untold("numerics.gpu-0", reason, "other-conditions", "Run with --determinism on.")]
+    assert found.untold == [Untold("numerics.gpu-0", reason, "other-conditions", AGAIN)]
     assert not found.match
     gone = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": {}}))
     assert [(each.path, each.reason) for each in gone.untold] == [

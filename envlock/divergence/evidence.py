@@ -1,0 +1,147 @@
+"""What the runs of a program showed: values that the search fills and the report is made from. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from envlock.divergence.comparison import Difference, Line, Origin
+from envlock.divergence.known import Known
+from envlock.divergence.makers import Maker
+from envlock.divergence.trace import Place, Record
+from envlock.numerics.failure import Failure
+from envlock.runtime.report import Finding
+
+Verdict = Literal[
+    "identical",
+    "operation",
+    "data",
+    "outside",
+    "variable",
+    "sequence",
+    "graph",
+    "call",
+    "quantity",
+    "race",
+    "threads",
+    "processes",
+    "unseen",
+]
+Mode = Literal["as it is", "eager", "in graphs"]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What one way of running showed.
+
+    Attributes:
+        mode: `as it is` (the user's own mode), `eager`, or `in graphs` (his own, with a look into the graphs).
+        groups: of each run the number of its result at the first difference; all 0 where there is none.
+        step, name: the first difference: in which step, and of what.
+        entries: how many operations, calls and values each run was compared by.
+        steps: how many steps that were.
+    """
+
+    mode: Mode
+    groups: tuple[int, ...]
+    step: int | None
+    name: str | None
+    entries: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An operation of a graph that can give, or has given, another result: its line, and what is known of it."""
+
+    type: str
+    name: str
+    place: Place | None
+    known: Known | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the runs showed.
+
+    Attributes:
+        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
+            `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
+            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `race`: threads
+            used a variable in another order; `threads`: the cause can stand in other threads, which were not wholly
+            seen; `processes`: it can come from another process of the same training; `unseen`: this TensorFlow shows no
+            operations.
+        target: what was run, and how often.
+        level: the one that the verdict rests on; the others stand in `levels`.
+        record: the first operation that differs; None where there is none.
+        source: its lines in the user's file, from number `source_from` on.
+        origins: where its inputs came from.
+        differing: which of them differ.
+        known: what the tables know of it.
+        because: sentences about what trying it otherwise showed.
+        suspects: in graphs, what can be the cause.
+        maker: the line of Python or NumPy that made the value: with the same from it, the difference is gone.
+        pipelines: what the dataset linter says of the pipelines that were read.
+        others: later operations that differ by themselves.
+        timeline: what happened around the first difference.
+        threads: how many Python threads the program started, or how many of them race.
+        blind: why a cause in other threads would not have been seen.
+        notes: what limits the verdict.
+        failures: runs that failed; all runs are compared until the first of these ended.
+    """
+
+    verdict: Verdict
+    target: str
+    runs: int
+    tensorflow: str
+    keras: str | None
+    levels: tuple[Level, ...]
+    record: Record | None = None
+    index: int | None = None
+    distinct: int = 1
+    source: tuple[str, ...] = ()
+    source_from: int = 0
+    origins: tuple[Origin, ...] = ()
+    differing: tuple[int, ...] = ()
+    known: Known | None = None
+    because: tuple[str, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    maker: Maker | None = None
+    pipelines: tuple[Finding, ...] = ()
+    others: tuple[Difference, ...] = ()
+    timeline: tuple[Line, ...] = ()
+    threads: int = 0
+    blind: str | None = None
+    notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def match(self) -> bool:
+        """Whether all runs gave the same."""
+        return self.verdict == "identical"
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the user's that the verdict names."""
+        if self.record is not None and self.verdict != "graph":
+            return self.record.operation.place
+        if self.suspects:
+            return self.suspects[0].place
+        return None
+
+    @property
+    def culprit(self) -> str | None:
+        """The type of the operation that the verdict names."""
+        if self.suspects:
+            return self.suspects[0].type
+        if self.record is not None:
+            return self.record.operation.type
+        return None
+
+    @property
+    def first_name(self) -> str | None:
+        """What differs first at the first level that shows something."""
+        for level in self.levels:
+            if level.name:
+                return level.name
+        return None

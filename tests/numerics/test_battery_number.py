@@ -1,0 +1,85 @@
+"""Operations that change get a new number: locks compare the results of one number as if they were of one battery."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from typing import Any
+
+import pytest
+
+from tests.ground import ROOT
+
+CODE = (ROOT / "envlock/guest/battery.py").read_text(encoding="utf-8")
+
+DIGESTS = {1: "bfa8517b4a5b34337b39a19b5a3322d949e684e670a17fe18c176b8bdcf5ce91"}
+"""Of the code that computes, for each number of the battery that there ever was. A new one is added, none changed."""
+
+HOST = {"main", "_run", "name_of", "_line"}
+"""Functions that start the battery and answer; they may change without a new number. All others compute."""
+
+IGNORED = {"annotation", "returns", "type_comment", "kind", "ctx", "type_params"}
+"""Fields of the syntax tree that are not computed with, or that not every Python has."""
+
+
+def normalize(node: Any) -> Any:
+    """Return a syntax tree as nested lists, the same from every Python, without what is not computed with."""
+    if isinstance(node, list):
+        return [normalize(each) for each in node if not is_docstring(each)]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, value) for name, value in ast.iter_fields(node) if name not in IGNORED]
+    return [type(node).__name__, *([name, normalize(value)] for name, value in fields if value not in (None, []))]
+
+
+def is_docstring(node: Any) -> bool:
+    """Return whether a statement is a text and nothing else."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def digest_battery(code: str) -> tuple[int, str]:
+    """Return the number of a battery, and the SHA-256 of all that decides its results."""
+    number, computing = 0, []
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "BATTERY":
+            number = ast.literal_eval(node.value)
+        elif isinstance(node, ast.Assign | ast.ClassDef) or (
+            isinstance(node, ast.FunctionDef) and node.name not in HOST
+        ):
+            computing.append(normalize(node))
+    return number, hashlib.sha256(repr(computing).encode()).hexdigest()
+
+
+def test_operations_that_change_have_a_new_number() -> None:
+    number, digest = digest_battery(CODE)
+    hint = f"operations of the battery changed: raise BATTERY in envlock/guest/battery.py and add {digest} here"
+    assert DIGESTS.get(number) == digest, hint
+
+
+def test_no_number_is_used_twice() -> None:
+    assert list(DIGESTS) == list(range(1, len(DIGESTS) + 1))
+    assert len(set(DIGESTS.values())) == len(DIGESTS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (r'^( +)"matmul', r'\1"np_log": lambda: np.log(np.ones(3)),\n\1"matmul'),
+        (r"SAMPLES = 64", "SAMPLES = 65"),
+        (r"np\.uint64\(27\)", "np.uint64(28)"),
+    ],
+)
+def test_an_operation_or_an_input_that_changes_has_another_digest(old: str, new: str) -> None:
+    changed = re.sub(old, new, CODE, count=1, flags=re.MULTILINE)
+    assert changed != CODE
+    assert digest_battery(changed)[1] != digest_battery(CODE)[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("BATTERY = 1", "BATTERY = 2"), ("# ", "# also "), ("-> Any:", "->  object:")]
+)
+def test_what_is_not_computed_with_has_the_same_digest(old: str, new: str) -> None:
+    changed = CODE.replace(old, new)
+    assert changed != CODE
+    assert digest_battery(changed)[1] == digest_battery(CODE)[1]
