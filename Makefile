@@ -28,7 +28,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants coverage lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ chaos: $(DEV)/.ready ## attacks, planted ones too: hostile inputs, servers and s
 
 mutants: $(DEV)/.ready ## change what decides in 2,000 ways and list the changes that no test notices: tests/mutants.md
 	@$(DEV)/bin/python tools/mutants.py $(MODULES)
+
+oracle: $(DEV)/.ready $(TF)/.envlock ## change one thing at a time, and compare each verdict with the bits: an hour and more, goes on where it was stopped
+	@$(DEV)/bin/python benchmarks/oracle.py $(TF)/bin/python $(ORACLE)
 
 # LANES=all measures what `make testall` runs, and what that starts beside TensorFlow: but not a process that is killed.
 # Two tests fail under it, which is passed over: one counts what is loaded, one finds the file that starts the measuring.

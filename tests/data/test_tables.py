@@ -309,3 +309,11 @@ def test_the_names_of_the_runtime_tables_are_these() -> None:
     assert sorted(file.stem for file in Path(FOLDER).glob("*.json")) == sorted(
         [*{*TABLES} - AUTHORING, "by_rank", "flags", "machine", "policies", "protected", "startup"]
     )
+
+
+def test_every_variable_of_onednn_has_a_row_by_each_of_its_names() -> None:
+    """oneDNN asks for each as ONEDNN_X and as DNNL_X: getenv_string_user in its src/common/utils.cpp."""
+    names = {row.name for row in data.variables()}
+    twins = {name.replace("ONEDNN_", "DNNL_", 1) for name in names if name.startswith("ONEDNN_")}
+    assert twins
+    assert twins <= names
