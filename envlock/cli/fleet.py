@@ -208,7 +208,7 @@ def run(
 
 
 FolderArgument = Annotated[
-    str, typer.Argument(metavar="[DIR]", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
+    str, typer.Argument(metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
 ]
 OlderOption = Annotated[
     float, typer.Option("--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days.")

@@ -45,6 +45,7 @@ from envlock.runtime.fleet.statement import is_document, root_of
 from envlock.runtime.gpu import devices, probe
 from envlock.runtime.loader.cache import LdCache
 from envlock.runtime.loader.elf import exported, read_elf
+from envlock.runtime.policy import Policy
 from envlock.runtime.tooling import tooling
 from envlock.runtime.verify import judge, policy_of
 from envlock.web.client import Answer, Client, _without_credentials
@@ -132,10 +133,19 @@ def read_lock(data: bytes, folder: Path) -> None:
         raise AcceptedError("a lockfile that is another one when it is written again")
 
 
+def _is_younger(path: str, valued: set[str], rules: Policy) -> bool:
+    """Return whether a fact, or its group, is judged only where the lockfile has a value, and it has none."""
+    steps = path.split(".")
+    nodes = [".".join(steps[:end]) for end in range(1, len(steps) + 1)]
+    absent = [node for node in nodes if not any(f"{each}.".startswith(f"{node}.") for each in valued)]
+    return any(rules.row(node)["rule"] == "exact_where_locked" for node in absent)
+
+
 def _all_named(read: dict[str, Any], named: set[str]) -> None:
     locked, here = dict(leaves(read["facts"])), dict(leaves(live().facts))
     rules = policy_of(read)
-    younger = {path for path in {*here} - {*locked} if rules.row(path)["rule"] == "exact_where_locked"}
+    valued = {path for path, value in locked.items() if value is not None}
+    younger = {path for path in {*locked, *here} - valued if _is_younger(path, valued, rules)}
     for path in {*locked, *here} - {*read["unavailable"], *live().unavailable} - younger:
         known = path in locked and path in here and same(locked[path], here[path])
         steps = path.split(".")
