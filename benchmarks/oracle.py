@@ -1,12 +1,13 @@
 """The oracle: changes one thing of a real environment at a time, and asks whether envlock's verdict was right.
 
-    python benchmarks/oracle.py PYTHON [--only TEXT] [--most N] [--jobs N] [--report]
+    python benchmarks/oracle.py PYTHON [--only TEXT] [--most N] [--jobs N] [--again | --report]
 
 PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
 in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, two values for each variable
 of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no evidence. Each
 result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a run that was
-stopped goes on, and only what has changed is asked again. `--report` prints the table of what is there.
+stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for all verdicts
+again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
 
 *Changed and matched* is a false green, and the exit code is 1 where there is one.
 """
@@ -91,16 +92,17 @@ def main() -> int:
     store = folder / "oracle.jsonl"
     changes = [Change(each) for each in UNPERTURBED] + [each for each in all_changes() if options.only in each.id]
     if not options.report:
+        if options.again:
+            (folder / "envlock.lock").unlink(missing_ok=True)
         prepare(options.python, folder)
         known = results(store)
-        missing = [each for each in changes if each.key not in known][: options.most]
+        missing = [each for each in changes if options.again == (each.key in known)][: options.most]
         with ThreadPoolExecutor(options.jobs) as pool:
-            for number, (change, found) in enumerate(
-                pool.map(lambda each: _asked(options.python, folder, each), missing)
-            ):
-                print(f"[{number + 1}/{len(missing)}] {change.id}", file=sys.stderr)
+            answers = pool.map(lambda each: _asked(options.python, folder, each, known.get(each.key)), missing)
+            for number, (change, answer) in enumerate(answers, 1):
+                print(f"[{number}/{len(missing)}] {change.id}", file=sys.stderr)
                 with store.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": change.key, **found}) + "\n")
+                    file.write(json.dumps({"key": change.key, **answer}) + "\n")
     known = results(store)
     found = {policy: list(outcomes(known, changes, policy)) for policy in POLICIES}
     print("\n".join(rendered(found)))
@@ -113,6 +115,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="only perturbations with this text in their name")
     parser.add_argument("--most", type=int, help="at most so many that have no result yet")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--again", action="store_true", help="ask for the verdicts of what is known again")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args()
 
@@ -163,16 +166,51 @@ def base(home: Path) -> dict[str, str]:
     }
 
 
-def _asked(python: Path, folder: Path, change: Change) -> tuple[Change, dict[str, Any]]:
+def _asked(python: Path, folder: Path, change: Change, known: dict[str, Any] | None) -> tuple[Change, dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="envlock-oracle-") as scratch:
-        return change, asked(python, folder, change, Path(scratch))
+        return change, asked(python, folder, change, Path(scratch), known)
 
 
-def asked(python: Path, folder: Path, change: Change, scratch: Path) -> dict[str, Any]:
+def asked(
+    python: Path, folder: Path, change: Change, scratch: Path, known: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the verdicts and the digests under a perturbation.
 
     Where a proof is offered, it is asked for as the message says, and the verdict is the one after it.
+
+    Args:
+        python: the interpreter of the environment.
+        folder: where its lockfile is.
+        change: the perturbation.
+        scratch: an empty folder.
+        known: an earlier answer, whose digests are kept: only the verdicts are asked for.
     """
+    environ = perturbed(change, folder, scratch)
+    lock = str(folder / "envlock.lock")
+    program = [str(PROGRAMS)]
+    if known is not None:
+        program = ["-c", VERDICTS, str(PROGRAMS)]
+    command = [*change.prefix, str(python), *program, lock]
+    found = answered(command, environ, scratch)
+    if found["verdicts"].get("bits", {}).get("provable"):
+        argv = [*change.prefix, str(python), "-m", "envlock", "verify", "-p", "bits", lock]
+        subprocess.run(argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
+        found = {**answered(command, environ, scratch), "proof": True}
+    if known is not None:
+        found["parts"] = known["parts"]
+    return {"id": change.id, **found}
+
+
+VERDICTS = """
+import json, runpy, sys
+programs = runpy.run_path(sys.argv[1])
+print(json.dumps({"verdicts": {name: programs["verdict"](sys.argv[2], name) for name in programs["POLICIES"]}}))
+"""
+"""What programs.py says first, without the programs."""
+
+
+def perturbed(change: Change, folder: Path, scratch: Path) -> dict[str, str]:
+    """Return the variables of a perturbed process, and make the files that they name."""
     home = scratch / "home"
     home.mkdir()
     environ = base(home)
@@ -186,18 +224,8 @@ def asked(python: Path, folder: Path, change: Change, scratch: Path) -> dict[str
     if change.overlay is not None:
         target = folder / "overlays" / change.overlay
         if not target.exists():
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-deps",
-                "--target",
-                target,
-                change.overlay,
-            ]
-            subprocess.run(command, check=True, timeout=TIMEOUT)
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+            subprocess.run([*install, change.overlay], check=True, timeout=TIMEOUT)
         environ["PYTHONPATH"] = str(target)
     if change.shim is not None:
         source, library = scratch / "shim.c", scratch / "shim.so"
@@ -205,19 +233,16 @@ def asked(python: Path, folder: Path, change: Change, scratch: Path) -> dict[str
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-lm"], check=True, timeout=60)
         environ["LD_PRELOAD"] = str(library)
     environ.update(change.set)
-    lock = str(folder / "envlock.lock")
-    found = answered([*change.prefix, str(python), str(PROGRAMS), lock], environ)
-    if found["verdicts"].get("bits", {}).get("provable"):
-        argv = [*change.prefix, str(python), "-m", "envlock", "verify", "-p", "bits", lock]
-        subprocess.run(argv, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
-        found = {**answered([*change.prefix, str(python), str(PROGRAMS), lock], environ), "proof": True}
-    return {"id": change.id, **found}
+    return environ
 
 
-def answered(argv: list[str], environ: dict[str, str]) -> dict[str, Any]:
-    """Return the answer of programs.py; one without parts where it did not come to its end."""
+def answered(argv: list[str], environ: dict[str, str], scratch: Path) -> dict[str, Any]:
+    """Return the answer of programs.py; one without parts where it did not come to its end.
+
+    It runs in a folder of its own, as some variables let libraries dump into the current one.
+    """
     try:
-        done = subprocess.run(argv, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
+        done = subprocess.run(argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         return {"verdicts": {}, "parts": {}, "ended": "did not end"}
     except (OSError, ValueError) as error:
@@ -273,7 +298,7 @@ def rendered(found: dict[str, list[Outcome]]) -> Iterator[str]:
         yield f"| {cell} | " + " | ".join(str(counts[policy][cell]) for policy in found) + " |"
     yield "| all | " + " | ".join(str(len(outcomes)) for outcomes in found.values()) + " |"
     for policy, outcomes in found.items():
-        for cell in ("changed, matched", "unchanged, refused"):
+        for cell in ("changed, matched", "could not run, matched", "unchanged, refused"):
             listed = [each for each in outcomes if each.cell == cell]
             if listed:
                 yield f"\n{policy}: {cell}\n"
