@@ -119,4 +119,4 @@ def test_a_sample_on_a_real_tensorflow(oracle: ModuleType, tensorflow_python: Pa
             "time zone": "unchanged, matched",
         }, found
         assert "features.order_of_a_set" in found["PYTHONHASHSEED=1"].changed
-        assert "linear_algebra.product" in found["OPENBLAS_CORETYPE=Nehalem"].changed
+        assert "linear_algebra.solve" in found["OPENBLAS_CORETYPE=Nehalem"].changed

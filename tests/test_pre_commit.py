@@ -14,7 +14,7 @@ import yaml
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "envlock", "templates")
+SHIPPED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "envlock", "templates", "tools")
 CONFIG = "repos:\n  - repo: {}\n    rev: {}\n    hooks:\n      - id: envlock-lint\n"
 WRONG = "import tensorflow as tf\n\ntf.config.experimental.enable_op_determinism\n"
 

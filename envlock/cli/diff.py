@@ -55,7 +55,10 @@ def diff(
 
 
 def _side(name: str, python: Path | None) -> Lockfile | str | bytes:
-    from envlock.workflows.capture import capture
+    if name == LIVE:
+        from envlock.workflows.capture import capture
+
+        return capture(python=python)
     from envlock.workflows.model import lock_in
 
-    return capture(python=python) if name == LIVE else lock_in(name) or source(name, Config())
+    return lock_in(name) or source(name, Config())

@@ -77,9 +77,10 @@ def show(
 
 def _shown(name: str | None, python: Path | None) -> Source:
     """Return the lockfile that is meant: the live environment's, that in a model, or a file."""
-    from envlock.workflows.capture import live_lock
     from envlock.workflows.model import lock_in
 
     if name == LIVE:
+        from envlock.workflows.capture import live_lock
+
         return live_lock(python)
     return (name and lock_in(name)) or source(name)

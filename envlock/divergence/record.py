@@ -104,7 +104,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Scalar]:
     """Return the facts of an environment as a trace's header has them: each that exists, by its dotted path."""
     found: dict[str, Scalar] = {}
     for path, value in leaves(facts):
-        if value is None or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:
+        if value in (None, {}) or path.startswith(_LEFT_OUT) or len(found) >= CONDITIONS_LIMIT:
             continue
         text = " ".join(map(str, value)) if isinstance(value, list) else value
         found[path[:TEXT_LIMIT]] = text[:TEXT_LIMIT] if isinstance(text, str) else text

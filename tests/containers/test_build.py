@@ -138,7 +138,6 @@ SPOIL = (
         (f"echo '# edited' >> {SITE}/alpha/__init__.py", "1 file is not as recorded: alpha/__init__.py: longer: "),
         (f"rm -r {SITE}/alpha", "1 file is not as recorded: alpha/__init__.py: is missing"),
         (f"echo 'import os' > {SITE}/foreign.py", "foreign.py: a file that belongs to no package"),
-        (f"echo 'import os' > {SITE}/x.pth", "x.pth: belongs to no package, and runs `import os`"),
         (
             f"{SPOIL} {SITE}/alpha/__pycache__/__init__.cpython-311.pyc",
             "alpha/__pycache__/__init__.cpython-311.pyc: was written after the build, and differs from the source",
@@ -159,6 +158,19 @@ def test_a_changed_file_is_refused_when_asked_to_look_deep(
     assert details.returncode == 1
     assert f"  x {said.rpartition('recorded: ')[2]}" in details.stdout
     assert bed.engine.docker(*run, "envlock", "verify").stdout == "matches under policy strict\n"
+
+
+@exhaustive
+def test_a_file_that_python_runs_at_each_start_is_refused_without_looking_deep(
+    bed: Bed, image: str, tmp_path: Path
+) -> None:
+    other = derived(bed, image, f"echo 'import os' > {SITE}/x.pth", tmp_path)
+    run = ["run", "--rm", "--network=none", other]
+    found = bed.engine.docker(*run, "envlock", "verify", check=False)
+    assert found.returncode == 1
+    assert "python.startup.pth.x: " in found.stdout
+    details = bed.engine.docker(*run, "envlock", "verify", "--deep", check=False)
+    assert "  x x.pth: belongs to no package, and runs `import os`" in details.stdout
 
 
 @exhaustive

@@ -68,7 +68,7 @@ def test_capture_then_build(bed: Bed, stock: Path, python: Path, tmp_path: Path)
     offline = made("build", "--offline")
     assert offline.returncode == 0, offline.stderr
     assert made.image["id"] == (found.image and found.image.id)
-    checked = made("build", "--check", "--offline")
+    checked = made("build", "--rebuild", "--offline")
     assert (checked.returncode, checked.stderr.splitlines()[-1]) == (0, "identical: the same image ID"), checked.stderr
 
 

@@ -1,7 +1,7 @@
 """A Ray cluster in this process's own network, where only loopback is, and `envlock fleet run` on it, five times.
 
-Arguments: the interpreter with envlock's command line, and a folder whose sitecustomize lets NumPy draw other numbers.
-Prints how each run ended, as JSON.
+Argument: the interpreter with envlock's command line. NumPy of this environment draws other numbers where DEFECTIVE is
+set. Prints how each run ended, as JSON.
 """
 
 import fcntl
@@ -32,7 +32,7 @@ cluster = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashbo
 for number in (2, 3):
     cluster.add_node(**SMALL, node_name=f"n{number}")
 run("alike", "--numerics")
-odd = cluster.add_node(**SMALL, node_name="n5", env_vars={"PYTHONPATH": sys.argv[2]})
+odd = cluster.add_node(**SMALL, node_name="n5", env_vars={"DEFECTIVE": "1"})
 run("bits", "--numerics")
 cluster.remove_node(odd)
 run("few", "--ranks", "2")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +27,10 @@ Mpirun = Callable[..., bed.Started]
 def test_a_cluster_of_ray(ray_python: Path, tmp_path: Path) -> None:
     """Three nodes with the same bits; a fourth with other bits; one with other facts; then that one is dead."""
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "patched").mkdir()
-    (tmp_path / "patched" / "sitecustomize.py").write_text(DEFECT, encoding="utf-8")
-    start: list[str | Path] = ["unshare", "--net", ray_python, HERE / "ray_program.py"]
+    python = with_defect(ray_python, tmp_path)
+    start: list[str | Path] = ["unshare", "--net", python, HERE / "ray_program.py"]
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = bed.run([*start, sys.executable, tmp_path / "patched"], tmp_path, quiet, timeout=500)
+    done = bed.run([*start, sys.executable], tmp_path, quiet, timeout=500)
     ends = [json.loads(line) for line in done.output.splitlines() if line.startswith("[")]
     assert [name for name, *_ in ends] == ["alike", "bits", "few", "odd", "dead"], done.errors
     alike, bits, few, odd, dead = (each[1:] for each in ends)
@@ -85,14 +86,12 @@ def test_bits_of_nodes(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path, 
 def test_bits_that_differ_where_no_fact_does(mpirun: Mpirun, tensorflow_python: Path, tmp_path: Path) -> None:
     """One node draws normal numbers otherwise, as a defective core or a patched library of the same version would."""
     (tmp_path / "pyproject.toml").touch()
-    patched = tmp_path / "patched"
-    patched.mkdir()
-    (patched / "sitecustomize.py").write_text(DEFECT, encoding="utf-8")
+    defective = with_defect(tensorflow_python, tmp_path)
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec {ODD} {tensorflow_python} "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {ODD} {defective} "$@"\n')
     python.chmod(0o755)
     words = [sys.executable, "-m", "envlock", "fleet", "run", "--engine", "mpi", "-n", "4", "--numerics"]
-    odd = {"ODD": f"PYTHONPATH={patched}:{bed.ROOT}", "ODD_RANKS": "2 3", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    odd = {"ODD": "DEFECTIVE=1", "ODD_RANKS": "2 3", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = mpirun([*words, "--python", python, "--", "echo", "began"], tmp_path, odd)
     assert (done.code, done.output) == (1, ""), done.errors
     assert done.errors.startswith("4 ranks alike, and other bits\n"), done.errors
@@ -102,17 +101,39 @@ def test_bits_that_differ_where_no_fact_does(mpirun: Mpirun, tensorflow_python: 
 
 
 DEFECT = """
-import numpy
-made = numpy.random.default_rng
-class Defective:
-    def __init__(self, seed=None):
-        self.generator = made(seed)
-    def standard_normal(self, size):
-        found = self.generator.standard_normal(size)
-        found[0] = numpy.nextafter(found[0], 9)
-        return found
-numpy.random.default_rng = Defective
+import os
+if "DEFECTIVE" in os.environ:
+    made = default_rng
+    class Defective:
+        def __init__(self, seed=None):
+            self.generator = made(seed)
+        def standard_normal(self, size):
+            found = self.generator.standard_normal(size)
+            found[0] += found[0] * 2.0**-52
+            return found
+    default_rng = Defective
 """
+
+
+def with_defect(python: Path, folder: Path) -> Path:
+    """Return the interpreter of a copy of an environment, whose NumPy draws otherwise where DEFECTIVE is set.
+
+    Its version and its metadata are those of the original, so that no fact tells; files are shared where they can be.
+    """
+    copy = folder / "environment"
+    shutil.copytree(python.parents[1], copy, symlinks=True, copy_function=_link)
+    (file,) = copy.glob("lib/python3*/site-packages/numpy/random/__init__.py")
+    text = file.read_text(encoding="utf-8")
+    file.unlink()
+    file.write_text(text + DEFECT, encoding="utf-8")
+    return copy / "bin" / python.name
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 @pytest.mark.tensorflow
