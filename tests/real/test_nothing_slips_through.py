@@ -31,7 +31,10 @@ UNHELD = {row.path.split(".")[1] for row in policy_table().fact if row.path.spli
 ADDED = {row.path for row in policy_table().fact if row.path.startswith("packages.") and row.strict == "superset"}
 """Packages that may be there in addition: the lock can lack them."""
 
-HELD_WHERE_LOCKED = {row.path for row in policy_table().fact if row.strict == "exact_where_locked"}
+HELD_WHERE_LOCKED = {
+    "environ.PYTHONHASHSEED",
+    *(row.path for row in policy_table().fact if row.strict == "exact_where_locked"),
+}
 """Facts that lockfiles of before lack: held only where the lockfile has them."""
 
 
