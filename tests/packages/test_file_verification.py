@@ -429,10 +429,10 @@ def test_a_record_that_is_a_fifo_holds_nobody_up(prefix: Prefix) -> None:
 def test_a_file_that_vanishes_while_it_is_read(prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
-    def vanish(path: Any, *args: Any) -> int:
+    def vanish(path: Any, *args: Any, **more: Any) -> int:
         if str(path).endswith("six.py"):
             Path(path).unlink()
-        return real(path, *args)
+        return real(path, *args, **more)
 
     monkeypatch.setattr(os, "open", vanish)
     assert told(prefix) == [("missing", "error", "six.py", "is missing")]
