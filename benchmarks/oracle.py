@@ -3,13 +3,13 @@
     python benchmarks/oracle.py PYTHON [--only TEXT] [--most N] [--jobs N] [--again | --report]
 
 PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
-in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, two values for each variable
-of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no evidence. Each
+in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, one value or more for each
+variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no evidence. Each
 result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a run that was
 stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for all verdicts
 again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
 
-*Changed and matched* is a false green, and the exit code is 1 where there is one.
+*Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing was judged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,7 +85,7 @@ class Outcome:
 
 
 def main() -> int:
-    """Run what is asked, and print the table; 1 where bits changed and the verdict was a match."""
+    """Run what is asked, print the table, and return the exit code."""
     options = _options()
     folder = ROOT / "oracle" / tensorflow_of(options.python)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,15 @@ def main() -> int:
     known = results(store)
     found = {policy: list(outcomes(known, changes, policy)) for policy in POLICIES}
     print("\n".join(rendered(found)))
-    return int(any(each.cell == "changed, matched" for each in found["strict"] + found["bits"]))
+    return exit_code([each for policy in POLICIES for each in found[policy]])
+
+
+def exit_code(judged: Sequence[Outcome]) -> int:
+    """Return 1 where bits changed and the verdict was a match, 4 where nothing was judged: no false green of none."""
+    if not judged:
+        print("nothing was judged: run it without --report first", file=sys.stderr)
+        return 4
+    return int(any(each.cell == "changed, matched" for each in judged))
 
 
 def _options() -> argparse.Namespace:

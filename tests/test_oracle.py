@@ -79,9 +79,15 @@ def test_what_varies_by_itself_is_no_evidence(oracle: ModuleType) -> None:
 def test_without_three_unperturbed_runs_nothing_is_judged(oracle: ModuleType) -> None:
     known = {oracle.Change("x").key: answer({"a.x": "2"}, True)}
     assert list(oracle.outcomes(known, [oracle.Change("x")], "strict")) == []
+    assert oracle.exit_code([]) == 4
 
 
-def test_every_perturbation_has_a_name_of_its_own_and_every_variable_two_values_or_a_list(oracle: ModuleType) -> None:
+def test_a_false_green_is_an_exit_code(oracle: ModuleType) -> None:
+    quiet, green = (counted(oracle, {"x": answer({"a.x": "1", "a.y": value}, True)})["x"] for value in ("1", "2"))
+    assert (oracle.exit_code([quiet]), oracle.exit_code([quiet, green])) == (0, 1)
+
+
+def test_every_perturbation_has_a_name_and_a_key_of_its_own(oracle: ModuleType) -> None:
     changes = list(oracle.all_changes())
     assert len({each.id for each in changes}) == len({each.key for each in changes}) == len(changes)
     assert len(changes) >= 400
