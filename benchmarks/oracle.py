@@ -4,10 +4,10 @@
 
 PYTHON is the interpreter of an environment with TensorFlow and envlock. The reference programs (oracle/programs.py) run
 in it unperturbed three times, and once for each perturbation (oracle/perturbations.toml, one value or more for each
-variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no evidence. Each
-result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a run that was
-stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for all verdicts
-again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
+variable of envlock/data/environ.toml, and the variables of oracle/names.txt); what differs among the three is no
+evidence. Each result is kept, with what it depends on, in oracle.jsonl in the folder `oracle/<TensorFlow>`, so that a
+run that was stopped goes on, and only what has changed is asked again. `--again` writes a new lockfile and asks for
+all verdicts again, with another envlock: bits do not depend on it. `--report` prints the table of what is there.
 
 *Changed and matched* is a false green: the exit code is 1 where there is one, and 4 where nothing was judged.
 """
