@@ -34,18 +34,23 @@ ENDINGS = (".py", ".pyc", ".abi3.so", ".so")
 
 def startup(host: Host) -> Tree:
     """Return digests of what runs before a program, by name, and the names of what is known to change nothing."""
+    if sys.flags.no_site:  # -S: none of it runs
+        return {"known": [], "pth": {}, "sitecustomize": None, "usercustomize": None}
     known: List[str] = []
-    runs_user = getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True
-    is_on = not sys.flags.no_site
     pth: Dict[str, Fact] = {}
-    for folder in _site_folders(host) if is_on else ():
+    for folder in _site_folders(host):
         for name in sorted(pth_files(host).get(folder, ())):
-            found = _pth(folder, name, known)
-            if found is not None:
-                key = _key(name)
-                pth[key] = found if key not in pth else _both(pth[key], found)
-    site_module = _module(host, "sitecustomize", known) if is_on else None
-    user_module = _module(host, "usercustomize", known) if is_on and runs_user else None
+            found = _read_pth(folder, name, known)
+            if found is None:
+                continue
+            key = _key(name)
+            if key in pth:
+                found = _combine(pth[key], found)
+            pth[key] = found
+    site_module = _read_module(host, "sitecustomize", known)
+    user_module = None
+    if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
+        user_module = _read_module(host, "usercustomize", known)
     return {"known": sorted(set(known)), "pth": pth, "sitecustomize": site_module, "usercustomize": user_module}
 
 
@@ -57,9 +62,15 @@ def belongs_to(key: str, package: str) -> bool:
     """
     rest, own = normalise(key), normalise(package)
     for mark in ("editable-impl-", "editable-"):
-        rest = rest[len(mark) :] if rest.startswith(mark) else rest
-    rest = rest[: -len("-editable")] if rest.endswith("-editable") else rest
-    return rest == own or (rest.startswith(own + "-") and rest[len(own) + 1 :].replace("-", "")[:1].isdigit())
+        if rest.startswith(mark):
+            rest = rest[len(mark) :]
+    if rest.endswith("-editable"):
+        rest = rest[: -len("-editable")]
+    if rest == own:
+        return True
+    # What follows a name must be a version: `torch-2.1` is torch's, `torch-vision` is another package's.
+    version = rest[len(own) + 1 :].replace("-", "")
+    return rest.startswith(own + "-") and version[:1].isdigit()
 
 
 def _site_folders(host: Host) -> List[str]:
@@ -71,13 +82,14 @@ def _site_folders(host: Host) -> List[str]:
     return [entry for entry in folders if entry not in added or entry in own]
 
 
-def _pth(folder: str, name: str, known: List[str]) -> Fact:
+def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
     """Return the digest of the lines that a file runs; None where it runs none, or only known ones."""
     try:
         data = read_bytes(os.path.join(folder, name), READ_LIMIT + 1) or b""
     except OSError as error:
         return Unavailable(f"a .pth file cannot be read: {error.strerror}", "unreadable")
-    data = data[3:] if data.startswith(b"\xef\xbb\xbf") else data
+    if data.startswith(b"\xef\xbb\xbf"):  # a byte order mark, which `site` passes over, too
+        data = data[3:]
     code = [line.rstrip() for line in data.splitlines() if line.startswith((b"import ", b"import\t"))]
     if not code:
         return None
@@ -91,24 +103,39 @@ def _pth(folder: str, name: str, known: List[str]) -> Fact:
     return _digest(text)
 
 
-def _module(host: Host, name: str, known: List[str]) -> Fact:
+def _read_module(host: Host, name: str, known: List[str]) -> Fact:
     """Return the digest of the module of that name that `import` takes; None where there is none, or a known one."""
     for entry in import_path(host):
-        file = os.path.join(entry, name)
-        places = [os.path.join(file, "__init__" + ending) for ending in ENDINGS] if os.path.isdir(file) else []
-        file = next(filter(os.path.isfile, [*places, *(file + ending for ending in ENDINGS)]), "")
-        if file or (entry.endswith((".zip", ".egg", ".whl")) and os.path.isfile(entry)):
-            try:
-                data = read_bytes(file, READ_LIMIT + 1) if file else _zipped(entry, name)
-            except OSError as error:
-                return Unavailable(f"{name} cannot be read: {error.strerror}", "unreadable")
-            if data is None:
-                continue
-            lines = [line.rstrip() for line in data.splitlines()]
-            if _is_known(name + ".py", [line for line in lines if line and not line.startswith(b"#")], is_whole=True):
-                known.append(name + ".py")
-                return None
-            return _digest(data)
+        try:
+            data = _read_from(entry, name)
+        except OSError as error:
+            return Unavailable(f"{name} cannot be read: {error.strerror}", "unreadable")
+        if data is None:
+            continue
+        lines = [line.rstrip() for line in data.splitlines()]
+        code = [line for line in lines if line and not line.startswith(b"#")]
+        if _is_known(name + ".py", code, is_whole=True):
+            known.append(name + ".py")
+            return None
+        return _digest(data)
+    return None
+
+
+def _read_from(entry: str, name: str) -> Optional[bytes]:
+    """Return the bytes of a module in one entry of the import path; None where it has none of that name.
+
+    Raises:
+        OSError: it is there and cannot be read.
+    """
+    stem = os.path.join(entry, name)
+    places = [stem + ending for ending in ENDINGS]
+    if os.path.isdir(stem):  # a package comes before a module of its name
+        places = [os.path.join(stem, "__init__" + ending) for ending in ENDINGS] + places
+    for place in places:
+        if os.path.isfile(place):
+            return read_bytes(place, READ_LIMIT + 1)
+    if entry.endswith((".zip", ".egg", ".whl")) and os.path.isfile(entry):
+        return _zipped(entry, name)
     return None
 
 
@@ -130,7 +157,11 @@ def _zipped(archive: str, name: str) -> Optional[bytes]:
 def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
     """Return whether a file of this name holds only what a known tool writes; with `is_whole`, exactly that."""
     lines = [line.encode("utf-8") for line in table("startup").get(name, ())]
-    return lines == code if is_whole and lines else bool(lines) and all(line in lines for line in code)
+    if not lines:
+        return False
+    if is_whole:
+        return lines == code
+    return all(line in lines for line in code)
 
 
 def _key(name: str) -> str:
@@ -139,14 +170,17 @@ def _key(name: str) -> str:
     return "".join(signs)[:NAME_LIMIT] or "-"
 
 
-def _both(left: Fact, right: Fact) -> Fact:
+def _combine(left: Fact, right: Fact) -> Fact:
     """Return one fact for two files of one name, of two site folders: either that cannot be told, else both."""
-    untold = next((each for each in (left, right) if not isinstance(each, str)), None)
-    return _digest(f"{left} {right}".encode("ascii")) if untold is None else untold
+    for each in (left, right):
+        if not isinstance(each, str):
+            return each
+    return _digest(f"{left} {right}".encode("ascii"))
 
 
 def _digest(data: bytes) -> str:
     from hashlib import sha256
 
-    more = b"" if len(data) <= READ_LIMIT else b" and more"
-    return "sha256:" + sha256(data[:READ_LIMIT] + more).hexdigest()
+    if len(data) > READ_LIMIT:
+        data = data[:READ_LIMIT] + b" and more"
+    return "sha256:" + sha256(data).hexdigest()

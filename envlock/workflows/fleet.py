@@ -19,7 +19,7 @@ from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.fleet import folder
 from envlock.runtime.fleet.meeting import Pause
-from envlock.runtime.fleet.reduction import reduced, rules_of
+from envlock.runtime.fleet.reduction import reduction, rules_of
 from envlock.runtime.fleet.report import report as state
 from envlock.runtime.report import Report, clean, count, ranked
 from envlock.runtime.verify import overrides_count
@@ -218,7 +218,7 @@ def _reduced(
     statements: Sequence[Any], documents: dict[str, Any], size: int, lock: Source | None, policy: str | None
 ) -> Report:
     document = None if lock is None else plain(lock)[0]
-    report = reduced(statements, documents, size, document, policy, overrides=overrides_count())
+    report = reduction(statements, documents, size, document, policy, overrides=overrides_count())[0]
     report.subject = subject_of(lock)
     return report
 

@@ -19,7 +19,7 @@ from envlock.runtime.fleet.digest import DOCUMENT_SIZE, LINES, PARTS, SIZE, dige
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.node_names import NAME_LIMIT, few, node_list
 from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduced, reduction
+from envlock.runtime.fleet.reduction import reduction
 from envlock.runtime.fleet.statement import canonical, failed
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
@@ -74,7 +74,7 @@ def bounded(report: Report) -> Report:
 def test_many_packages_that_are_odd_on_many_nodes(named: Any) -> None:
     """The case that was measured at 581,846 bytes: 30 packages on a third of the nodes."""
     statements, documents = job(named, [packages(0), packages(30)], lambda number: number // 8 % 3 == 1)
-    report = reduced(statements, documents, RANKS)
+    report = reduction(statements, documents, RANKS)[0]
     found = bounded(report)
     assert len(found.of("error")) == 30
     assert found.findings[0].message.startswith("node set 1 (3,336 ranks): packages.")
@@ -86,14 +86,14 @@ def test_many_packages_that_are_odd_on_many_nodes(named: Any) -> None:
 
 def test_the_text_of_one() -> None:
     statements, documents = job(aws, [packages(0), packages(2, TF_ENABLE_ONEDNN_OPTS="0")], lambda n: n // 8 % 3 == 1)
-    text = digest(reduced(statements, documents, RANKS), "`--format json`").to_text()
+    text = digest(reduction(statements, documents, RANKS)[0], "`--format json`").to_text()
     assert text + "\n" == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_each_node_has_a_lockfile_of_its_own() -> None:
     statements, documents = job(aws, [packages(0)], lambda number: 0)
     own = [{**each, "lock": f"{each['rank'] // 8:032x}"} for each in statements]
-    found = bounded(reduced(own, documents, RANKS, lockfile(facts=packages(0))))
+    found = bounded(reduction(own, documents, RANKS, lockfile(facts=packages(0)))[0])
     (message,) = [each.message for each in found.findings]
     assert message.startswith("ranks have different lockfiles: ip-10-0-0-0.eu-west-1.compute.internal (ranks 0-7) sha")
     assert message.endswith(", 1,245 more")
@@ -106,7 +106,7 @@ def test_failures_with_one_cause_are_together() -> None:
         failed(Rank(each, RANKS, aws(each // 8), "7.0"), causes[each % 2].format(each, each // 8))
         for each in range(RANKS)
     ]
-    report = reduced(made, {}, RANKS)
+    report = reduction(made, {}, RANKS)[0]
     found = bounded(report)
     assert [each.message for each in found.findings] == [
         "node set 1 (5,000 ranks): cannot report: lockfile not found: /scratch/job.0/n0/envlock.lock "
@@ -116,14 +116,14 @@ def test_failures_with_one_cause_are_together() -> None:
     assert len(report.attachments["fleet"]["failed"]) == RANKS
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     many = [failed(Rank(each, 7, f"n{each}", "7.0"), word) for each, word in enumerate(words)]
-    assert [each.message for each in reduced(many, {}, 7).findings][-1] == (
+    assert [each.message for each in reduction(many, {}, 7)[0].findings][-1] == (
         "n[5-6] (ranks 5-6): cannot report: 2 other reasons"
     )
 
 
 def test_ranks_that_are_missing_here_and_there_are_counted() -> None:
     statements, documents = job(aws, [packages(0)], lambda number: 0)
-    found = bounded(reduced([each for each in statements if each["rank"] % 2], documents, RANKS))
+    found = bounded(reduction([each for each in statements if each["rank"] % 2], documents, RANKS)[0])
     (message,) = [each.message for each in found.findings]
     assert message.startswith("no report from ranks 0,2,4,")
     shown = message.removeprefix("no report from ranks ").partition(" and ")[0].split(",")
@@ -195,7 +195,7 @@ def test_the_number_that_differs_becomes_ranges() -> None:
 
 def test_a_report_that_is_short_is_its_own_digest() -> None:
     made = [rank(each, TF_ENABLE_ONEDNN_OPTS="0" if each == 3 else None) for each in range(8)]
-    report = reduced([each for each, _ in made], {each["root"]: found for each, found in made}, 8)
+    report = reduction([each for each, _ in made], {each["root"]: found for each, found in made}, 8)[0]
     assert digest(report) is report
 
 
@@ -231,7 +231,7 @@ def test_a_rank_learns_what_differs_where_it_is(
 
 
 def test_a_part_that_a_file_server_does_not_show_yet_is_left_out() -> None:
-    report = reduced([], {}, 1).to_json()
+    report = reduction([], {}, 1)[0].to_json()
     assert Gathered({"report": report, "own": None}, "").report is not None
 
 

@@ -19,7 +19,7 @@ from envlock.runtime.errors import EnvironmentMismatch, FactError, UsageError, W
 from envlock.runtime.fleet import assertion, meeting
 from envlock.runtime.fleet.folder import Folder, jobs, kept
 from envlock.runtime.fleet.meeting import meet
-from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.reduction import reduction
 from envlock.runtime.fleet.report import report as state
 from envlock.runtime.fleet.tf import Store
 from tests.fleet.bed import run
@@ -35,7 +35,7 @@ def _short_margin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decide(size: int) -> Callable[..., Any]:
-    return lambda statements, documents: {"by": 0, "report": reduced(statements, documents, size).to_json()}
+    return lambda statements, documents: {"by": 0, "report": reduction(statements, documents, size)[0].to_json()}
 
 
 def together(folder: Path, made: list[Made | None], *, timeout: float = 20.0, job: str = "7.0") -> dict[int, Any]:

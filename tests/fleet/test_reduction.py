@@ -19,7 +19,7 @@ from envlock.runtime.facts import leaves
 from envlock.runtime.fleet.folder import Folder
 from envlock.runtime.fleet.node_names import is_name
 from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.reduction import reduction
 from envlock.runtime.fleet.statement import (
     LIMIT,
     MOST,
@@ -48,7 +48,7 @@ SCHEMA = json.loads((ROOT / "envlock/data/report.schema.json").read_bytes())
 def report(made: list[Made], size: int = 8, lock: dict[str, Any] | None = None, **words: Any) -> Report:
     """Return the report on ranks, which survives the way to another process and fits the schema."""
     documents = {statement["root"]: found for statement, found in made if found is not None}
-    found = reduced([statement for statement, _ in made], documents, size, lock, **words)
+    found = reduction([statement for statement, _ in made], documents, size, lock, **words)[0]
     jsonschema.validate(found.to_json(), SCHEMA)
     again = report_of(json.loads(json.dumps(found.to_json())))
     assert again.to_text() == found.to_text()

@@ -29,7 +29,7 @@ from envlock.runtime.facts import Unavailable
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.findings import findings as file_findings
 from envlock.runtime.fleet.ranks import Rank
-from envlock.runtime.fleet.reduction import reduced
+from envlock.runtime.fleet.reduction import reduction
 from envlock.runtime.fleet.statement import failed
 from envlock.runtime.report import INFO, Finding, Report, ranked
 from envlock.runtime.verify import judge
@@ -207,8 +207,8 @@ def fleet_check(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Repo
     apart = [*(rank(number, 6) for number in range(3)), rank(3, 6, lock=word, TF_ENABLE_ONEDNN_OPTS=word)]
     statements = [*({**each, **said} for each, _ in apart), lost]
     return [
-        reduced([each for each, _ in alike], {each["root"]: found for each, found in alike}, 2),
-        reduced(statements, {each["root"]: found for each, found in apart}, 6),
+        reduction([each for each, _ in alike], {each["root"]: found for each, found in alike}, 2)[0],
+        reduction(statements, {each["root"]: found for each, found in apart}, 6)[0],
     ]
 
 

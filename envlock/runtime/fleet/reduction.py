@@ -53,19 +53,6 @@ class Group:
         return {"root": self.root, "count": len(numbers), **where, **differs}
 
 
-def reduced(
-    statements: Sequence[Statement],
-    documents: Mapping[str, Document],
-    size: int,
-    lock: Optional[Dict[str, Any]] = None,
-    policy: Optional[str] = None,
-    *,
-    overrides: bool = True,
-) -> Report:
-    """Return whether all ranks are alike and, where there is a lock, as locked; arguments and errors as below."""
-    return reduction(statements, documents, size, lock, policy, overrides=overrides)[0]
-
-
 def reduction(
     statements: Sequence[Statement],
     documents: Mapping[str, Document],
@@ -118,7 +105,7 @@ def reduction(
 
 
 def rules_of(lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True) -> Policy:
-    """Return the policy that judges ranks; errors as in `reduced`."""
+    """Return the policy that judges ranks; errors as in `reduction`."""
     if lock is not None:
         return policy_of(lock, policy, overrides=overrides)
     if policy is not None and policy not in names():
