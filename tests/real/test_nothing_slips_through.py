@@ -35,7 +35,7 @@ HELD_WHERE_LOCKED = {
     "environ.PYTHONHASHSEED",
     *(row.path for row in policy_table().fact if row.strict == "exact_where_locked"),
 }
-"""Facts that lockfiles of before lack: held only where the lockfile has them."""
+"""Facts that older lockfiles lack: held only where the lockfile has them."""
 
 
 def test_a_change_of_any_leaf_is_found_under_strict(python: Command, lock: dict[str, Any]) -> None:
