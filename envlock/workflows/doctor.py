@@ -46,7 +46,10 @@ def doctor(
     """
     model = None if lock is None else lock_of(lock)
     if not prove:
-        environment = of_lock(model) if model is not None else _live(python)
+        if model is None:
+            environment = _live(python)
+        else:
+            environment = of_lock(model)
         return report_of(diagnose(environment), subject=subject_of(lock))
     from envlock.diagnosis import proof
     from envlock.diagnosis.proof import observe
@@ -66,24 +69,31 @@ def _live(python: Path | None) -> Environment:
 def _locked_backend() -> str | None:
     """Return the back end of Keras that the nearest lockfile locks; None without one: it was nobody's choice."""
     try:
-        keras = read_file(locate())["facts"].get("keras")
-    except LockfileError:
+        backend = read_file(locate())["facts"]["keras"]["config"]["backend"]
+    except (LockfileError, KeyError, TypeError):  # none, or one without Keras
         return None
-    config = keras.get("config") if isinstance(keras, dict) else None
-    backend = config.get("backend") if isinstance(config, dict) else None
-    return backend if isinstance(backend, str) else None
+    if isinstance(backend, str):
+        return backend
+    return None
 
 
 def report_of(found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT) -> Report:
     """Return findings as the doctor's report: only an error makes it no; `states` are what a proof has shown."""
-    sound = not any(finding.severity == ERROR for finding in found)
-    nothing = "no problems found" if states is None else "everything is as wanted"
+    attachments: dict[str, list[dict[str, str]]] = {}
+    headline = "no problems found"
+    if states is not None:
+        attachments = {"states": states}
+        headline = "everything is as wanted"
+    if found:
+        headline = f"sound: {tally(found)}"
+    if any(finding.severity == ERROR for finding in found):
+        headline = f"not sound: {tally(found)}"
     return Report(
         found,
         command="doctor",
-        headline=f"{'sound' if sound else 'not sound'}: {tally(found)}" if found else nothing,
+        headline=headline,
         subject=subject,
         titles={**TITLES, "proof": "TensorFlow is not in the wanted state"},
-        attachments={} if states is None else {"states": states},
+        attachments=attachments,
         breaking=(ERROR,),
     )

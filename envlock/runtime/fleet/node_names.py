@@ -27,13 +27,15 @@ def node_list(names: Iterable[str]) -> str:
 def few(names: Collection[str], limit: int) -> str:
     """Return the names of nodes in at most `limit` characters, but at least one name, and how many more there are."""
     words = _words(names)
-    if len(",".join([word for word, _ in words])) <= limit or len(set(names)) == 1:
-        return ",".join([word for word, _ in words])
+    text = ",".join([word for word, _ in words])
+    if len(text) <= limit or len(set(names)) == 1:
+        return text
     shown, left = _fitting(words, limit)
-    if not shown:
+    if not shown:  # the first range alone is too long
         singles = sorted(set(names))
         shown, left = _fitting([(name, 1) for name in singles], limit)
-        shown, left = (shown, left) if shown else (singles[:1], len(singles) - 1)
+        if not shown:
+            shown, left = singles[:1], len(singles) - 1
     return f"{','.join(shown)} and {left:,} more"
 
 
@@ -70,7 +72,9 @@ def _folded(names: Sequence[List[str]]) -> List[Tuple[str, int]]:
     groups: Dict[Tuple[str, str, int], List[int]] = {}
     for name in names:
         digits = name[place]
-        width = len(digits) if digits[0] == "0" and digits != "0" else 0
+        width = 0  # of leading zeros only: n7 and n12 are one range, n07 and n7 two names
+        if digits[0] == "0" and digits != "0":
+            width = len(digits)
         ends = "".join(name[:place]), "".join(name[place + 1 :])
         groups.setdefault((*ends, width), []).append(int(digits))
     # a number without leading zeros belongs to those with zeros if it is as long: n[098-101]

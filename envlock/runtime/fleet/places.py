@@ -32,19 +32,20 @@ class Places:
 
     def of(self, members: Sequence[Statement]) -> str:
         """Return nodes and ranks of statements: `n3 (ranks 4-5)`."""
-        ranks = {each["rank"] for each in members}
-        listed = f"{'rank' if len(ranks) == 1 else 'ranks'} {ranges(ranks)}"
-        which = count(len(members), "rank") if len(listed) > LONGEST else listed
-        return f"{self._named(frozenset([each['node'] for each in members]))} ({which})"
+        which = _spell({each["rank"] for each in members})
+        if len(which) > LONGEST:
+            which = count(len(members), "rank")
+        nodes = frozenset([each["node"] for each in members])
+        return f"{self._name(nodes)} ({which})"
 
-    def _named(self, nodes: FrozenSet[str]) -> str:
+    def _name(self, nodes: FrozenSet[str]) -> str:
+        """Return nodes as a list or, where that is too long for a sentence, as the node set that lists them."""
         if nodes not in self._names:
-            listed = node_list(nodes)
-            if len(listed) > NAMED and len(nodes) > 1:
-                self.sets[str(len(self.sets) + 1)] = listed
-                self._names[nodes] = f"node set {len(self.sets)}"
-            else:
-                self._names[nodes] = listed
+            name = node_list(nodes)
+            if len(name) > NAMED and len(nodes) > 1:
+                self.sets[str(len(self.sets) + 1)] = name
+                name = f"node set {len(self.sets)}"
+            self._names[nodes] = name
         return self._names[nodes]
 
     def notes(self) -> List[str]:
@@ -52,17 +53,30 @@ class Places:
         named = [(name, nodes) for nodes, name in self._names.items() if name.startswith("node set ")]
         found = [f"{name} has {count(len(nodes), 'node')}: {few(nodes, SET_SHOWN)}" for name, nodes in named]
         left = len(found) - SETS_SHOWN
-        return [*found[:SETS_SHOWN], f"{count(left, 'more node set')}"] if left > 0 else found
+        if left <= 0:
+            return found
+        return [*found[:SETS_SHOWN], count(left, "more node set")]
+
+
+def _spell(numbers: Set[int]) -> str:
+    """Return ranks as ranges: `rank 3`, `ranks 0-2,5`."""
+    word = "ranks"
+    if len(numbers) == 1:
+        word = "rank"
+    return f"{word} {ranges(numbers)}"
 
 
 def listed(numbers: Set[int]) -> str:
     """Return ranks, the first of them where there are too many runs: `ranks 0,2,4 and 4,997 more`."""
     text = ranges(numbers)
-    if len(text) > LONGEST_RANKS:
-        shown = text[:LONGEST_RANKS].rpartition(",")[0]
-        number = sum([int(b or a) - int(a) + 1 for a, _, b in (part.partition("-") for part in shown.split(","))])
-        text = f"{shown} and {len(numbers) - number:,} more"
-    return f"{'rank' if len(numbers) == 1 else 'ranks'} {text}"
+    if len(text) <= LONGEST_RANKS:
+        return _spell(numbers)
+    shown = text[:LONGEST_RANKS].rpartition(",")[0]
+    number = 0
+    for part in shown.split(","):
+        first, _, last = part.partition("-")
+        number += int(last or first) - int(first) + 1
+    return f"ranks {shown} and {len(numbers) - number:,} more"
 
 
 def together(statements: Iterable[Statement], key: Callable[[Statement], Any]) -> List[Members]:
