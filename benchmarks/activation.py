@@ -88,15 +88,30 @@ def table(python: Path, rounds: int) -> None:
     version = [python.parent.parent.name]
     for place, kind in enumerate(("CPU", "wall")):
         imported = statistics.median(each["inside"][place] for each in measured["by hand"])
-        totals = {name: statistics.median(each["total"][place] for each in rows) for name, rows in measured.items()}
-        own = statistics.median(each["total"][place] - each["inside"][place] for each in measured["activated"])
-        cells = [*version, kind, *(f"{1000 * s:.0f} ms" for s in (imported, *totals.values())), f"{1000 * own:.1f} ms"]
+        totals = {
+            name: statistics.median(each["total"][place] for each in rows)
+            for name, rows in measured.items()
+        }
+        own = statistics.median(
+            each["total"][place] - each["inside"][place] for each in measured["activated"]
+        )
+        cells = [
+            *version,
+            kind,
+            *(f"{1000 * s:.0f} ms" for s in (imported, *totals.values())),
+            f"{1000 * own:.1f} ms",
+        ]
         print(f"| {' | '.join([*cells, f'{own / imported:.2%}'])} |", flush=True)
 
 
 def answer(python: Path, code: str, folder: str) -> dict[str, list[float]]:
     """Return the seconds, CPU and wall, that the code took in a fresh process, and those inside TensorFlow."""
-    environ = {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "PATH": os.defpath, "HOME": folder}
+    environ = {
+        "PYTHONPATH": str(ROOT),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PATH": os.defpath,
+        "HOME": folder,
+    }
     argv = [str(python), "-c", TIMED.format(code=code)]
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=True)
     found: dict[str, list[float]] = json.loads(done.stdout.partition("answer:")[2])

@@ -50,7 +50,12 @@ class Provocation(NamedTuple):
 
 PROVOCATIONS = [
     *(
-        Provocation("threads", {"TF_NUM_INTRAOP_THREADS": n}, {"TF_NUM_INTRAOP_THREADS": "2"}, THREADS_AS_THEY_ARE)
+        Provocation(
+            "threads",
+            {"TF_NUM_INTRAOP_THREADS": n},
+            {"TF_NUM_INTRAOP_THREADS": "2"},
+            THREADS_AS_THEY_ARE,
+        )
         for n in ("1", "4", "8")
     ),
     Provocation("onednn-off", {"TF_ENABLE_ONEDNN_OPTS": "0"}),
@@ -92,7 +97,9 @@ def variables(changes: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def take(python: Path, environ: dict[str, str], settings: Settings, program: str | None = None) -> Canary:
+def take(
+    python: Path, environ: dict[str, str], settings: Settings, program: str | None = None
+) -> Canary:
     """Return the canary under variables."""
     with variables(environ):
         return compute(python, settings, program=program)
@@ -107,7 +114,9 @@ def stand_in() -> str:
 
 def causes(python: Path, others: list[Path]) -> None:
     """Print which cause is named for each provocation."""
-    print("| provoked | by | operations that differ | named | share | next | right |\n|---|---|---|---|--:|---|---|")
+    print(
+        "| provoked | by | operations that differ | named | share | next | right |\n|---|---|---|---|--:|---|---|"
+    )
     bases: dict[str, Canary] = {}
     right: dict[str, list[bool]] = {}
     for each in PROVOCATIONS:
@@ -131,10 +140,22 @@ def _row(cause: str, how: str, found: Comparison, right: dict[str, list[bool]]) 
         print(f"| {cause} | {how} | none: it changes nothing here | - | - | - | - |", flush=True)
         return
     first = found.suspects[0]
-    after = f"{found.suspects[1].cause.id} {found.suspects[1].share:.1%}" if len(found.suspects) > 1 else "-"
+    after = (
+        f"{found.suspects[1].cause.id} {found.suspects[1].share:.1%}"
+        if len(found.suspects) > 1
+        else "-"
+    )
     hit = first.cause.id == cause
     right.setdefault(cause, []).append(hit)
-    row = [cause, how, ", ".join(names), first.cause.id, f"{first.share:.1%}", after, "yes" if hit else "NO"]
+    row = [
+        cause,
+        how,
+        ", ".join(names),
+        first.cause.id,
+        f"{first.share:.1%}",
+        after,
+        "yes" if hit else "NO",
+    ]
     print(f"| {' | '.join(row)} |", flush=True)
 
 
@@ -143,9 +164,14 @@ def fresh(python: Path, runs: int) -> None:
     found = [compute(python, Settings()) for _ in range(runs)]
     distinct = {each.numerics.model_dump_json() for each in found}
     unstable = [
-        name for group in found[0].numerics.groups.values() for name, op in group.operations.items() if op.unstable
+        name
+        for group in found[0].numerics.groups.values()
+        for name, op in group.operations.items()
+        if op.unstable
     ]
-    print(f"{runs} fresh processes: {len(distinct)} distinct result(s); unstable: {unstable or 'none'}")
+    print(
+        f"{runs} fresh processes: {len(distinct)} distinct result(s); unstable: {unstable or 'none'}"
+    )
     for name, values in (
         ("wall", [each.seconds or 0 for each in found]),
         ("CPU", [each.cpu_seconds or 0 for each in found]),
@@ -165,7 +191,9 @@ def versions(pythons: list[Path]) -> None:
     print("|---|" + "---|" * len(found))
     for group, content in last.groups.items():
         for operation in content.operations:
-            print(f"| {operation} | {' | '.join(_cell(each, f'numerics.{group}.{operation}') for each in found)} |")
+            print(
+                f"| {operation} | {' | '.join(_cell(each, f'numerics.{group}.{operation}') for each in found)} |"
+            )
 
 
 def _cell(found: Comparison, path: str) -> str:

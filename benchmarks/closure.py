@@ -29,9 +29,13 @@ def observed(python: Path, folder: Path, words: list[str]) -> tuple[str, list[st
     with TemporaryDirectory() as notes:
         Path(notes, "sitecustomize.py").write_text(read("observer"), encoding="utf-8")
         path = os.pathsep.join(filter(None, [notes, os.environ.get("PYTHONPATH")]))
-        child = subprocess.Popen([python, *words], cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=2)
+        child = subprocess.Popen(
+            [python, *words], cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=2
+        )
         try:
-            ending = f"exit code {child.wait(float(os.environ.get('ENVLOCK_BENCH_SECONDS', '180')))}"
+            ending = (
+                f"exit code {child.wait(float(os.environ.get('ENVLOCK_BENCH_SECONDS', '180')))}"
+            )
         except subprocess.TimeoutExpired:
             ending = "interrupted"
             child.send_signal(signal.SIGINT)
@@ -52,8 +56,12 @@ def main() -> int:
     ending, lines = observed(Path(python).absolute(), Path(folder), words)
     found = used(lines, place)
     missing = sorted({*found} - {*held})
-    counts = f"{len(found)} imported, {len(held)} held, {len(by_name(place))} installed, {seconds:.2f} s"
-    print(f"{Path(folder).name}/{words[0]}: {counts}, {ending}, missing: {', '.join(missing) or 'none'}")
+    counts = (
+        f"{len(found)} imported, {len(held)} held, {len(by_name(place))} installed, {seconds:.2f} s"
+    )
+    print(
+        f"{Path(folder).name}/{words[0]}: {counts}, {ending}, missing: {', '.join(missing) or 'none'}"
+    )
     return 1 if missing else 0
 
 

@@ -63,25 +63,41 @@ def main() -> None:
         binding = Path(folder, "binding")  # the environment may have none
         binding.mkdir()
         shutil.copy(pynvml.__file__, binding)
-        environ = {**plain, **machine.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(binding)}
+        environ = {
+            **plain,
+            **machine.environ,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "PYTHONPATH": str(binding),
+        }
 
         def run(*words: str) -> str:
             command = ["unshare", "-m", "sh", "-c", NAMESPACE, "sh", str(version), *words]
-            return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=True).stdout
+            return subprocess.run(
+                command, cwd=folder, env=environ, capture_output=True, text=True, check=True
+            ).stdout
 
         run(sys.executable, "-m", "envlock", "capture", "--python", python)
-        devices = json.loads(Path(folder, "envlock.lock").read_text(encoding="utf-8"))["facts"]["gpu"]["devices"]
+        devices = json.loads(Path(folder, "envlock.lock").read_text(encoding="utf-8"))["facts"][
+            "gpu"
+        ]["devices"]
 
         def measure(code: str, rounds: int) -> tuple[float, float]:
-            rows = [run(python, "-c", CPU.format(code), str(ROOT)).split()[-2:] for _ in range(rounds + 1)][1:]
-            return statistics.median(float(row[0]) for row in rows), statistics.median(float(row[1]) for row in rows)
+            rows = [
+                run(python, "-c", CPU.format(code), str(ROOT)).split()[-2:]
+                for _ in range(rounds + 1)
+            ][1:]
+            return statistics.median(float(row[0]) for row in rows), statistics.median(
+                float(row[1]) for row in rows
+            )
 
         rows = {
             "import tensorflow": measure("import tensorflow", 5),
             "import envlock; assert_locked(), NVML child included": measure(ASSERT, ROUNDS),
             "the CUDA facts of it, in process, its imports excluded": measure(COLLECT, ROUNDS),
         }
-        print(f"{python}, {len(devices)} GPU(s) of {name}; medians in ms: CPU (with children), wall")
+        print(
+            f"{python}, {len(devices)} GPU(s) of {name}; medians in ms: CPU (with children), wall"
+        )
         for what, (cpu, wall) in rows.items():
             print(f"{cpu:10.1f} {wall:10.1f}  {what}")
         (tf, _), (whole, _), _ = rows.values()

@@ -69,7 +69,13 @@ def main() -> None:
         envlock = [sys.executable, "-c"]
         commands = {
             "`sha256sum`, by `xargs -P`": [*xargs, "sha256sum"],
-            "`openssl dgst -sha256 -r`, by `xargs -P`": [*xargs, "openssl", "dgst", "-sha256", "-r"],
+            "`openssl dgst -sha256 -r`, by `xargs -P`": [
+                *xargs,
+                "openssl",
+                "dgst",
+                "-sha256",
+                "-r",
+            ],
             "envlock, files against RECORDs": [*envlock, FILES, str(ROOT), str(chosen.python)],
             "envlock, with bytecode and all else": [*envlock, WHOLE, str(ROOT), str(chosen.python)],
         }
@@ -77,10 +83,14 @@ def main() -> None:
         times = measure(commands, chosen.rounds)
     print(f"Python {platform.python_version()}, {workers()} processors, {chosen.rounds} rounds;")
     print(f"{len(wanted):,} files with a hash, {size / 1e9:.2f} GB\n")
-    print("Medians; throughput against sha256sum by wall time and by CPU time; memory of all processes together.\n")
+    print(
+        "Medians; throughput against sha256sum by wall time and by CPU time; memory of all processes together.\n"
+    )
     print("| | wall s | min | max | GB/s | of sha256sum | CPU s | of sha256sum | memory, MB |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    medians = {name: tuple(map(statistics.median, zip(*rows, strict=True))) for name, rows in times.items()}
+    medians = {
+        name: tuple(map(statistics.median, zip(*rows, strict=True))) for name, rows in times.items()
+    }
     first = next(iter(medians.values()))
     for name, (wall, cpu) in medians.items():
         walls = [row[0] for row in times[name]]
@@ -129,7 +139,9 @@ def _family(pid: int) -> list[int]:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
         threads = [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]  # noqa: PTH208
         for thread in threads:  # a child belongs to the thread that started it
-            children += Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split()
+            children += (
+                Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split()
+            )
     except OSError:
         return [pid]
     return [pid, *(one for child in children for one in _family(int(child)))]

@@ -109,7 +109,9 @@ def main() -> None:
         for _ in range(asked.rounds):
             spent = {each: _spent(python, each) for each in random.sample(["without", "with"], 2)}
             for name, without in spent["without"].items():
-                ratios[name].append([b / a for a, b in zip(without, spent["with"][name], strict=True)])
+                ratios[name].append(
+                    [b / a for a, b in zip(without, spent["with"][name], strict=True)]
+                )
         print(f"{python}, {asked.rounds} rounds, load {os.getloadavg()[0]:.1f}\n")
         print("| operation | processor time | wall time |\n|---|--:|--:|")
         for name, rounds in ratios.items():

@@ -88,13 +88,17 @@ def main() -> None:
     if "answer:" not in done.stdout:
         sys.exit(done.stderr[-2000:])
     answer = json.loads(done.stdout.rpartition("answer:")[2])
-    print(f"TensorFlow {answer['tensorflow']}, {asked.rounds} rounds of {asked.steps} steps; wall time / CPU time")
+    print(
+        f"TensorFlow {answer['tensorflow']}, {asked.rounds} rounds of {asked.steps} steps; wall time / CPU time"
+    )
     for name, entry in answer["models"].items():
         wall, cpu = entry["eager ms a step"]
         ratios = " / ".join(f"{each:.2f}" for each in entry["ratio"])
         print(f"{name}: eager {wall:.1f} / {cpu:.1f} ms a step; traced {ratios} times")
         size = entry["bytes a step"] / 1024
-        print(f"    {size:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}")
+        print(
+            f"    {size:.1f} KiB of trace a step; resident MiB, {2 * asked.steps} steps apart: {entry['MiB']}"
+        )
 
 
 if __name__ == "__main__":

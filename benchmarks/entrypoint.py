@@ -33,4 +33,6 @@ def seconds(command: list[str], mode: str) -> float:
 for name, command, mode, rounds in ROWS:
     seconds(command, mode)  # from the disk the first time
     found = [1000 * seconds(command, mode) for _ in range(rounds)]
-    print(f"{name}: {statistics.median(found):.0f} ms ({min(found):.0f} to {max(found):.0f}, {rounds} rounds)")
+    print(
+        f"{name}: {statistics.median(found):.0f} ms ({min(found):.0f} to {max(found):.0f}, {rounds} rounds)"
+    )

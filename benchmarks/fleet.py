@@ -63,7 +63,11 @@ def write(folder: Path, ranks: int) -> None:
     for rank in range(ranks):
         odd = 2 if rank == ranks // 2 else 1 if rank % (ranks // 10) == 7 else 0
         if (odd, rank // 8) not in made:
-            facts = {"packages": packages, "environ": environs[odd], "system": {"kernel_release": f"6.1.{rank // 8}"}}
+            facts = {
+                "packages": packages,
+                "environ": environs[odd],
+                "system": {"kernel_release": f"6.1.{rank // 8}"},
+            }
             who = Rank(rank, ranks, f"n{rank // 8:05}", "7.0")
             made = {(odd, rank // 8): stated(who, Snapshot(facts, {}), {}, "a" * 32)}
         statement, document = made[odd, rank // 8]
@@ -147,7 +151,9 @@ os._exit(0)
 
 def spans(folder: Path, ranks: int, ended: float, errors: str) -> tuple[float, float]:
     """Return the seconds from the call of the last rank until the last has raised, and until all has ended."""
-    times = [[float(word) for word in file.read_text().split()] for file in folder.glob("refused-*")]
+    times = [
+        [float(word) for word in file.read_text().split()] for file in folder.glob("refused-*")
+    ]
     if len(times) != ranks:
         raise SystemExit(f"{len(times)} of {ranks} ranks were refused: {errors}")
     last = max(begin for begin, _ in times)
@@ -165,7 +171,12 @@ def of_tensorflow(folder: Path) -> tuple[float, float]:
     def worker(rank: int) -> bed.Started:
         config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
         odd = {"NVIDIA_TF32_OVERRIDE": "0"} if rank == 2 else {}
-        own = {"TF_CONFIG": json.dumps(config), "WORKER": str(rank), "TF_CPP_MIN_LOG_LEVEL": "3", **odd}
+        own = {
+            "TF_CONFIG": json.dumps(config),
+            "WORKER": str(rank),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            **odd,
+        }
         return bed.run([python, "-c", REFUSED, "tf"], folder, own, timeout=300)
 
     with ThreadPoolExecutor(3) as pool:
@@ -207,10 +218,16 @@ def refusals(folder: Path) -> Iterator[tuple[str, tuple[float, float]]]:
         return spans(folder, 8, time.time(), done.errors)
 
     with bed.slurm() as slurm:
-        yield "Slurm, `files`", seconds(slurm.run, ["srun", "-K1", "-N4", "-n8"], sys.executable, "files")
+        yield (
+            "Slurm, `files`",
+            seconds(slurm.run, ["srun", "-K1", "-N4", "-n8"], sys.executable, "files"),
+        )
     for kind in ("openmpi", "mpich"):
         for engine in ("files", "mpi"):
-            yield f"{kind}, `{engine}`", seconds(mpirun_of(kind), ["mpirun", "-n", "8"], mpi_python_of(kind), engine)
+            yield (
+                f"{kind}, `{engine}`",
+                seconds(mpirun_of(kind), ["mpirun", "-n", "8"], mpi_python_of(kind), engine),
+            )
     yield "TensorFlow, `tf`", of_tensorflow(emptied())
     yield "Ray, `files`", of_ray(emptied())
 
@@ -246,10 +263,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What it costs to compare many ranks.")
     parser.add_argument("ranks", nargs="*", type=int, default=SIZES)
     parser.add_argument("--svg", type=Path, help="draw a chart into this file")
-    parser.add_argument("--launchers", action="store_true", help="only measure refusals under real launchers")
+    parser.add_argument(
+        "--launchers", action="store_true", help="only measure refusals under real launchers"
+    )
     asked = parser.parse_args()
     if asked.launchers:
-        print("| launcher, engine | last call to last exception, s | to the end of all, s |\n|---|--:|--:|")
+        print(
+            "| launcher, engine | last call to last exception, s | to the end of all, s |\n|---|--:|--:|"
+        )
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
                 for name, (raised, ended) in refusals(Path(folder)):
@@ -269,7 +290,9 @@ def main() -> None:
                 found[name].append(cost(code, folder))
     print("\n| a rank, whole process, CPU ms | median | min | max |\n|---|--:|--:|--:|")
     for name, times in found.items():
-        print(f"| `{name}` | {statistics.median(times):.1f} | {min(times):.1f} | {max(times):.1f} |")
+        print(
+            f"| `{name}` | {statistics.median(times):.1f} | {min(times):.1f} | {max(times):.1f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -76,10 +76,16 @@ def environment(folder: Path, count: int) -> Path:
         name, info = f"package_{number}", site / f"package_{number}-1.0.dist-info"
         info.mkdir()
         needs = f"Requires-Dist: package_{number + 1}>=1\n" if number + 1 < count else ""
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}", encoding="utf-8")
-        (info / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n", encoding="utf-8")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}", encoding="utf-8"
+        )
+        (info / "WHEEL").write_text(
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n", encoding="utf-8"
+        )
         (info / "INSTALLER").write_text("pip\n", encoding="utf-8")
-        (info / "RECORD").write_text(f"{info.name}/METADATA,,\n{info.name}/RECORD,,\n", encoding="utf-8")
+        (info / "RECORD").write_text(
+            f"{info.name}/METADATA,,\n{info.name}/RECORD,,\n", encoding="utf-8"
+        )
         code = "import random\n\n\ndef draw(seed):\n    random.seed(seed)\n    return random.random()\n"
         (folder / "code" / f"{name}.py").write_text(code, encoding="utf-8")
     (folder / "pyproject.toml").write_text("[tool.envlock]\n", encoding="utf-8")
@@ -120,11 +126,17 @@ def of_packages(rounds: int) -> Measured:
             for _ in range(rounds):
                 for command, line in lines.items():
                     here = {
-                        key: value for key, value in environ.items() if key != "PYTHONPATH" or line[0] != str(python)
+                        key: value
+                        for key, value in environ.items()
+                        if key != "PYTHONPATH" or line[0] != str(python)
                     }
                     costs[command].append(_cpu(line, folder, here))
             for command, line in lines.items():
-                plain = {key: value for key, value in environ.items() if key != "PYTHONPATH" or line[0] != str(python)}
+                plain = {
+                    key: value
+                    for key, value in environ.items()
+                    if key != "PYTHONPATH" or line[0] != str(python)
+                }
                 yield command, count, _calls(line, folder, plain), min(costs[command])
 
 
@@ -143,10 +155,14 @@ def _calls(line: list[str], folder: Path, environ: dict[str, str]) -> int:
 
 def _cpu(line: list[str], folder: Path, environ: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(line, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        line, cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
-        raise SystemExit(f"bench: error: {' '.join(line)} exits {done.returncode}:\n{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"bench: error: {' '.join(line)} exits {done.returncode}:\n{done.stderr[-2000:]}"
+        )
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
@@ -155,10 +171,14 @@ def of_gpus(rounds: int) -> Measured:
     for count in GPUS:
         many = deepcopy(profile("h100-80gb-hbm3__535__eight"))
         first = many["devices"][0]
-        many["devices"] = [{**first, "uuid": f"{first['uuid'][:-4]}{number:04}"} for number in range(count)]
+        many["devices"] = [
+            {**first, "uuid": f"{first['uuid'][:-4]}{number:04}"} for number in range(count)
+        ]
 
         def collect(many: Profile = many, count: int = count) -> None:
-            found = devices.tree({**replay.capture(many), "library_version": None, "binding": {}}, wsl2=False)
+            found = devices.tree(
+                {**replay.capture(many), "library_version": None, "binding": {}}, wsl2=False
+            )
             assert len(found["devices"]) == count, found
 
         seconds = min(_own(collect) for _ in range(rounds * 3))
@@ -207,10 +227,18 @@ def draw(packages: Costs, gpus: Costs, file: Path) -> None:
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), width_ratios=(3, 1))
     for costs, axis, what in ((packages, axes[0], "packages"), (gpus, axes[1], "GPUs")):
         for name, found in costs.items():
-            axis.plot(list(found), [1000 * cost for cost in found.values()], marker="o", markersize=3, label=name)
+            axis.plot(
+                list(found),
+                [1000 * cost for cost in found.values()],
+                marker="o",
+                markersize=3,
+                label=name,
+            )
         axis.set(xscale="log", yscale="log", xlabel=what, ylabel="CPU time, ms")
         axis.set_xticks(
-            list(next(iter(costs.values()))), [f"{size:,}" for size in next(iter(costs.values()))], minor=False
+            list(next(iter(costs.values()))),
+            [f"{size:,}" for size in next(iter(costs.values()))],
+            minor=False,
         )
         axis.grid(visible=True, which="major", linewidth=0.3)
         axis.legend(fontsize=7)
@@ -230,7 +258,9 @@ def table(what: str, costs: Costs, share: float) -> Iterator[str]:
 def main() -> int:
     """Measure, print the tables and draw the chart."""
     parser = argparse.ArgumentParser(description="How envlock's commands grow, in CPU time.")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is run (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often each is run (default: %(default)s)"
+    )
     parser.add_argument("--svg", type=Path, help="draw a chart into this file")
     parser.add_argument("--json", type=Path, help="also write the figures into this file")
     arguments = parser.parse_args()
@@ -242,14 +272,22 @@ def main() -> int:
         for name, size, count, cost in measured(arguments.rounds):
             calls.setdefault(name, {})[size], seconds.setdefault(name, {})[size] = count, cost
         found.append((calls, seconds))
-        thousands = {name: {size: count / 1e3 for size, count in each.items()} for name, each in calls.items()}
-        millis = {name: {size: 1e3 * cost for size, cost in each.items()} for name, each in seconds.items()}
+        thousands = {
+            name: {size: count / 1e3 for size, count in each.items()}
+            for name, each in calls.items()
+        }
+        millis = {
+            name: {size: 1e3 * cost for size, cost in each.items()}
+            for name, each in seconds.items()
+        }
         for what, costs in (("thousands of calls", thousands), ("CPU ms", millis)):
             share = NOISE["calls" if costs is thousands else "CPU time"]
             print("\n".join(table(what, costs, share)), end="\n\n")
         for what, costs in (("calls", calls), ("CPU time", seconds)):
             steep += [
-                f"{name} ({what})" for name, each in costs.items() if exponent(each, NOISE[what]) > STEEPEST[what]
+                f"{name} ({what})"
+                for name, each in costs.items()
+                if exponent(each, NOISE[what]) > STEEPEST[what]
             ]
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -120,12 +120,19 @@ def main() -> None:
     python = sys.argv[1] if len(sys.argv) > 1 else sys.executable
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [python, "-c", PROGRAM], env=environ, capture_output=True, text=True, timeout=580, check=False
+        [python, "-c", PROGRAM],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
     )
     if done.returncode:
         sys.exit(done.stderr[-3000:])
     found = json.loads(done.stdout.strip().splitlines()[-1])
-    print(f"TensorFlow {found['tensorflow']}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n")
+    print(
+        f"TensorFlow {found['tensorflow']}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n"
+    )
     print("| graph | looked at | operations | step ms | x wall | x CPU | first step s |")
     print("|---|---|---|---|---|---|---|")
     for row in found["costs"]:
@@ -136,7 +143,10 @@ def main() -> None:
         print(f"| {how} | {what} | {row['operations']} | {times} | {first} |")
     long = found["long"]
     marks = ", ".join(f"{each / 1e6:.0f}" for each in long["rss"])
-    print(f"\n{long['steps']} steps of {long['operations']} operations: {long['bytes'] / 1e6:.2f} MB;", end=" ")
+    print(
+        f"\n{long['steps']} steps of {long['operations']} operations: {long['bytes'] / 1e6:.2f} MB;",
+        end=" ",
+    )
     print(f"resident memory at step 100, 500 and 1,000: {marks} MB")
     print(read_back(Path(long["path"])))
 

@@ -43,7 +43,9 @@ def main() -> None:
             "`envlock lint`": [sys.executable, "-m", "envlock", "lint", copy, "-q", "-f", "json"],
         }
         taken = _measured(commands, asked.rounds)
-    print(f"Python {platform.python_version()}, {count:,} files, {lines:,} lines, {asked.rounds} rounds:\n")
+    print(
+        f"Python {platform.python_version()}, {count:,} files, {lines:,} lines, {asked.rounds} rounds:\n"
+    )
     print("| | wall s | min | max | CPU s | min | max |\n|---|--:|--:|--:|--:|--:|--:|")
     for name, costs in taken.items():
         columns = [list(column) for column in zip(*costs, strict=True)]

@@ -55,7 +55,9 @@ def main() -> None:
             rows[f"{name}: child"] = median(lambda machine=machine: probe.ask(machine.host(), 20))  # type: ignore[misc]
             rows[f"{name}: collector"] = median(lambda machine=machine: gpu.collect(machine.host()))  # type: ignore[misc]
     with tempfile.TemporaryDirectory() as folder:
-        machine = Machine(Path(folder), profile("t4__515__whole"), faults="hang:nvmlInitWithFlags=60")
+        machine = Machine(
+            Path(folder), profile("t4__515__whole"), faults="hang:nvmlInitWithFlags=60"
+        )
         start = time.perf_counter()
         probe.ask(machine.host(), 1.0)
         rows["a hang with a limit of 1000 ms"] = (time.perf_counter() - start) * 1000

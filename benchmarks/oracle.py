@@ -90,7 +90,9 @@ def main() -> int:
     folder = ROOT / "oracle" / tensorflow_of(options.python)
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "oracle.jsonl"
-    changes = [Change(each) for each in UNPERTURBED] + [each for each in all_changes() if options.only in each.id]
+    changes = [Change(each) for each in UNPERTURBED] + [
+        each for each in all_changes() if options.only in each.id
+    ]
     if not options.report:
         if options.again:
             (folder / "envlock.lock").unlink(missing_ok=True)
@@ -98,7 +100,9 @@ def main() -> int:
         known = results(store)
         missing = [each for each in changes if options.again == (each.key in known)][: options.most]
         with ThreadPoolExecutor(options.jobs) as pool:
-            answers = pool.map(lambda each: _asked(options.python, folder, each, known.get(each.key)), missing)
+            answers = pool.map(
+                lambda each: _asked(options.python, folder, each, known.get(each.key)), missing
+            )
             for number, (change, answer) in enumerate(answers, 1):
                 print(f"[{number}/{len(missing)}] {change.id}", file=sys.stderr)
                 with store.open("a", encoding="utf-8") as file:
@@ -119,11 +123,17 @@ def exit_code(judged: Sequence[Outcome]) -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("python", type=Path, help="interpreter of an environment with TensorFlow and envlock")
-    parser.add_argument("--only", default="", help="only perturbations with this text in their name")
+    parser.add_argument(
+        "python", type=Path, help="interpreter of an environment with TensorFlow and envlock"
+    )
+    parser.add_argument(
+        "--only", default="", help="only perturbations with this text in their name"
+    )
     parser.add_argument("--most", type=int, help="at most so many that have no result yet")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
-    parser.add_argument("--again", action="store_true", help="ask for the verdicts of what is known again")
+    parser.add_argument(
+        "--again", action="store_true", help="ask for the verdicts of what is known again"
+    )
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args()
 
@@ -131,7 +141,9 @@ def _options() -> argparse.Namespace:
 def tensorflow_of(python: Path) -> str:
     """Return the version of the environment's TensorFlow."""
     code = "import tensorflow as tf; print(tf.__version__)"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def all_changes() -> Iterator[Change]:
@@ -174,7 +186,9 @@ def base(home: Path) -> dict[str, str]:
     }
 
 
-def _asked(python: Path, folder: Path, change: Change, known: dict[str, Any] | None) -> tuple[Change, dict[str, Any]]:
+def _asked(
+    python: Path, folder: Path, change: Change, known: dict[str, Any] | None
+) -> tuple[Change, dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="envlock-oracle-") as scratch:
         return change, asked(python, folder, change, Path(scratch), known)
 
@@ -202,7 +216,9 @@ def asked(
     found = answered(command, environ, scratch)
     if found["verdicts"].get("bits", {}).get("provable"):
         argv = [*change.prefix, str(python), "-m", "envlock", "verify", "-p", "bits", lock]
-        subprocess.run(argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
+        subprocess.run(
+            argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False
+        )
         found = {**answered(command, environ, scratch), "proof": True}
     if known is not None:
         found["parts"] = known["parts"]
@@ -232,13 +248,24 @@ def perturbed(change: Change, folder: Path, scratch: Path) -> dict[str, str]:
     if change.overlay is not None:
         target = folder / "overlays" / change.overlay
         if not target.exists():
-            install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+            install = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--target",
+                target,
+            ]
             subprocess.run([*install, change.overlay], check=True, timeout=TIMEOUT)
         environ["PYTHONPATH"] = str(target)
     if change.shim is not None:
         source, library = scratch / "shim.c", scratch / "shim.so"
         source.write_text(change.shim, encoding="utf-8")
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-lm"], check=True, timeout=60)
+        subprocess.run(
+            ["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-lm"], check=True, timeout=60
+        )
         environ["LD_PRELOAD"] = str(library)
     environ.update(change.set)
     return environ
@@ -250,7 +277,9 @@ def answered(argv: list[str], environ: dict[str, str], scratch: Path) -> dict[st
     It runs in a folder of its own, as some variables let libraries dump into the current one.
     """
     try:
-        done = subprocess.run(argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
+        done = subprocess.run(
+            argv, cwd=scratch, env=environ, capture_output=True, timeout=TIMEOUT, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"verdicts": {}, "parts": {}, "ended": "did not end"}
     except (OSError, ValueError) as error:
@@ -258,7 +287,11 @@ def answered(argv: list[str], environ: dict[str, str], scratch: Path) -> dict[st
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     if done.returncode or not lines:
         words = done.stderr.decode("utf-8", "replace").splitlines()
-        return {"verdicts": {}, "parts": {}, "ended": f"exit {done.returncode}: {(words or [''])[-1][:200]}"}
+        return {
+            "verdicts": {},
+            "parts": {},
+            "ended": f"exit {done.returncode}: {(words or [''])[-1][:200]}",
+        }
     found: dict[str, Any] = json.loads(lines[-1])
     return found
 
@@ -271,7 +304,9 @@ def results(store: Path) -> dict[str, dict[str, Any]]:
     return {each["key"]: each for each in lines}
 
 
-def outcomes(known: dict[str, dict[str, Any]], changes: list[Change], policy: str) -> Iterator[Outcome]:
+def outcomes(
+    known: dict[str, dict[str, Any]], changes: list[Change], policy: str
+) -> Iterator[Outcome]:
     """Yield what each perturbation with a result did, against what is the same in all unperturbed runs.
 
     Raises:
@@ -281,18 +316,33 @@ def outcomes(known: dict[str, dict[str, Any]], changes: list[Change], policy: st
     if len(plain) < len(UNPERTURBED):
         return
     if not all(each["verdicts"][policy]["match"] for each in plain):
-        raise ValueError(f"the unperturbed environment does not match under {policy}: {plain[0]['verdicts'][policy]}")
+        raise ValueError(
+            f"the unperturbed environment does not match under {policy}: {plain[0]['verdicts'][policy]}"
+        )
     runs = [each["parts"] for each in plain]
-    stable = {part: value for part, value in runs[0].items() if all(other.get(part) == value for other in runs)}
+    stable = {
+        part: value
+        for part, value in runs[0].items()
+        if all(other.get(part) == value for other in runs)
+    }
     for change in changes:
         found = known.get(change.key)
         if found is None or change.id in UNPERTURBED:
             continue
         parts, said = found["parts"], found["verdicts"].get(policy, {})
         broken = not parts or any(part.endswith(".failed") for part in parts)
-        changed = tuple(part for part, value in stable.items() if part in parts and parts[part] != value)
+        changed = tuple(
+            part for part, value in stable.items() if part in parts and parts[part] != value
+        )
         refused = tuple(said.get("refused", ())) or (said.get("error") or "the process ended",)
-        yield Outcome(change.id, changed, broken and not changed, bool(said.get("match")), refused, change.inert)
+        yield Outcome(
+            change.id,
+            changed,
+            broken and not changed,
+            bool(said.get("match")),
+            refused,
+            change.inert,
+        )
 
 
 def rendered(found: dict[str, list[Outcome]]) -> Iterator[str]:
@@ -311,8 +361,14 @@ def rendered(found: dict[str, list[Outcome]]) -> Iterator[str]:
             if listed:
                 yield f"\n{policy}: {cell}\n"
             for each in listed:
-                why = f"{len(each.changed)} parts, first {each.changed[0]}" if each.changed else ", ".join(each.refused)
-                yield f"- {each.id}: {why}" + (f" (inert: {each.inert})" if each.inert and not each.match else "")
+                why = (
+                    f"{len(each.changed)} parts, first {each.changed[0]}"
+                    if each.changed
+                    else ", ".join(each.refused)
+                )
+                yield f"- {each.id}: {why}" + (
+                    f" (inert: {each.inert})" if each.inert and not each.match else ""
+                )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--values", type=int, default=10_000_000)
     asked = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+    )
     with tempfile.TemporaryDirectory(prefix="envlock-bench-") as folder:
         if asked.memory:
             memory(asked.python, Path(folder), asked.runs, asked.values)
@@ -91,19 +93,33 @@ def overhead(python: Path, folder: Path, rounds: int) -> None:
         (folder, "cnn", "train", 3, False),
         (EXAMPLES, "adder", "plain", 3, True),
     ]
-    print("| case | bare wall s (min) | repeat | more | allowed | bare CPU s (median) | repeat | more |")
+    print(
+        "| case | bare wall s (min) | repeat | more | allowed | bare CPU s (median) | repeat | more |"
+    )
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for place, module, function, runs, fresh in cases:
         bare = [str(python), "-c", BARE, str(place), module, function, str(1 if fresh else runs)]
-        ours = [*REPEAT, str(place / f"{module}.py:{function}"), "-n", str(runs), "--python", str(python)]
+        ours = [
+            *REPEAT,
+            str(place / f"{module}.py:{function}"),
+            "-n",
+            str(runs),
+            "--python",
+            str(python),
+        ]
         if fresh:
-            bare, ours = ["/bin/sh", "-c", 'for _ in $(seq "$0"); do "$@"; done', str(runs), *bare], [*ours, "--fresh"]
+            bare, ours = (
+                ["/bin/sh", "-c", 'for _ in $(seq "$0"); do "$@"; done', str(runs), *bare],
+                [*ours, "--fresh"],
+            )
         times = {"bare": [], "ours": []}  # type: dict[str, list[tuple[float, float]]]
         for turn in range(rounds):
             order = [("bare", bare), ("ours", ours)]
             for name, command in order if turn % 2 else order[::-1]:
                 times[name].append(timed(command))
-        wall = [min(t[0] for t in times[name]) for name in ("bare", "ours")]  # the turn that was disturbed least
+        wall = [
+            min(t[0] for t in times[name]) for name in ("bare", "ours")
+        ]  # the turn that was disturbed least
         cpu = [statistics.median(t[1] for t in times[name]) for name in ("bare", "ours")]
         case = f"{module}:{function}, {runs} {'fresh ' if fresh else ''}runs"
         print(
@@ -116,7 +132,9 @@ def timed(command: list[str]) -> tuple[float, float]:
     """Return wall and CPU seconds of a command, which may say that runs differ."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     # in a session of its own, as envlock's child is: on a busy machine the kernel shares the processors by sessions
-    done = subprocess.run(command, capture_output=True, timeout=600, check=False, start_new_session=True)
+    done = subprocess.run(
+        command, capture_output=True, timeout=600, check=False, start_new_session=True
+    )
     wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode in (0, 1), done.stderr.decode()
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -125,9 +143,20 @@ def timed(command: list[str]) -> tuple[float, float]:
 def memory(python: Path, folder: Path, runs: int, values: int) -> None:
     """Print the most memory that all processes of one command had together."""
     (folder / "values.py").write_text(VALUES.format(values=values), encoding="utf-8")
-    command = [*REPEAT, str(folder / "values.py:step"), "-n", str(runs), "--python", str(python), "--format", "json"]
+    command = [
+        *REPEAT,
+        str(folder / "values.py:step"),
+        "-n",
+        str(runs),
+        "--python",
+        str(python),
+        "--format",
+        "json",
+    ]
     start = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(folder)})
+    child = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(folder)}
+    )
     peak = [0]
     watcher = threading.Thread(target=watch, args=(child, peak), daemon=True)
     watcher.start()
@@ -158,7 +187,9 @@ def children(pid: int) -> list[int]:
 def resident(pid: int) -> int:
     """Return the bytes of a process that are in memory."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except (OSError, IndexError):
         return 0
 

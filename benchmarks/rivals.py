@@ -51,7 +51,9 @@ def train():
 RECIPE = """Stage0 += baseimage(image="python:3.11.7-slim-bookworm")
 Stage0 += pip(packages=["tensorflow-cpu==2.21.0"])
 """
-WATERMARK = "from watermark import watermark; print(watermark(python=True, machine=True, packages='numpy'))"
+WATERMARK = (
+    "from watermark import watermark; print(watermark(python=True, machine=True, packages='numpy'))"
+)
 FILES = """
 import sys
 from importlib.metadata import distributions
@@ -108,8 +110,14 @@ def commands(environment: Environment, rivals: Path, folder: Path) -> list[Comma
         Command("envlock verify --deep", judged(f"{tool} verify --deep")),
         Command("envlock hash --offline", judged(f"{tool} hash h.lock --offline")),
         Command("envlock build --dry-run", [tool, "build", "built.lock", "--dry-run"]),
-        Command("envlock repeat --runs 2", [tool, "repeat", "train.py:train", "--runs", "2", "--python", python]),
-        Command("envlock diverge --runs 2", [tool, "diverge", "train.py:train", "--runs", "2", "--python", python]),
+        Command(
+            "envlock repeat --runs 2",
+            [tool, "repeat", "train.py:train", "--runs", "2", "--python", python],
+        ),
+        Command(
+            "envlock diverge --runs 2",
+            [tool, "diverge", "train.py:train", "--runs", "2", "--python", python],
+        ),
         Command("envlock lint", [tool, "lint", "train.py"]),
         Command(TENSORFLOW, [python, "-c", TENSORFLOW]),
         Command(INSPECT, [python, "-m", "pip", "inspect"]),
@@ -161,18 +169,36 @@ def rows(meter: Meter) -> list[tuple[str, ...]]:
         for other in task.others:
             if other in meter.costs:
                 theirs = meter.median(other)
-                found.append((task.name, task.ours, f"{ours:.0f}", other, f"{theirs:.0f}", f"{theirs / ours:.2f}"))
+                found.append(
+                    (
+                        task.name,
+                        task.ours,
+                        f"{ours:.0f}",
+                        other,
+                        f"{theirs:.0f}",
+                        f"{theirs / ours:.2f}",
+                    )
+                )
     return found
 
 
 def main() -> int:
     """Return 0 when ours could all be measured."""
     parser = argparse.ArgumentParser(description="What envlock and others cost, in CPU time.")
-    parser.add_argument("--env", type=Path, default=ROOT / ".venvs" / "bench", help="the environment of run.py")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each runs (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="also write the figures, every single one, to this file")
+    parser.add_argument(
+        "--env", type=Path, default=ROOT / ".venvs" / "bench", help="the environment of run.py"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="how often each runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--json", type=Path, help="also write the figures, every single one, to this file"
+    )
     arguments = parser.parse_args()
-    environment, rivals = Environment(arguments.env.absolute()), arguments.env.absolute().with_name("bench-rivals")
+    environment, rivals = (
+        Environment(arguments.env.absolute()),
+        arguments.env.absolute().with_name("bench-rivals"),
+    )
     sys.path.insert(0, str(ROOT))
     try:
         environment.prepare()
@@ -184,7 +210,9 @@ def main() -> int:
             meter = Meter(environment, Path(name))
             todo = commands(environment, rivals, Path(name))
             for lock in ("envlock.lock", "h.lock"):
-                meter.run(Command("a lock", [environment.program("envlock"), "capture", "-o", lock]))
+                meter.run(
+                    Command("a lock", [environment.program("envlock"), "capture", "-o", lock])
+                )
             absent = measure(todo, meter, arguments.rounds)
     except BenchmarkError as error:
         say(f"error: {error}")

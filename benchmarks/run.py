@@ -58,7 +58,10 @@ MANY = 400
 BARE = " (no bytecode)"
 CROWDED = f" ({MANY} distributions)"
 
-FIRST_CALL, SECOND_CALL = "in process: import envlock and assert_locked()", "in process: assert_locked() again"
+FIRST_CALL, SECOND_CALL = (
+    "in process: import envlock and assert_locked()",
+    "in process: assert_locked() again",
+)
 
 
 class BenchmarkError(Exception):
@@ -94,7 +97,11 @@ class Target:
 
     def cells(self) -> tuple[str, str, str, str]:
         """Return name, value, bound and verdict as they are printed."""
-        bound = "none" if self.bound is None else f"{'<=' if self.at_most else '>='} {self.bound:g} {self.unit}"
+        bound = (
+            "none"
+            if self.bound is None
+            else f"{'<=' if self.at_most else '>='} {self.bound:g} {self.unit}"
+        )
         verdict = {None: "-", True: "met", False: "NOT met"}[self.met]
         return self.name, f"{self.value:.2f} {self.unit}", bound, verdict
 
@@ -119,7 +126,9 @@ class Environment:
         """
         if not self.marker.is_file():
             if self.folder.exists() and any(self.folder.iterdir()):
-                raise BenchmarkError(f"{self.folder} is there and was not made by this program; name another --env")
+                raise BenchmarkError(
+                    f"{self.folder} is there and was not made by this program; name another --env"
+                )
             say(f"making an environment in {self.folder} (about 3 GB)")
             self.folder.mkdir(parents=True, exist_ok=True)
             self._record({})  # first, so that an interrupted run is taken up again
@@ -148,7 +157,9 @@ class Environment:
         with tempfile.TemporaryDirectory() as folder:
             self._pip("wheel", "--no-deps", "--wheel-dir", folder, str(ROOT))
             (wheel,) = Path(folder).glob("*.whl")
-            self._pip("install", "--force-reinstall", "--no-deps", str(wheel))  # its version may be the old one
+            self._pip(
+                "install", "--force-reinstall", "--no-deps", str(wheel)
+            )  # its version may be the old one
             self._pip("install", f"{wheel}[cli]")  # what it needs
 
     def _pip(self, *arguments: str) -> None:
@@ -211,14 +222,24 @@ class Meter:
 
 
 PASS, IMPORT, ASSERT = "python -c pass", "import envlock", "import envlock; envlock.assert_locked()"
-TENSORFLOW, CAPTURE, VERIFY = "import tensorflow", "envlock capture -o -", "envlock verify --python PYTHON"
-DOCTOR, COLLECT_ENV, INSPECT = "env-doctor export -o FILE", "python -m torch.utils.collect_env", "python -m pip inspect"
+TENSORFLOW, CAPTURE, VERIFY = (
+    "import tensorflow",
+    "envlock capture -o -",
+    "envlock verify --python PYTHON",
+)
+DOCTOR, COLLECT_ENV, INSPECT = (
+    "env-doctor export -o FILE",
+    "python -m torch.utils.collect_env",
+    "python -m pip inspect",
+)
 
 
 def crowd(environment: Environment, folder: Path, present: int) -> None:
     """Write metadata of as many more distributions as it takes to have MANY, copied from those of the environment."""
     (site,) = environment.folder.glob("lib/python3*/site-packages")
-    originals = sorted(each for each in site.glob("*.dist-info") if not each.name.startswith("tf_envlock"))
+    originals = sorted(
+        each for each in site.glob("*.dist-info") if not each.name.startswith("tf_envlock")
+    )
     for number in range(MANY - present):
         original = originals[number % len(originals)]
         copy = folder / f"copy_{number}-1.0.dist-info"
@@ -230,12 +251,20 @@ def crowd(environment: Environment, folder: Path, present: int) -> None:
 
 def varied(environment: Environment, bare: Environment, crowded: Path) -> list[Command]:
     """Return what is measured without bytecode, and among many distributions."""
-    off, many = {"PYTHONDONTWRITEBYTECODE": "1"}, {"PYTHONPATH": str(crowded), "ENVLOCK_LOCK": "many.lock"}
+    off, many = (
+        {"PYTHONDONTWRITEBYTECODE": "1"},
+        {"PYTHONPATH": str(crowded), "ENVLOCK_LOCK": "many.lock"},
+    )
     tool = [bare.python, "-m", "envlock"]
     return [
         Command(ASSERT + BARE, [bare.python, "-c", ASSERT], cheap=True, environ=off),
         Command(CAPTURE + BARE, [*tool, "capture", "-o", "-"], cheap=True, environ=off),
-        Command(VERIFY + BARE, [*tool, "verify", "--python", environment.python], cheap=True, environ=off),
+        Command(
+            VERIFY + BARE,
+            [*tool, "verify", "--python", environment.python],
+            cheap=True,
+            environ=off,
+        ),
         Command(TENSORFLOW + BARE, [bare.python, "-c", TENSORFLOW], environ=off),
         Command(INSPECT + BARE, [bare.python, "-m", "pip", "inspect"], environ=off),
         Command(ASSERT + CROWDED, [environment.python, "-c", ASSERT], cheap=True, environ=many),
@@ -261,7 +290,10 @@ def commands(environment: Environment) -> list[Command]:
 def measure(environment: Environment, meter: Meter, rounds: int, more: list[Command]) -> None:
     """Run every command `rounds` times, taking turns, after one turn that warms the caches and does not count."""
     todo = commands(environment) + more
-    cheap, dear = [command for command in todo if command.cheap], [command for command in todo if not command.cheap]
+    cheap, dear = (
+        [command for command in todo if command.cheap],
+        [command for command in todo if not command.cheap],
+    )
     in_process = Command(FIRST_CALL, [environment.python, "-c", IN_PROCESS])
     say("one round to warm up")
     for command in todo:
@@ -287,20 +319,37 @@ def targets(meter: Meter) -> list[Target]:
     plain, capture = meter.median(PASS), meter.median(CAPTURE)
     tensorflow = meter.median(TENSORFLOW) - plain
     asserted = meter.median(ASSERT)
-    share, inside = 100 * (asserted - plain) / tensorflow, 100 * meter.median(FIRST_CALL) / tensorflow
+    share, inside = (
+        100 * (asserted - plain) / tensorflow,
+        100 * meter.median(FIRST_CALL) / tensorflow,
+    )
     crowded = 100 * (meter.median(ASSERT + CROWDED) - plain) / tensorflow
-    share_of_bare = 100 * (meter.median(ASSERT + BARE) - plain) / (meter.median(TENSORFLOW + BARE) - plain)
+    share_of_bare = (
+        100 * (meter.median(ASSERT + BARE) - plain) / (meter.median(TENSORFLOW + BARE) - plain)
+    )
     bare = meter.median(INSPECT + BARE) / meter.median(CAPTURE + BARE)
     return [
-        Target("assert_locked(), of import tensorflow, both net of pass", share, "%", 0.5, at_most=True),
-        Target("assert_locked(), whole process, against pass", asserted / plain, "x", 3, at_most=True),
+        Target(
+            "assert_locked(), of import tensorflow, both net of pass", share, "%", 0.5, at_most=True
+        ),
+        Target(
+            "assert_locked(), whole process, against pass", asserted / plain, "x", 3, at_most=True
+        ),
         Target("assert_locked() measured in process, of import tensorflow", inside, "%"),
         Target(f"the same among {MANY} distributions", crowded, "%", 0.5, at_most=True),
         Target("the same without bytecode on both sides", share_of_bare, "%", 0.5, at_most=True),
-        Target("envlock verify --python, in seconds", meter.median(VERIFY) / 1e3, "s", 0.25, at_most=True),
+        Target(
+            "envlock verify --python, in seconds",
+            meter.median(VERIFY) / 1e3,
+            "s",
+            0.25,
+            at_most=True,
+        ),
         Target("pip inspect, against envlock capture, both without bytecode", bare, "x", 1),
         Target("import envlock, whole process, against pass", meter.median(IMPORT) / plain, "x"),
-        Target("env-doctor export, against envlock capture", meter.median(DOCTOR) / capture, "x", 15),
+        Target(
+            "env-doctor export, against envlock capture", meter.median(DOCTOR) / capture, "x", 15
+        ),
         Target("collect_env, against envlock capture", meter.median(COLLECT_ENV) / capture, "x", 5),
         Target("pip inspect, against envlock capture", meter.median(INSPECT) / capture, "x", 1),
     ]
@@ -357,7 +406,11 @@ def table(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 def child_environ(environment: Environment) -> dict[str, str]:
     """Return this process's variables as they are in an activated environment, without those that steer Python."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ENVLOCK_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "ENVLOCK_"))
+    }
     path = os.pathsep.join([environment.program(""), os.environ.get("PATH", os.defpath)])
     return {**kept, "PATH": path, "VIRTUAL_ENV": str(environment.folder)}
 
@@ -365,7 +418,11 @@ def child_environ(environment: Environment) -> dict[str, str]:
 def source_digest() -> str:
     """Return a hash of everything that gets into the wheel, so that a changed checkout is installed again."""
     digest = hashlib.sha256()
-    files = [file for file in (ROOT / "envlock").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    files = [
+        file
+        for file in (ROOT / "envlock").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
     for file in sorted([ROOT / "pyproject.toml", *files]):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
@@ -397,15 +454,27 @@ def bench(folder: Path, rounds: int, output: Path | None) -> None:
     environment.prepare()
     with tempfile.TemporaryDirectory() as work:
         meter = Meter(environment, Path(work))
-        meter.run(Command("envlock capture", [environment.program("envlock"), "capture", "-o", "envlock.lock"]))
+        meter.run(
+            Command(
+                "envlock capture", [environment.program("envlock"), "capture", "-o", "envlock.lock"]
+            )
+        )
         lock = json.loads((meter.folder / "envlock.lock").read_text(encoding="utf-8"))
         about = describe(meter, lock, rounds)
         if about["distributions"] < DISTRIBUTIONS:
-            raise BenchmarkError(f"{folder} has {about['distributions']} distributions, fewer than {DISTRIBUTIONS}")
+            raise BenchmarkError(
+                f"{folder} has {about['distributions']} distributions, fewer than {DISTRIBUTIONS}"
+            )
         crowded = Path(work) / "crowd"
         crowd(environment, crowded, about["distributions"])
         many = {"PYTHONPATH": str(crowded)}
-        meter.run(Command(CAPTURE, [environment.program("envlock"), "capture", "-o", "many.lock"], environ=many))
+        meter.run(
+            Command(
+                CAPTURE,
+                [environment.program("envlock"), "capture", "-o", "many.lock"],
+                environ=many,
+            )
+        )
         bare = environment.without_bytecode(folder.with_name(folder.name + "-bare"))
         try:
             measure(environment, meter, rounds, varied(environment, bare, crowded))
@@ -422,9 +491,21 @@ def bench(folder: Path, rounds: int, output: Path | None) -> None:
 def main() -> int:
     """Return 0 when everything could be measured, met or not."""
     parser = argparse.ArgumentParser(description="What envlock costs, in CPU time.")
-    parser.add_argument("--env", type=Path, default=ROOT / ".venvs" / "bench", help="its environment (made if missing)")
-    parser.add_argument("--rounds", type=int, default=7, help="how often the dear commands run (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="also write the figures, every single one, to this file")
+    parser.add_argument(
+        "--env",
+        type=Path,
+        default=ROOT / ".venvs" / "bench",
+        help="its environment (made if missing)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=7,
+        help="how often the dear commands run (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json", type=Path, help="also write the figures, every single one, to this file"
+    )
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")

@@ -146,10 +146,14 @@ else:  # in the else, or mypy accepts envlock.any_typo
             module = __import__(_EXPORTS[name], fromlist=[name])
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.startswith("envlock"):
-                reason = f"envlock.{name} needs the complete envlock, and only its runtime is installed"
+                reason = (
+                    f"envlock.{name} needs the complete envlock, and only its runtime is installed"
+                )
             else:
                 reason = f"envlock.{name} needs {error.name}"
-            raise ImportError(f"{reason}; install tf-envlock[cli], best as a tool of its own") from error
+            raise ImportError(
+                f"{reason}; install tf-envlock[cli], best as a tool of its own"
+            ) from error
         value = getattr(module, name)
         globals()[name] = value
         return value

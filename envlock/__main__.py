@@ -16,7 +16,9 @@ FORWARDED = "ENVLOCK_FORWARDED"
 def main() -> None:
     """Run the command line; exit with 2 and say what it needs where that is not here."""
     interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-    if interruptible:  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
+    if (
+        interruptible
+    ):  # while it is loaded, Ctrl-C ends the process as it does any program: without a traceback
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     program = _program()
     if interruptible:
@@ -41,7 +43,9 @@ def _program() -> "Callable[[], int | None]":
     """Return what this installation and these words need: the command line, or the runtime half's."""
     from pathlib import Path
 
-    if not (Path(__file__).parent / "cli").is_dir() or _is_rank(sys.argv[1:]):  # in an image: the runtime half alone
+    if not (Path(__file__).parent / "cli").is_dir() or _is_rank(
+        sys.argv[1:]
+    ):  # in an image: the runtime half alone
         from envlock.runtime.command import main as runtime
 
         return lambda: runtime(sys.argv[1:])
@@ -84,7 +88,11 @@ def _without(what: str) -> "NoReturn":
     asked = _asked()
     tool = _tool(asked)
     if tool is not None:
-        environ = {"ENVLOCK_PYTHON": sys.executable, **os.environ, FORWARDED: os.pathsep.join(sorted(asked))}
+        environ = {
+            "ENVLOCK_PYTHON": sys.executable,
+            **os.environ,
+            FORWARDED: os.pathsep.join(sorted(asked)),
+        }
         os.execve(tool, [tool, *sys.argv[1:]], environ)  # noqa: S606 (in this process's place, without a shell)
     sys.stderr.write(
         f"error: the command line needs {what}\n"
@@ -108,7 +116,8 @@ def _tool(asked: "set[str]") -> "str | None":
 
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which(
-        "envlock", path=os.pathsep.join(each for each in folders if str(Path(each).resolve()) not in asked)
+        "envlock",
+        path=os.pathsep.join(each for each in folders if str(Path(each).resolve()) not in asked),
     )
 
 

@@ -35,22 +35,32 @@ def train(folder, steps, without=(), data=None):
     tf.keras.utils.set_random_seed(SEED)
     tf.config.experimental.enable_op_determinism()
     model = tf.keras.Sequential(
-        [tf.keras.layers.Input((WIDTH,)), tf.keras.layers.Dense(16, activation="relu"), tf.keras.layers.Dense(1)]
+        [
+            tf.keras.layers.Input((WIDTH,)),
+            tf.keras.layers.Dense(16, activation="relu"),
+            tf.keras.layers.Dense(1),
+        ]
     )
     optimizer = tf.keras.optimizers.Adam(0.01)
-    optimizer.build(model.trainable_variables)  # or its moments come into being after they should be restored
+    optimizer.build(
+        model.trainable_variables
+    )  # or its moments come into being after they should be restored
     iterator = iter(batches() if data is None else data)
     generator = tf.random.Generator.from_seed(SEED)
     step = tf.Variable(0, dtype=tf.int64)
     state = {"model": model, "optimizer": optimizer, "iterator": iterator, "generator": generator}
     held = {name: each for name, each in state.items() if name not in without}
-    manager = tf.train.CheckpointManager(tf.train.Checkpoint(step=step, **held), folder, max_to_keep=1)
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(step=step, **held), folder, max_to_keep=1
+    )
     if manager.latest_checkpoint:
         manager.checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
 
     @tf.function
     def train_step(x, y):
-        noise = tf.random.normal(tf.shape(x)) if "draws" in without else generator.normal(tf.shape(x))
+        noise = (
+            tf.random.normal(tf.shape(x)) if "draws" in without else generator.normal(tf.shape(x))
+        )
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(model(x + 0.1 * noise, training=True) - y))
         variables = model.trainable_variables

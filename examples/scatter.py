@@ -12,7 +12,9 @@ import tensorflow as tf
 
 STEPS, ROWS, TABLE, WIDTH = 3, 200_000, 50, 16
 
-tf.config.threading.set_intra_op_parallelism_threads(4)  # more than one, also where there is one processor
+tf.config.threading.set_intra_op_parallelism_threads(
+    4
+)  # more than one, also where there is one processor
 
 
 def train():

@@ -47,6 +47,8 @@ def no_seed():
     x = numbers.normal(size=(256, 10)).astype("float32")
     y = x.sum(axis=1, keepdims=True)
     layers = tf.keras.layers
-    model = tf.keras.Sequential([layers.Input((10,)), layers.Dense(16, activation="relu"), layers.Dense(1)])
+    model = tf.keras.Sequential(
+        [layers.Input((10,)), layers.Dense(16, activation="relu"), layers.Dense(1)]
+    )
     model.compile("adam", "mse")
     return model, (x, y), {"epochs": 2, "batch_size": 64}

@@ -17,17 +17,17 @@ from census import VERBS, Census, count_tree, is_participle_or_adverb, main  # n
 
 CEILINGS = {
     "functions with more than 7 parameters": 35,
-    "functions named with one participle or adverb": 374,
+    "functions named with one participle or adverb": 372,
     "modules of one name": 55,
-    "conditional expressions per 1,000 lines": 27.9,
-    "comprehensions per 1,000 lines": 37.1,
-    "`Any` per 1,000 lines": 26.5,
-    "imports inside functions per 1,000 lines": 6.4,
-    "lines over 100 characters, %": 8,
+    "conditional expressions per 1,000 lines": 24.6,
+    "comprehensions per 1,000 lines": 33.4,
+    "`Any` per 1,000 lines": 23.8,
+    "imports inside functions per 1,000 lines": 5.7,
+    "lines over 100 characters, %": 3.9,
 }
 FLOORS = {
     "functions that begin with a verb, %": 30.0,
-    "comment lines for 100 lines of code": 0.09,
+    "comment lines for 100 lines of code": 0.08,
 }
 
 PLANTED = '''\

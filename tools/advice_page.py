@@ -28,7 +28,10 @@ def _section(text: str) -> str:
 
 
 def _lines(claim: Claim) -> str:
-    holds = ", ".join("every version" if each == "*" else f"`{each}`" for each in claim.holds) or "no version"
+    holds = (
+        ", ".join("every version" if each == "*" else f"`{each}`" for each in claim.holds)
+        or "no version"
+    )
     return (
         f"\n**{claim.says}**\n\n"
         f"- right and sufficient for: {holds}\n"

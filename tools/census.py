@@ -23,7 +23,9 @@ LONG_FUNCTION = 50
 
 _WORDS = {
     name: frozenset(words.split())
-    for name, words in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
+    for name, words in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
 }
 VERBS = _WORDS["verbs"]
 """The first words of function names that are counted as verbs."""
@@ -74,7 +76,9 @@ class Census:
             "functions": functions,
             "lines of the median function": statistics.median(self.function_lengths),
             "lines of the longest function": max(self.function_lengths),
-            "functions of more than 50 lines": sum(length > LONG_FUNCTION for length in self.function_lengths),
+            "functions of more than 50 lines": sum(
+                length > LONG_FUNCTION for length in self.function_lengths
+            ),
             "functions with more than 7 parameters": self.many_parameters,
             "functions that begin with a verb, %": 100 * self.verbs / self.named_functions,
             "functions named with one participle or adverb": self.participles,

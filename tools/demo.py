@@ -65,7 +65,11 @@ def main() -> int:
                 environ={"TF_ENABLE_ONEDNN_OPTS": "0"},
             ),
             step(
-                folder, "7. So does the command line.", ["envlock", "verify"], 1, environ={"TF_ENABLE_ONEDNN_OPTS": "0"}
+                folder,
+                "7. So does the command line.",
+                ["envlock", "verify"],
+                1,
+                environ={"TF_ENABLE_ONEDNN_OPTS": "0"},
             ),
             step(
                 folder,
@@ -94,7 +98,14 @@ def has_engine() -> bool:
 def image(folder: str) -> list[bool]:
     """Build an image, which is verified inside; return whether it came out as it must."""
     build = ["envlock", "build", "--tag", "envlock-demo"]
-    return [step(folder, "9. Build a container that is this environment, from the lockfile alone.", build, 0)]
+    return [
+        step(
+            folder,
+            "9. Build a container that is this environment, from the lockfile alone.",
+            build,
+            0,
+        )
+    ]
 
 
 def scratch(folder: str) -> list[bool]:
@@ -105,20 +116,55 @@ def scratch(folder: str) -> list[bool]:
     dry_run = ["envlock", "build", "--dry-run", "--quiet"]
     out = [step(folder, "9. The Dockerfile, before anything is downloaded.", dry_run, 0, lines=24)]
     write = ["envlock", "build", "--output", "context"]
-    if step(folder, "10. What it is built from: wheels, proven by their RECORD, and the base by digest.", write, None):
+    if step(
+        folder,
+        "10. What it is built from: wheels, proven by their RECORD, and the base by digest.",
+        write,
+        None,
+    ):
         requirements = unpacked(Path(folder, "context"), Path(folder, "layers"))
     else:
         out.append(step(folder, "Without the registry: prove the wheels.", ["envlock", "hash"], 0))
         out.append(step(folder, "Fill the wheelhouse.", ["envlock", "vendor"], 0))
-        export = ["envlock", "export", "--format", "requirements", "--wheelhouse", "wheelhouse", "-o", "wheels.txt"]
+        export = [
+            "envlock",
+            "export",
+            "--format",
+            "requirements",
+            "--wheelhouse",
+            "wheelhouse",
+            "-o",
+            "wheels.txt",
+        ]
         out.append(step(folder, "Write them as pip wants them.", export, 0))
         requirements = [Path(folder, "wheels.txt")]
     make = ["python", "-m", "venv", "--without-pip", "scratch"]
-    out.append(step(folder, "11. Install it elsewhere, as the build does: by hash, without a network.", make, 0))
-    install = ["python", "-m", "pip", "--python", "scratch/bin/python", "install", "--quiet", "--no-index", "--no-deps"]
+    out.append(
+        step(
+            folder,
+            "11. Install it elsewhere, as the build does: by hash, without a network.",
+            make,
+            0,
+        )
+    )
+    install = [
+        "python",
+        "-m",
+        "pip",
+        "--python",
+        "scratch/bin/python",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+    ]
     install += ["--no-compile", "--require-hashes"]
     for file in requirements:
-        links = [] if file.name == "wheels.txt" else ["--find-links", str(file.parent.relative_to(folder))]
+        links = (
+            []
+            if file.name == "wheels.txt"
+            else ["--find-links", str(file.parent.relative_to(folder))]
+        )
         command = [*install, *links, "--requirement", str(file.relative_to(folder))]
         out.append(step(folder, "", command, 0))
     verify = ["envlock", "verify", "--python", "scratch/bin/python"]
@@ -129,7 +175,9 @@ def unpacked(context: Path, target: Path) -> list[Path]:
     """Unpack the wheels of a context; return the file of requirements of each layer."""
     for file in sorted(context.glob("*.tar")):
         with tarfile.open(file) as tar:
-            tar.extractall(target, [each for each in tar if each.name.startswith("wheels/")], filter="data")
+            tar.extractall(
+                target, [each for each in tar if each.name.startswith("wheels/")], filter="data"
+            )
     return sorted(target.glob("wheels/*/requirements.txt"))
 
 
@@ -144,7 +192,10 @@ def step(
 ) -> bool:
     """Say, run and show one command; return whether its exit code was the expected one; 0 where it may be any."""
     shown = " ".join([*(f"{name}={value}" for name, value in (environ or {}).items()), *command])
-    print(f"\n\033[1m{title}\033[0m\n$ {shown}" if sys.stdout.isatty() else f"\n{title}\n$ {shown}", flush=True)
+    print(
+        f"\n\033[1m{title}\033[0m\n$ {shown}" if sys.stdout.isatty() else f"\n{title}\n$ {shown}",
+        flush=True,
+    )
     done = subprocess.run(
         [str(BIN / command[0]), *command[1:]],
         cwd=folder,

@@ -28,7 +28,9 @@ NVIDIA's tensorflow-determinism table mean:
 def page() -> str:
     """Return the page."""
     through = tables.sources_table().checked_through
-    codes = "\n".join(f"- {code}: {row.meaning}" for code, row in tables.sources_table().codes.items())
+    codes = "\n".join(
+        f"- {code}: {row.meaning}" for code, row in tables.sources_table().codes.items()
+    )
     parts = [
         INTRODUCTION.format(through=through, measured=_measured()),
         _recipes(),
@@ -42,12 +44,12 @@ def page() -> str:
 
 def _measured() -> str:
     """Return what the statements about GPUs rest on."""
-    machines = dict.fromkeys(each.on for row in tables.sources_table().source for each in row.measured)
+    machines = dict.fromkeys(
+        each.on for row in tables.sources_table().source for each in row.measured
+    )
     if not machines:
         return "Statements about GPUs are from sources, not measured: `make testgpu` measures them."
-    return (
-        f"Statements about GPUs are from sources, not measured, except where a row says so (on {'; '.join(machines)})."
-    )
+    return f"Statements about GPUs are from sources, not measured, except where a row says so (on {'; '.join(machines)})."
 
 
 def _measurement(row: tables.Measured) -> str:
@@ -80,18 +82,29 @@ def _variables() -> str:
         for bad in row.dangerous:
             told = "any value" if bad.set else _code(bad.values)
             rows.append(
-                (f"`{row.name}`", f"{told}{_where(bad.tensorflow, bad.keras, bad.when)}", bad.severity, bad.why)
+                (
+                    f"`{row.name}`",
+                    f"{told}{_where(bad.tensorflow, bad.keras, bad.when)}",
+                    bad.severity,
+                    bad.why,
+                )
             )
         for need in row.needed:
-            told = f"unset, `{need.value}` is needed{_where(need.tensorflow, need.build, need.when)}"
+            told = (
+                f"unset, `{need.value}` is needed{_where(need.tensorflow, need.build, need.when)}"
+            )
             rows.append((f"`{row.name}`", told, need.severity, need.why))
         if row.meant is not None:
-            why = f"No TensorFlow reads this name{f': `{row.meant}` is meant' if row.meant else ''}."
+            why = (
+                f"No TensorFlow reads this name{f': `{row.meant}` is meant' if row.meant else ''}."
+            )
             rows.append((f"`{row.name}`", "any value", "warning", why))
         if row.otherwise in ("abort", "raise"):
             what = "The process aborts." if row.otherwise == "abort" else "An error at import."
             rows.append((f"`{row.name}`", "an invalid value", "error", what))
-    return "## Variables and values to avoid\n\n" + _table(("variable", "value", "severity", "why"), rows)
+    return "## Variables and values to avoid\n\n" + _table(
+        ("variable", "value", "severity", "why"), rows
+    )
 
 
 def _sources() -> str:
@@ -109,7 +122,9 @@ def _sources() -> str:
 
 
 def _solution(row: tables.Solution) -> str:
-    settings = [f"{name}={value}" for name, value in row.set.items()] + [f"{name} unset" for name in row.unset]
+    settings = [f"{name}={value}" for name, value in row.set.items()] + [
+        f"{name} unset" for name in row.unset
+    ]
     told = _code(settings) or (f"`{row.api}`" if row.api else row.note or row.kind)
     return f"{row.tensorflow}{f' (NVIDIA {row.ngc})' if row.ngc else ''}: {told}"
 

@@ -41,13 +41,20 @@ CLEAN = (
 CAUSES = (*ANIMALS, *IN_THREADS, *FRESH)
 
 
-def known(names: Collection[str], animals: Sequence[Animal] = (*CAUSES, *CLEAN)) -> list[list[Animal]]:
+def known(
+    names: Collection[str], animals: Sequence[Animal] = (*CAUSES, *CLEAN)
+) -> list[list[Animal]]:
     """Return the programs of these names by the file that they are in; all, where there are no names."""
     wanted = [each for each in animals if each.name in names or not names]
-    return [[each for each in wanted if each.zoo == zoo] for zoo in dict.fromkeys(each.zoo for each in wanted)]
+    return [
+        [each for each in wanted if each.zoo == zoo]
+        for zoo in dict.fromkeys(each.zoo for each in wanted)
+    ]
 
 
-def visited(python: Path, animals: Sequence[Animal], runs: int) -> Iterator[tuple[Animal, str, Mapping[str, Any]]]:
+def visited(
+    python: Path, animals: Sequence[Animal], runs: int
+) -> Iterator[tuple[Animal, str, Mapping[str, Any]]]:
     """Ask about programs of one file, in processes that stay.
 
     Yields each program, a mark (`right`: kind and line; `kind`; `WRONG`) and what the report says.
@@ -83,7 +90,10 @@ def main() -> None:
                 place = f"line {seen['place']['line']}" if seen.get("place") else "no line"
                 said = f"{seen['verdict']}: {seen.get('culprit')}, {place}"
                 print(f"| {animal.name} | {animal.verdict} | {said} | {mark} |", flush=True)
-        kinds, right = sum(mark != "WRONG" for mark in marks), sum(mark == "right" for mark in marks)
+        kinds, right = (
+            sum(mark != "WRONG" for mark in marks),
+            sum(mark == "right" for mark in marks),
+        )
         print(f"{title}: kind right in {kinds}, line, too, in {right} of {len(marks)}", flush=True)
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"processor time: {spent.ru_utime + spent.ru_stime:.0f} s")
@@ -93,7 +103,9 @@ def _of_keras(python: Path) -> tuple[Animal, ...]:
     """Return the programs whose right answer depends on the major version of Keras."""
     command = [str(python), "-c", "from importlib.metadata import version; print(version('keras'))"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return (*KERAS_2, *TRAININGS_KERAS_2) if found.startswith("2") else (*KERAS_3, *TRAININGS_KERAS_3)
+    return (
+        (*KERAS_2, *TRAININGS_KERAS_2) if found.startswith("2") else (*KERAS_3, *TRAININGS_KERAS_3)
+    )
 
 
 if __name__ == "__main__":

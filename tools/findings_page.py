@@ -25,11 +25,15 @@ def page() -> str:
         parts.append(f"\n## `{command}`\n\n")
         if command in LINTERS:
             links = ", ".join(f"[{each.code}](lint.md#{each.code.lower()})" for each in found)
-            parts.append(f"Each with its reason and its remedy on [the page of the linter](lint.md): {links}.\n")
+            parts.append(
+                f"Each with its reason and its remedy on [the page of the linter](lint.md): {links}.\n"
+            )
             continue
         rows = list(found)
         if all(each.why == EACH for each in rows):
-            parts.append("Why and fix depend on what is found: each finding says it.\n\n| code | finds |\n|---|---|\n")
+            parts.append(
+                "Why and fix depend on what is found: each finding says it.\n\n| code | finds |\n|---|---|\n"
+            )
             parts += [f"| `{each.code}` | {each.title} |\n" for each in rows]
             continue
         parts.append("| code | finds | why | fix |\n|---|---|---|---|\n")

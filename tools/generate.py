@@ -55,7 +55,11 @@ TABLE, TABLE_END = "<!-- commands: written by tools/generate.py -->\n", "<!-- en
 def compact(value: object) -> str:
     """Return JSON with one row a line, so that a change of one row is a diff of one line."""
     if isinstance(value, list):
-        return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in value) + "\n]\n"
+        return (
+            "[\n"
+            + ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in value)
+            + "\n]\n"
+        )
     assert isinstance(value, dict)
     fields = (
         f"{json.dumps(key)}: {compact(item).rstrip()}"
@@ -102,11 +106,19 @@ def policy_rows() -> list[dict[str, object]]:
 def by_rank_table() -> dict[str, object]:
     """Return the facts that ranks count, and those that they leave out: every policy ignores them."""
     rows = data.policy_table().fact
-    judged = [row.path for row in rows if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}]
+    judged = [
+        row.path
+        for row in rows
+        if {row.strict, row.bits, row.same_arch, row.functional} != {"ignore"}
+    ]
     unjudged = [row.path.removesuffix(".**") for row in rows if row.path not in judged]
     by_rank = data.launcher_table().by_rank
     counted = [row.path for row in by_rank if not row.flags]
-    return {"count": counted, "flags": {row.path: row.flags for row in by_rank if row.flags}, "drop": unjudged}
+    return {
+        "count": counted,
+        "flags": {row.path: row.flags for row in by_rank if row.flags},
+        "drop": unjudged,
+    }
 
 
 def backends_table() -> dict[str, object]:
@@ -114,7 +126,9 @@ def backends_table() -> dict[str, object]:
     rows: dict[str, list[object]] = {row.backend: [] for row in backend_table().setting}
     for row in backend_table().setting:
         rows[row.backend].append(
-            row.model_dump(include={"name", "records", "words", "config", "default"}, exclude_none=True)
+            row.model_dump(
+                include={"name", "records", "words", "config", "default"}, exclude_none=True
+            )
         )
     return dict(rows)
 
@@ -128,7 +142,11 @@ def gpu_table() -> dict[str, object]:
         "compute_mode": table.compute_mode,
     }
     names = {key: {str(row.number): row.name for row in rows} for key, rows in lists.items()}
-    cores = {capability: row.cores for row in table.cores_per_sm for capability in row.compute_capabilities}
+    cores = {
+        capability: row.cores
+        for row in table.cores_per_sm
+        for capability in row.compute_capabilities
+    }
     return {**names, "cores_per_sm": cores}
 
 
@@ -165,7 +183,9 @@ def recipes_table() -> dict[str, object]:
 
 def bounds(specifiers: str) -> dict[str, object]:
     """Return the first version and the first one no longer of a range such as >=2.8,<2.16; null where it is open."""
-    found = {specifier.operator: numbers(specifier.version) for specifier in SpecifierSet(specifiers)}
+    found = {
+        specifier.operator: numbers(specifier.version) for specifier in SpecifierSet(specifiers)
+    }
     assert found.keys() <= {">=", "<"}, f"the runtime half has no operator such as in {specifiers}"
     return {"since": found.get(">="), "below": found.get("<")}
 
@@ -182,7 +202,11 @@ def _rules(row: data.Fact) -> tuple[str, ...]:
 def policies_page() -> str:
     """Return the reference page of the policies: what each allows, and how each path is compared."""
     table = data.policy_table()
-    lines = ["<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->", "# Policies", ""]
+    lines = [
+        "<!-- written by tools/generate.py from envlock/data/policy.toml and environ.toml -->",
+        "# Policies",
+        "",
+    ]
     lines += [f"- `{name}`: {meaning}" for name, meaning in table.policies.items()]
     lines += [
         "",
@@ -190,7 +214,10 @@ def policies_page() -> str:
         "What rows say of GPUs is from sources, not measured.",
         "",
     ]
-    lines += ["| path | strict | bits | same-arch | functional | why |", "|---|---|---|---|---|---|"]
+    lines += [
+        "| path | strict | bits | same-arch | functional | why |",
+        "|---|---|---|---|---|---|",
+    ]
     for (*rules, why), rows in groupby(table.fact, _rules):
         paths = ", ".join(f"`{row.path}`" for row in rows)
         lines.append(f"| {paths} | {' | '.join(rules)} | {why} |")
@@ -202,7 +229,9 @@ def policies_page() -> str:
     ]
     lines += ["|---|---|---|---|---|---|"]
     for row in data.variables():
-        lines.append(f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |")
+        lines.append(
+            f"| `{row.name}` | {row.read_at} | {row.records} | {row.strict} | {row.functional} | {row.why} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -216,7 +245,11 @@ def cli_page() -> str:
         "",
     ]
     alone = [[name] for name in COMMANDS if name not in GROUPS]
-    for words in [[], *alone, *([group, name] for group, names in GROUPS.items() for name in names)]:
+    for words in [
+        [],
+        *alone,
+        *([group, name] for group, names in GROUPS.items() for name in names),
+    ]:
         title = " ".join(["envlock", *words])
         lines += [f"## {title}", "", "```text", f"$ {title} --help", help_text(words), "```", ""]
     return "\n".join(lines)
@@ -229,8 +262,12 @@ def readme() -> str:
     _, end, after = rest.partition(TABLE_END)
     assert start and end, "README.md lacks the place for the table of commands"  # noqa: PT018
     firsts = {group: f"-{names[0]}" for group, names in GROUPS.items()}
-    pages = {name: f"docs/reference/cli.md#envlock-{name}{firsts.get(name, '')}" for name in COMMANDS}
-    rows = "".join(f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items())
+    pages = {
+        name: f"docs/reference/cli.md#envlock-{name}{firsts.get(name, '')}" for name in COMMANDS
+    }
+    rows = "".join(
+        f"| [`envlock {name}`]({pages[name]}) | {what} |\n" for name, what in COMMANDS.items()
+    )
     return f"{before}{TABLE}| command | what it does |\n|---|---|\n{rows}{TABLE_END}{after}"
 
 
@@ -261,7 +298,13 @@ def variable_row(row: data.Variable) -> dict[str, object]:
         more |= {"appended": row.appended, "appended_under": row.appended_under}
     if row.strict == "exact_where_locked":
         more["held_where_locked"] = True
-    return {"name": row.name, "read_at": row.read_at, "read_by": row.read_by, "records": row.records, **more}
+    return {
+        "name": row.name,
+        "read_at": row.read_at,
+        "read_by": row.read_by,
+        "records": row.records,
+        **more,
+    }
 
 
 def outputs() -> dict[str, str]:
@@ -274,21 +317,40 @@ def outputs() -> dict[str, str]:
         f"{RUNTIME}/cuda.json": compact(cuda_table()),
         f"{RUNTIME}/environ.json": compact(environ),
         f"{RUNTIME}/files.json": compact(
-            files.model_dump(exclude={"evidence": True, "known": {"__all__": {"code"}}, "kind": {"__all__": {"title"}}})
+            files.model_dump(
+                exclude={
+                    "evidence": True,
+                    "known": {"__all__": {"code"}},
+                    "kind": {"__all__": {"title"}},
+                }
+            )
         ),
-        f"{RUNTIME}/startup.json": compact({row.path.rpartition("/")[2]: row.code for row in files.known if row.code}),
-        f"{RUNTIME}/flags.json": json.dumps(sorted({name for row in data.variables() for name in row.flags})) + "\n",
+        f"{RUNTIME}/startup.json": compact(
+            {row.path.rpartition("/")[2]: row.code for row in files.known if row.code}
+        ),
+        f"{RUNTIME}/flags.json": json.dumps(
+            sorted({name for row in data.variables() for name in row.flags})
+        )
+        + "\n",
         f"{RUNTIME}/gpu.json": compact(gpu_table()),
         f"{RUNTIME}/by_rank.json": compact(by_rank_table()),
-        f"{RUNTIME}/launchers.json": compact([row.model_dump() for row in data.launcher_table().launcher]),
-        f"{RUNTIME}/makers.json": compact([row.model_dump(include={"functions", "name", "hold"}) for row in makers()]),
-        f"{RUNTIME}/operations.json": compact({name: sorted(found) for name, found in operation_groups().items()}),
+        f"{RUNTIME}/launchers.json": compact(
+            [row.model_dump() for row in data.launcher_table().launcher]
+        ),
+        f"{RUNTIME}/makers.json": compact(
+            [row.model_dump(include={"functions", "name", "hold"}) for row in makers()]
+        ),
+        f"{RUNTIME}/operations.json": compact(
+            {name: sorted(found) for name, found in operation_groups().items()}
+        ),
         f"{RUNTIME}/machine.json": json.dumps(data.policy_table().machine) + "\n",
         f"{RUNTIME}/protected.json": json.dumps(data.policy_table().protected) + "\n",
         f"{RUNTIME}/policies.json": json.dumps(list(data.policy_table().policies)) + "\n",
         f"{RUNTIME}/policy.json": compact(policy_rows()),
         f"{RUNTIME}/replay.json": compact(
-            replay_table().model_dump(exclude={"source": True, "undefined": {"__all__": {"source"}}})
+            replay_table().model_dump(
+                exclude={"source": True, "undefined": {"__all__": {"source"}}}
+            )
         ),
         f"{RUNTIME}/determinism_recipes.json": compact(recipes_table()),
         "envlock/data/lockfile.schema.json": models.text(),
@@ -311,7 +373,10 @@ def main() -> int:
     made = outputs()
     stale = [path for path, text in made.items() if not _is(ROOT / path, text)]
     if "--check" in sys.argv[1:]:
-        print("\n".join(f"out of date: {path} (run: make generate)" for path in stale), end="\n" if stale else "")
+        print(
+            "\n".join(f"out of date: {path} (run: make generate)" for path in stale),
+            end="\n" if stale else "",
+        )
         return 1 if stale else 0
     for path in stale:
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)

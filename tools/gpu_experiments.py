@@ -95,9 +95,14 @@ def _pairs(rows: Mapping[str, str]) -> list[Case]:
     ]
 
 
-def _starts(program: str, row: str, settings: Mapping[str, Mapping[str, str | None]], processes: int) -> list[Case]:
+def _starts(
+    program: str, row: str, settings: Mapping[str, Mapping[str, str | None]], processes: int
+) -> list[Case]:
     """Return a program in many fresh processes, in each setting."""
-    return [Case(name, program, (row,), environ, processes=processes, calls=1) for name, environ in settings.items()]
+    return [
+        Case(name, program, (row,), environ, processes=processes, calls=1)
+        for name, environ in settings.items()
+    ]
 
 
 AUTOTUNE = "TF_CUDNN_USE_AUTOTUNE"

@@ -31,7 +31,9 @@ ROWS = NUMBERS.randn(100_000, 8).astype("float32")
 PLACES = NUMBERS.randint(0, 50, 100_000).astype("int32")
 LOGITS = NUMBERS.randn(2048, 100).astype("float32")
 LABELS = NUMBERS.randint(0, 100, 2048).astype("int32")
-BOXES = np.concatenate([NUMBERS.rand(256, 2) / 2, 0.5 + NUMBERS.rand(256, 2) / 2], 1).astype("float32")
+BOXES = np.concatenate([NUMBERS.rand(256, 2) / 2, 0.5 + NUMBERS.rand(256, 2) / 2], 1).astype(
+    "float32"
+)
 
 
 def _gradient(function: Callable[..., Any], *values: Any) -> Results:
@@ -39,7 +41,10 @@ def _gradient(function: Callable[..., Any], *values: Any) -> Results:
     with tf.GradientTape() as tape:
         tape.watch(variables)
         result = function(*variables)
-        loss = tf.reduce_sum(result * tf.reshape(tf.cos(tf.range(tf.size(result), dtype=tf.float32)), tf.shape(result)))
+        loss = tf.reduce_sum(
+            result
+            * tf.reshape(tf.cos(tf.range(tf.size(result), dtype=tf.float32)), tf.shape(result))
+        )
     return [tf.convert_to_tensor(each) for each in tape.gradient(loss, variables)]
 
 
@@ -49,7 +54,9 @@ def _compiled(function: Callable[..., Any], *values: Any) -> Results:
 
 def _ref_scatter() -> Results:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        table = tf.compat.v1.get_variable("table", initializer=tf.zeros((50, 8)), use_resource=False)
+        table = tf.compat.v1.get_variable(
+            "table", initializer=tf.zeros((50, 8)), use_resource=False
+        )
         changed = tf.compat.v1.scatter_add(table, tf.constant(PLACES), tf.constant(ROWS))
         session.run(tf.compat.v1.global_variables_initializer())
         return session.run(changed)
@@ -65,7 +72,9 @@ def _frozen_norm() -> Results:
     mean, variance = tf.zeros(16), tf.ones(16)
 
     def frozen(image: Any, scale: Any) -> Any:
-        return tf.compat.v1.nn.fused_batch_norm(image, scale, mean, mean, variance, is_training=False)[0]
+        return tf.compat.v1.nn.fused_batch_norm(
+            image, scale, mean, mean, variance, is_training=False
+        )[0]
 
     return _gradient(frozen, IMAGES, np.ones(16, "float32"))
 
@@ -110,7 +119,11 @@ def _recurrent() -> Results:
 def _fitted() -> Results:
     """A Keras model that decides about XLA by itself."""
     tf.keras.utils.set_random_seed(1)
-    layers = [tf.keras.layers.Conv2D(8, 3, activation="relu"), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)]
+    layers = [
+        tf.keras.layers.Conv2D(8, 3, activation="relu"),
+        tf.keras.layers.Flatten(),
+        tf.keras.layers.Dense(1),
+    ]
     model = tf.keras.Sequential(layers)
     model.compile("sgd", "mse")
     model.fit(IMAGES, IMAGES[:, 0, 0, :1], epochs=2, batch_size=4, shuffle=False, verbose=0)
@@ -136,29 +149,39 @@ def _attention() -> Results:
 def _mirrored() -> Results:
     """Gradients that all devices add up, with each way of packing them."""
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    strategy = tf.distribute.MirroredStrategy([each.name[-5:] for each in tf.config.list_logical_devices(kind)])
+    strategy = tf.distribute.MirroredStrategy(
+        [each.name[-5:] for each in tf.config.list_logical_devices(kind)]
+    )
     if strategy.num_replicas_in_sync < 2:
         raise RuntimeError("one device only")
 
     def step() -> Any:
         number = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32)
-        return tf.distribute.get_replica_context().all_reduce("SUM", tf.sin(tf.constant(ROWS[:4096]) + number))
+        return tf.distribute.get_replica_context().all_reduce(
+            "SUM", tf.sin(tf.constant(ROWS[:4096]) + number)
+        )
 
     return strategy.experimental_local_results(strategy.run(tf.function(step)))
 
 
 PROGRAMS: dict[str, Callable[[], Results]] = {
     "conv_forward": lambda: tf.nn.conv2d(IMAGES, FILTERS, 1, "SAME"),
-    "conv_filter_gradient": lambda: _gradient(lambda f: tf.nn.conv2d(IMAGES, f, 1, "SAME"), FILTERS),
+    "conv_filter_gradient": lambda: _gradient(
+        lambda f: tf.nn.conv2d(IMAGES, f, 1, "SAME"), FILTERS
+    ),
     "conv_input_gradient": lambda: _gradient(lambda x: tf.nn.conv2d(x, FILTERS, 1, "SAME"), IMAGES),
     "residual_block": _residual,
     "max_pool_gradient": lambda: _gradient(lambda x: tf.nn.max_pool2d(x, 3, 1, "SAME"), IMAGES),
     "bias_gradient": lambda: _gradient(lambda b: tf.nn.bias_add(tf.constant(ROWS), b), ROWS[0]),
     "bilinear_gradient": lambda: _gradient(lambda x: tf.image.resize(x, (77, 77)), IMAGES),
-    "nearest_gradient": lambda: _gradient(lambda x: tf.image.resize(x, (77, 77), "nearest"), IMAGES),
+    "nearest_gradient": lambda: _gradient(
+        lambda x: tf.image.resize(x, (77, 77), "nearest"), IMAGES
+    ),
     "segment_sum": lambda: tf.math.segment_sum(ROWS, np.sort(PLACES)),
     "unsorted_segment_sum": lambda: tf.math.unsorted_segment_sum(ROWS, PLACES, 50),
-    "indexed_slices": lambda: tf.convert_to_tensor(tf.IndexedSlices(tf.constant(ROWS), PLACES, tf.constant([50, 8]))),
+    "indexed_slices": lambda: tf.convert_to_tensor(
+        tf.IndexedSlices(tf.constant(ROWS), PLACES, tf.constant([50, 8]))
+    ),
     "gather_gradient": lambda: _gradient(lambda t: tf.gather(t, PLACES), ROWS[:50]),
     "softmax_gradient": lambda: _gradient(
         lambda x: tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(LABELS, 100), x), LOGITS
@@ -178,7 +201,9 @@ PROGRAMS: dict[str, Callable[[], Results]] = {
     "bincount_weights": lambda: tf.math.bincount(PLACES, weights=ROWS[:, 0], minlength=50),
     "sparse_matmul": lambda: tf.sparse.sparse_dense_matmul(
         tf.sparse.SparseTensor(
-            np.stack([np.sort(PLACES[:4000]), np.arange(4000)], 1).astype("int64"), ROWS[:4000, 0], (50, 4000)
+            np.stack([np.sort(PLACES[:4000]), np.arange(4000)], 1).astype("int64"),
+            ROWS[:4000, 0],
+            (50, 4000),
         ),
         ROWS[:4000],
     ),
@@ -188,7 +213,9 @@ PROGRAMS: dict[str, Callable[[], Results]] = {
     "dilation_gradient": lambda: _gradient(
         lambda x: tf.nn.dilation2d(x, FILTERS[..., 0], [1] * 4, "SAME", "NHWC", [1] * 4), IMAGES
     ),
-    "argmax_pool_gradient": lambda: _gradient(lambda x: tf.nn.max_pool_with_argmax(x, 3, 1, "SAME")[0], IMAGES),
+    "argmax_pool_gradient": lambda: _gradient(
+        lambda x: tf.nn.max_pool_with_argmax(x, 3, 1, "SAME")[0], IMAGES
+    ),
     "svd_one_column": lambda: tf.linalg.svd(tf.constant(ROWS[:64, :1]))[0],
     "fake_quant_gradient": lambda: _gradient(
         lambda x, low, high: tf.quantization.fake_quant_with_min_max_vars(x, low, high),
@@ -204,7 +231,9 @@ PROGRAMS: dict[str, Callable[[], Results]] = {
     "keras_fit": _fitted,
     "attention": _attention,
     "unseeded": lambda: tf.random.normal((100,)),
-    "fractional_pool": lambda: tf.nn.fractional_max_pool(IMAGES, (1, 1.4, 1.4, 1), pseudo_random=True)[0],
+    "fractional_pool": lambda: tf.nn.fractional_max_pool(
+        IMAGES, (1, 1.4, 1.4, 1), pseudo_random=True
+    )[0],
     "free_generator": lambda: tf.random.Generator.from_non_deterministic_state().normal((100,)),
     "timestamp": lambda: tf.timestamp(),
     "matmul": lambda: tf.matmul(LOGITS.T, LOGITS),
@@ -225,7 +254,14 @@ def observe(tf: Any) -> None:
     """Look at the outputs of every operation, as `envlock diverge` does."""
     from tensorflow.python.framework import op_callbacks
 
-    def look(kind: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+    def look(
+        kind: Any,
+        inputs: Any,
+        attributes: Any,
+        outputs: Any,
+        op_name: Any = None,
+        graph: Any = None,
+    ) -> None:
         for each in outputs if graph is None else ():
             if each.dtype not in (tf.resource, tf.variant):
                 each.numpy()

@@ -100,5 +100,9 @@ def private(text: str) -> list[str]:
     """Return what a result file holds that it must not: paths of the user, names, UUIDs, bus ids."""
     names = [name for name in {socket.gethostname(), getpass.getuser()} if len(name) > 4]
     found = [f"the name {name}" for name in names if re.search(rf"\b{re.escape(name)}\b", text)]
-    found += [f"the folder {Path.home()}"] if str(Path.home()) != "/root" and str(Path.home()) in text else []
+    found += (
+        [f"the folder {Path.home()}"]
+        if str(Path.home()) != "/root" and str(Path.home()) in text
+        else []
+    )
     return found + [f"an identity {each}" for each in PRIVATE.findall(text)]

@@ -64,7 +64,9 @@ def _said(cases: Iterable[CaseResult]) -> str:
         if case.digests:
             count, calls = len(case.digests), sum(case.digests.values())
             processes = f" in {case.processes} processes" if case.processes > 1 else ""
-            said.append(f"{count} {'result' if count == 1 else 'results'} in {calls} calls{processes}")
+            said.append(
+                f"{count} {'result' if count == 1 else 'results'} in {calls} calls{processes}"
+            )
     return "; ".join(dict.fromkeys(said)) or "not run"
 
 
@@ -96,7 +98,11 @@ def enter(text: str, measured: dict[str, Row]) -> str:
         if new is None:
             continue
         old = [dict(each) for each in source.get("measured", [])]
-        kept = [each for each in old if (each["on"], each["tensorflow"]) != (new["on"], new["tensorflow"])]
+        kept = [
+            each
+            for each in old
+            if (each["on"], each["tensorflow"]) != (new["on"], new["tensorflow"])
+        ]
         lines = tomlkit.array()
         for each in [*kept, new]:
             line = tomlkit.inline_table()
@@ -104,12 +110,19 @@ def enter(text: str, measured: dict[str, Row]) -> str:
             lines.add_line(line, indent="  ")
         lines.add_line(indent="")
         source["measured"] = lines
-    return re.sub(r"\n(measured = \[(?:\n  .*)*\n\])\n*", r"\n\1\n\n", tomlkit.dumps(document)).rstrip() + "\n"
+    return (
+        re.sub(
+            r"\n(measured = \[(?:\n  .*)*\n\])\n*", r"\n\1\n\n", tomlkit.dumps(document)
+        ).rstrip()
+        + "\n"
+    )
 
 
 def main() -> None:
     """Enter the results, and say how many rows they speak of."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--table", type=Path, default=TABLE)
     asked = parser.parse_args()
@@ -118,9 +131,13 @@ def main() -> None:
         try:
             result = Result.model_validate(json.loads(file.read_bytes()))
         except (ValueError, ValidationError) as error:
-            sys.exit(f"error: {file} is not a result of `make testgpu`: {str(error).splitlines()[0]}")
+            sys.exit(
+                f"error: {file} is not a result of `make testgpu`: {str(error).splitlines()[0]}"
+            )
         if result.stand_in and asked.table == TABLE:
-            sys.exit(f"error: {file} was measured on a CPU in place of a GPU: it says nothing of one")
+            sys.exit(
+                f"error: {file} was measured on a CPU in place of a GPU: it says nothing of one"
+            )
         measured = rows(result)
         text = enter(text, measured)
         print(f"{file}: {len(measured)} rows, measured on {_machine(result)}")

@@ -25,7 +25,9 @@ def page() -> str:
 
 
 def _line(row: LintRule) -> str:
-    versions = "every" if row.tensorflow == ["*"] else ", ".join(f"`{each}`" for each in row.tensorflow)
+    versions = (
+        "every" if row.tensorflow == ["*"] else ", ".join(f"`{each}`" for each in row.tensorflow)
+    )
     return f"| [{row.id}](#{row.id.lower()}) {row.name} | {row.severity} | {row.title} | {versions} |\n"
 
 

@@ -18,12 +18,17 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "mutants"
 TESTS = {
-    "envlock/runtime/compare.py": [f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof")],
+    "envlock/runtime/compare.py": [
+        f"tests/runtime/test_{name}.py" for name in ("compare", "evidence", "proof")
+    ],
     "envlock/runtime/policy.py": ["tests/runtime/test_policy.py", "tests/runtime/test_tooling.py"],
     "envlock/runtime/rules.py": ["tests/runtime/test_rules.py"],
     "envlock/runtime/report.py": ["tests/runtime/test_report.py"],
     "envlock/runtime/strict_json.py": ["tests/runtime/test_strict_json.py"],
-    "envlock/runtime/recipe.py": ["tests/data/test_determinism_tables.py", "tests/containers/test_plan.py"],
+    "envlock/runtime/recipe.py": [
+        "tests/data/test_determinism_tables.py",
+        "tests/containers/test_plan.py",
+    ],
     "envlock/containers/quoting.py": ["tests/containers/test_quoting.py"],
     "envlock/containers/plan.py": ["tests/containers/test_plan.py"],
 }
@@ -40,7 +45,12 @@ def main() -> int:
         if Path(module).stem in wanted:
             tried, survivors = changed(module, tests)
             failed |= len(survivors) > ALLOWED * tried
-            print(f"{module}: {len(survivors)} of {tried} changes survive", *survivors, sep="\n", flush=True)
+            print(
+                f"{module}: {len(survivors)} of {tried} changes survive",
+                *survivors,
+                sep="\n",
+                flush=True,
+            )
     return int(failed)
 
 
@@ -56,10 +66,14 @@ def changed(module: str, tests: list[str]) -> tuple[int, list[str]]:
     for name in (*settings["source_paths"], "tests", *settings["also_copy"]):
         (folder / name).symlink_to(ROOT / name)
     _mutmut(folder, "run")
-    results = re.findall(r"^ *(\S+): (.+)$", _mutmut(folder, "results", "--all", "true"), re.MULTILINE)
+    results = re.findall(
+        r"^ *(\S+): (.+)$", _mutmut(folder, "results", "--all", "true"), re.MULTILINE
+    )
     if not results or any(how == "not checked" for _, how in results):
         raise SystemExit(f"error: mutmut did not finish; see {folder}")
-    left = [name for name, how in results if how not in ("killed", "timeout", "caught by type check")]
+    left = [
+        name for name, how in results if how not in ("killed", "timeout", "caught by type check")
+    ]
     return len(results), [f"# {name}\n{_lines(_mutmut(folder, 'show', name))}" for name in left]
 
 
@@ -69,10 +83,16 @@ def _lines(shown: str) -> str:
 
 def _mutmut(folder: Path, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "mutmut", *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mutmut", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
-        raise SystemExit(f"error: mutmut {words[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"error: mutmut {words[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
     return done.stdout
 
 

@@ -40,14 +40,23 @@ def main() -> int:
     shown, printed = words(PICTURE.read_text(encoding="utf-8")), words(drawn)
     if shown == printed:
         return 0
-    print("\n".join(difflib.unified_diff(shown, printed, "docs/picture.svg", "printed now", lineterm="")))
+    print(
+        "\n".join(
+            difflib.unified_diff(shown, printed, "docs/picture.svg", "printed now", lineterm="")
+        )
+    )
     print("out of date: docs/picture.svg (run: make picture)")
     return 1
 
 
 def commands() -> list[str]:
     """Return what the README's first section tells its reader to type after the installation."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"{SECTION}\n")[2].partition("\n## ")[0]
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition(f"{SECTION}\n")[2]
+        .partition("\n## ")[0]
+    )
     block = re.search(r"```console\n(.*?)```", section, flags=re.DOTALL)
     assert block is not None, f"README.md has no console block under {SECTION!r}"
     return re.findall(r"^\$ (.*)$", block[1], flags=re.MULTILINE)
@@ -56,13 +65,17 @@ def commands() -> list[str]:
 def session(lines: list[str]) -> str:
     """Return what a terminal shows of a shell in an empty folder that runs these lines."""
     shown = ((shlex.quote(f"$ {line}"), line) for line in lines)
-    script = "\n".join(f"code=$?; printf '%s\\n' {prompt}; (exit $code)\n{line}" for prompt, line in shown)
+    script = "\n".join(
+        f"code=$?; printf '%s\\n' {prompt}; (exit $code)\n{line}" for prompt, line in shown
+    )
     environ = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
     }
-    environ |= {name: value for name, value in os.environ.items() if name == "ENVLOCK_WITHOUT_TENSORFLOW"}
+    environ |= {
+        name: value for name, value in os.environ.items() if name == "ENVLOCK_WITHOUT_TENSORFLOW"
+    }
     ours, theirs = pty.openpty()
     with tempfile.TemporaryDirectory(prefix="envlock-picture-") as folder:
         active = Path(folder, ".venv")
@@ -70,7 +83,12 @@ def session(lines: list[str]) -> str:
         environ["VIRTUAL_ENV"] = str(active)
         argv = ["/bin/sh", "-c", script]
         with subprocess.Popen(
-            argv, cwd=folder, env={**environ, "HOME": folder}, stdin=theirs, stdout=theirs, stderr=theirs
+            argv,
+            cwd=folder,
+            env={**environ, "HOME": folder},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
         ):
             os.close(theirs)
             printed = b"".join(iter(lambda: _read(ours), b""))
@@ -87,16 +105,22 @@ def _read(terminal: int) -> bytes:
 
 def draw(printed: str) -> str:
     """Return a picture of a terminal that shows this."""
-    console = Console(record=True, width=WIDTH, file=StringIO(), color_system="truecolor", force_terminal=True)
+    console = Console(
+        record=True, width=WIDTH, file=StringIO(), color_system="truecolor", force_terminal=True
+    )
     for line in printed.split("\n"):
-        console.print(Text(line, style="bold green") if line.startswith("$ ") else Text.from_ansi(line))
+        console.print(
+            Text(line, style="bold green") if line.startswith("$ ") else Text.from_ansi(line)
+        )
     svg = FONT.sub("", console.export_svg(title="envlock", unique_id="envlock"))
     return "".join(f"{line.rstrip()}\n" for line in svg.splitlines() if line.strip())
 
 
 def words(svg: str) -> list[str]:
     """Return the text of a picture, a command or a message an item, without what is the environment's."""
-    texts = [each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    texts = [
+        each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    ]
     whole = " ".join(" ".join(texts).split())
     return re.split(r" (?=\$ |why: |fix: |marks: |x )", ENVIRONMENT.sub("N packages", whole))
 

@@ -32,7 +32,11 @@ def page() -> str:
     """Return the page: functions first, then classes and errors."""
     public = {name: getattr(envlock, name) for name in envlock.__all__ if not name.startswith("__")}
     functions = {name: each for name, each in public.items() if inspect.isfunction(each)}
-    errors = {name: each for name, each in public.items() if isinstance(each, type) and issubclass(each, EnvlockError)}
+    errors = {
+        name: each
+        for name, each in public.items()
+        if isinstance(each, type) and issubclass(each, EnvlockError)
+    }
     others = {name: each for name, each in public.items() if name not in {*functions, *errors}}
     return (
         f"{HEAD}\n## Functions\n"
@@ -42,7 +46,8 @@ def page() -> str:
         + "\n## Errors\n\nAll are an `EnvlockError`, and have a `message`, a `hint` (or None) and an `exit_code`.\n\n"
         + "| error | raised for | exit code |\n|---|---|---|\n"
         + "".join(
-            f"| `{name}` | {_summary(each)} | {getattr(each, 'exit_code', '')} |\n" for name, each in errors.items()
+            f"| `{name}` | {_summary(each)} | {getattr(each, 'exit_code', '')} |\n"
+            for name, each in errors.items()
         )
     )
 
@@ -62,7 +67,10 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
         if each.kind is each.KEYWORD_ONLY and "*" not in words:
             words.append("*")
         stars = "**" if each.kind is each.VAR_KEYWORD else ""
-        words.append(f"{stars}{each.name}" + ("" if each.default is each.empty else f"={_shown(each.default)}"))
+        words.append(
+            f"{stars}{each.name}"
+            + ("" if each.default is each.empty else f"={_shown(each.default)}")
+        )
     return f"envlock.{name}({', '.join(words)})"
 
 

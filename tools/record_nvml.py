@@ -29,7 +29,10 @@ NOT_SUPPORTED = 3
 QUESTIONS = {
     "name": ("nvmlDeviceGetName", "nvmlDeviceGetName"),
     "pci": ("nvmlDeviceGetPciInfo", "nvmlDeviceGetPciInfo_v3"),
-    "compute_capability": ("nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetCudaComputeCapability"),
+    "compute_capability": (
+        "nvmlDeviceGetCudaComputeCapability",
+        "nvmlDeviceGetCudaComputeCapability",
+    ),
     "architecture": ("nvmlDeviceGetArchitecture", "nvmlDeviceGetArchitecture"),
     "cores": ("nvmlDeviceGetNumGpuCores", "nvmlDeviceGetNumGpuCores"),
     "memory_mib": ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo"),
@@ -40,11 +43,19 @@ QUESTIONS = {
     "vbios": ("nvmlDeviceGetVbiosVersion", "nvmlDeviceGetVbiosVersion"),
     "persistence": ("nvmlDeviceGetPersistenceMode", "nvmlDeviceGetPersistenceMode"),
     "compute_mode": ("nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeMode"),
-    "power_limit_milliwatts": ("nvmlDeviceGetPowerManagementLimit", "nvmlDeviceGetPowerManagementLimit"),
+    "power_limit_milliwatts": (
+        "nvmlDeviceGetPowerManagementLimit",
+        "nvmlDeviceGetPowerManagementLimit",
+    ),
 }
 """Key of the profile -> (function of pynvml, symbol of the library that it calls)."""
 
-ATTRIBUTES = ("multiprocessorCount", "gpuInstanceSliceCount", "computeInstanceSliceCount", "memorySizeMB")
+ATTRIBUTES = (
+    "multiprocessorCount",
+    "gpuInstanceSliceCount",
+    "computeInstanceSliceCount",
+    "memorySizeMB",
+)
 Profile = dict[str, Any]
 
 
@@ -110,7 +121,10 @@ def _device(binding: Any, index: int) -> Profile:
 
 def _plain(key: str, value: Any) -> Any:
     if key == "pci":
-        return {"device_id": f"0x{value.pciDeviceId:08X}", "subsystem_id": f"0x{value.pciSubSystemId:08X}"}
+        return {
+            "device_id": f"0x{value.pciDeviceId:08X}",
+            "subsystem_id": f"0x{value.pciSubSystemId:08X}",
+        }
     if key == "memory_mib":
         return value.total // MIB
     return list(value) if isinstance(value, (list, tuple)) else value
@@ -152,9 +166,15 @@ def replayed(binding: Any, profile: Profile, environ: dict[str, str]) -> Any:
 
 def main() -> None:
     """Write the profile to standard output; say what to do next on standard error."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", default="whole", help="what is special: whole, mig, eight, wsl2 (default: whole)")
-    parser.add_argument("--symbols", default="595", help="file of tests/fakes/symbols with this driver's names")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--shape", default="whole", help="what is special: whole, mig, eight, wsl2 (default: whole)"
+    )
+    parser.add_argument(
+        "--symbols", default="595", help="file of tests/fakes/symbols with this driver's names"
+    )
     arguments = parser.parse_args()
 
     import pynvml  # type: ignore[import-untyped,unused-ignore]
@@ -172,7 +192,9 @@ def main() -> None:
     print(f"suggested name: {name}__{branch}__{arguments.shape}.json", file=sys.stderr)
     print("fill in `expect` by hand: dotted paths of facts and their values", file=sys.stderr)
     if replayed(pynvml, profile, {}) != real:
-        sys.exit("the profile replays to something else than this machine answered: do not commit it")
+        sys.exit(
+            "the profile replays to something else than this machine answered: do not commit it"
+        )
 
 
 if __name__ == "__main__":

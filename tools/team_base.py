@@ -17,9 +17,13 @@ OLDEST = "22.12"
 
 def main() -> None:
     """Print it, or say what is missing."""
-    parser = argparse.ArgumentParser(description="Write Dockerfile.base for a release of NVIDIA's TensorFlow image.")
+    parser = argparse.ArgumentParser(
+        description="Write Dockerfile.base for a release of NVIDIA's TensorFlow image."
+    )
     parser.add_argument("release", help=f"YY.MM, from {OLDEST} on")
-    parser.add_argument("--tag", help="of a release with several images [default: the last, of TensorFlow 2]")
+    parser.add_argument(
+        "--tag", help="of a release with several images [default: the last, of TensorFlow 2]"
+    )
     parser.add_argument("--digest", help="of the image, where the table has none")
     asked = parser.parse_args()
     rows = {row.release: row for row in image_tables().ngc.release if row.release >= OLDEST}
@@ -27,7 +31,9 @@ def main() -> None:
         parser.error(f"unknown release {asked.release}; choose from: {', '.join(rows)}")
     tag = asked.tag or rows[asked.release].tags[-1]
     if tag not in rows[asked.release].tags:
-        parser.error(f"release {asked.release} has no tag {tag}; choose from: {', '.join(rows[asked.release].tags)}")
+        parser.error(
+            f"release {asked.release} has no tag {tag}; choose from: {', '.join(rows[asked.release].tags)}"
+        )
     digest = asked.digest or known_digests().get(tag)
     if digest is None:
         name = f"{NAME}:{tag}"
@@ -43,7 +49,11 @@ def main() -> None:
 
 def known_digests() -> dict[str, str]:
     """Return the digest of each tag that is known in public, and that has not moved since."""
-    return {row.tag: row.digest for row in image_tables().ngc.digest if row.tag is not None and not row.earlier}
+    return {
+        row.tag: row.digest
+        for row in image_tables().ngc.digest
+        if row.tag is not None and not row.earlier
+    }
 
 
 def base_dockerfile(tag: str, digest: str) -> str:

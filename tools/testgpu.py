@@ -65,7 +65,9 @@ class Bench:
         self.quick = quick
         self.failures: list[str] = []
 
-    def answer(self, words: list[str], environ: Mapping[str, str | None], what: str) -> dict[str, Any] | None:
+    def answer(
+        self, words: list[str], environ: Mapping[str, str | None], what: str
+    ) -> dict[str, Any] | None:
         """Return what a program of ours prints; None, and a failure noted, where it prints nothing."""
         full = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
         for name, value in environ.items():
@@ -74,7 +76,12 @@ class Bench:
                 full[name] = value
         try:
             done = subprocess.run(
-                [str(self.python), *words], capture_output=True, text=True, env=full, timeout=SECONDS, check=False
+                [str(self.python), *words],
+                capture_output=True,
+                text=True,
+                env=full,
+                timeout=SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             self.failures.append(f"{what}: no answer in {SECONDS:g} s")
@@ -90,13 +97,22 @@ class Bench:
         """Return the JSON report of a command of envlock; empty, and a failure noted, where it gives none."""
         command = [sys.executable, "-m", "envlock", *words]
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **(environ or {})}, check=False
+            command,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **(environ or {})},
+            check=False,
         )
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             if done.returncode:
-                self.failures.append(redacted(f"envlock {words[0]}: exit code {done.returncode}: {done.stderr[-300:]}"))
+                self.failures.append(
+                    redacted(
+                        f"envlock {words[0]}: exit code {done.returncode}: {done.stderr[-300:]}"
+                    )
+                )
             return {}
         return found
 
@@ -105,7 +121,9 @@ def main() -> None:
     """Measure, and write the file."""
     asked = _arguments()
     bench = Bench(asked.python, stand_in=asked.stand_in is not None, quick=asked.quick)
-    machine = bench.answer(["-c", PROBE], {}, "TensorFlow") or sys.exit(f"error: {bench.failures[0]}")
+    machine = bench.answer(["-c", PROBE], {}, "TensorFlow") or sys.exit(
+        f"error: {bench.failures[0]}"
+    )
     if not machine["gpus"] and not bench.stand_in:
         sys.exit(
             f"error: TensorFlow {machine['tensorflow']} sees no GPU\n"
@@ -115,7 +133,9 @@ def main() -> None:
     found: dict[str, Any] = {
         "stand_in": bench.stand_in,
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "machine": Machine(**machine, **_system(), driver=(profile or {}).get("system", {}).get("driver_version")),
+        "machine": Machine(
+            **machine, **_system(), driver=(profile or {}).get("system", {}).get("driver_version")
+        ),
         "nvml": profile,
         "experiments": (),
         "canary": {},
@@ -133,7 +153,10 @@ def main() -> None:
         for number, title in enumerate(EXPERIMENTS, 1):
             if number in asked.experiments:
                 cases = EXPERIMENTS[title][: 1 if asked.sample else None]
-                found["experiments"] = (*found["experiments"], _experiment(bench, number, title, cases))
+                found["experiments"] = (
+                    *found["experiments"],
+                    _experiment(bench, number, title, cases),
+                )
                 _write(asked.output, found, bench)
         for name in (each for each in parts if each in asked.parts):
             print(f"{name}", file=sys.stderr)
@@ -141,34 +164,56 @@ def main() -> None:
             _write(asked.output, found, bench)
     for failure in bench.failures:
         print(f"failed: {failure}", file=sys.stderr)
-    print(f"wrote {asked.output}: {'the CPU in place of a GPU' if bench.stand_in else ', '.join(machine['gpus'])}")
+    print(
+        f"wrote {asked.output}: {'the CPU in place of a GPU' if bench.stand_in else ', '.join(machine['gpus'])}"
+    )
     sys.exit(1 if bench.failures else 0)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     every = list(range(1, len(EXPERIMENTS) + 1))
     parts = ["canary", "repeat", "cpu_against_gpu", "zoo"]
-    parser.add_argument("--python", type=Path, required=True, help="interpreter with TensorFlow's GPU build")
-    parser.add_argument("--output", type=Path, default=Path("gpu-result.json"), help="file to write")
+    parser.add_argument(
+        "--python", type=Path, required=True, help="interpreter with TensorFlow's GPU build"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("gpu-result.json"), help="file to write"
+    )
     parser.add_argument("--stand-in", choices=["cpu"], help="what takes the place of the GPU")
-    parser.add_argument("--quick", action="store_true", help="two calls and one process each: to see that it runs")
-    parser.add_argument("--sample", action="store_true", help="only the first case of each experiment")
-    parser.add_argument("--experiments", type=int, nargs="*", default=every, help="numbers (default: all)")
-    parser.add_argument("--parts", nargs="*", default=parts, choices=parts, help="what else (default: all)")
+    parser.add_argument(
+        "--quick", action="store_true", help="two calls and one process each: to see that it runs"
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="only the first case of each experiment"
+    )
+    parser.add_argument(
+        "--experiments", type=int, nargs="*", default=every, help="numbers (default: all)"
+    )
+    parser.add_argument(
+        "--parts", nargs="*", default=parts, choices=parts, help="what else (default: all)"
+    )
     return parser.parse_args()
 
 
 def _system() -> dict[str, str]:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {"system": f"{platform.system()} {platform.release()}", "processor": (named or [platform.machine()])[0]}
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": (named or [platform.machine()])[0],
+    }
 
 
 def _nvml(bench: Bench) -> dict[str, Any] | None:
     """Return the redacted recording of this machine's GPUs."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "record_nvml.py")], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "tools" / "record_nvml.py")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         bench.failures.append(redacted(f"record_nvml.py: {done.stderr.strip()[-300:]}"))
@@ -195,7 +240,9 @@ def _missing(case: Case, bench: Bench) -> str | None:
     if bench.stand_in:
         return "a CPU has no slices" if case.needs == "MIG" else None
     names = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return "no slice in CUDA_VISIBLE_DEVICES" if case.needs == "MIG" and "MIG-" not in names else None
+    return (
+        "no slice in CUDA_VISIBLE_DEVICES" if case.needs == "MIG" and "MIG-" not in names else None
+    )
 
 
 def _case(bench: Bench, case: Case, device: str) -> CaseResult:
@@ -214,7 +261,9 @@ def _case(bench: Bench, case: Case, device: str) -> CaseResult:
         "device": "CPU:0" if bench.stand_in or device == "CPU" else "GPU:0",
     }
     for _ in range(processes):
-        answer = bench.answer([str(PROGRAMS), json.dumps(asked)], case.environ, f"{case.program}, {case.name}")
+        answer = bench.answer(
+            [str(PROGRAMS), json.dumps(asked)], case.environ, f"{case.program}, {case.name}"
+        )
         if answer is not None:
             digests.update(answer["digests"])
             told.update(answer["told"])
@@ -267,13 +316,25 @@ def _repeat(bench: Bench) -> dict[str, str]:
 def _both(bench: Bench, folder: Path) -> dict[str, str]:
     """Return where a training on the CPU and one on the GPU first differ."""
     gpu = {"TF_ENABLE_ONEDNN_OPTS": "0"} if bench.stand_in else {}
-    sides: tuple[tuple[str, dict[str, str]], ...] = (("cpu", {"CUDA_VISIBLE_DEVICES": ""}), ("gpu", gpu))
+    sides: tuple[tuple[str, dict[str, str]], ...] = (
+        ("cpu", {"CUDA_VISIBLE_DEVICES": ""}),
+        ("gpu", gpu),
+    )
     for name, environ in sides:
-        words = ("record", f"{PROGRAMS}:trained", "-o", str(folder / name), "--python", str(bench.python))
+        words = (
+            "record",
+            f"{PROGRAMS}:trained",
+            "-o",
+            str(folder / name),
+            "--python",
+            str(bench.python),
+        )
         bench.envlock("diverge", *words, environ=environ)
     if not all((folder / name).exists() for name, _ in sides):
         return {}
-    report = bench.envlock("diverge", "compare", str(folder / "cpu"), str(folder / "gpu"), "-f", "json")
+    report = bench.envlock(
+        "diverge", "compare", str(folder / "cpu"), str(folder / "gpu"), "-f", "json"
+    )
     findings = [redacted(each["message"]) for each in report.get("findings", [])[:3]]
     return {"headline": redacted(report.get("headline", "")), "first": "; ".join(findings)}
 

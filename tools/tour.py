@@ -6,7 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-LINK = re.compile(r"`(?P<name>\w+)` \[(?P<text>\w+)\]\((?P<up>[./]+)(?P<path>envlock/[\w/]+\.py)#\w+\)")
+LINK = re.compile(
+    r"`(?P<name>\w+)` \[(?P<text>\w+)\]\((?P<up>[./]+)(?P<path>envlock/[\w/]+\.py)#\w+\)"
+)
 """A name in backquotes, and a word that links to its file: to the line, or to any word until the line is known."""
 
 

@@ -27,12 +27,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-POISON = ("85", "170")  # allocated memory holds the complement, freed memory the byte: each is the other's complement
-TRIES, ENOUGH = 240, 4  # calls of an operation with one set of attributes, and how many of them must succeed
-SHAPES: tuple[tuple[int, ...], ...] = ((4,), (), (4, 4), (1, 8, 8, 4), (2, 4, 4), (0,), (2,), (1, 4, 8, 8, 4))
+POISON = (
+    "85",
+    "170",
+)  # allocated memory holds the complement, freed memory the byte: each is the other's complement
+TRIES, ENOUGH = (
+    240,
+    4,
+)  # calls of an operation with one set of attributes, and how many of them must succeed
+SHAPES: tuple[tuple[int, ...], ...] = (
+    (4,),
+    (),
+    (4, 4),
+    (1, 8, 8, 4),
+    (2, 4, 4),
+    (0,),
+    (2,),
+    (1, 4, 8, 8, 4),
+)
 TYPES = ("float32", "int32", "int64", "float64", "complex64", "half", "bool", "uint8")
 LISTS = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1]}
-SKIPPED = ("_", "Abort", "Tpu", "TPU", "Xla", "Collective", "Nccl", "Recv", "Send", "Ref", "Nondeterministic")
+SKIPPED = (
+    "_",
+    "Abort",
+    "Tpu",
+    "TPU",
+    "Xla",
+    "Collective",
+    "Nccl",
+    "Recv",
+    "Send",
+    "Ref",
+    "Nondeterministic",
+)
 ENOUGH_SECONDS = 6.0  # after them, an operation is not called again
 LATE_SECONDS = 40.0  # after them, a call is not waited for
 ATTEMPTS = 5  # processes that an operation may end
@@ -44,7 +71,11 @@ Calls = dict[str, dict[str, "int | None"]]
 def main() -> None:
     """Go on with a scan, and print a row for each operation with an output that was found unwritten."""
     file, wanted = Path(sys.argv[1]), sys.argv[2:]
-    known = {row["operation"]: row for row in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
+    known = (
+        {row["operation"]: row for row in map(json.loads, file.read_text().splitlines())}
+        if file.exists()
+        else {}
+    )
     children = {POISON[0]: _Child(POISON[0])}
     children[POISON[0]].ask(None)
     kinds = [kind for kind in children[POISON[0]].answer() if not wanted or kind in wanted]
@@ -59,7 +90,9 @@ def main() -> None:
     for row in rows:
         for found in row["unwritten"]:
             print(f"{row['operation']}.{found}", flush=True)
-    ends = {end: sum(row["end"] == end for row in rows) for end in ("called", "refused", "died", "late")}
+    ends = {
+        end: sum(row["end"] == end for row in rows) for end in ("called", "refused", "died", "late")
+    }
     print(f"# {len(rows)} operations: {ends}", file=sys.stderr)
 
 
@@ -100,7 +133,9 @@ def _unwritten(first: Calls, second: Calls) -> list[str]:
     for key in sorted(first.keys() & second.keys()):
         attributes, _ = json.loads(key)
         for name, byte in first[key].items():
-            rows[name].append((attributes, byte is not None and second[key].get(name) not in (None, byte)))
+            rows[name].append(
+                (attributes, byte is not None and second[key].get(name) not in (None, byte))
+            )
     said = []
     for name, calls in rows.items():
         bad = [attributes for attributes, unwritten in calls if unwritten]
@@ -125,10 +160,21 @@ class _Child:
 
     def __init__(self, poison: str) -> None:
         tunables = "glibc.malloc.tcache_count=0"
-        environ = {**os.environ, "MALLOC_PERTURB_": poison, "GLIBC_TUNABLES": tunables, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        environ |= {"CUDA_VISIBLE_DEVICES": "", "TF_NUM_INTEROP_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
+        environ = {
+            **os.environ,
+            "MALLOC_PERTURB_": poison,
+            "GLIBC_TUNABLES": tunables,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
+        environ |= {
+            "CUDA_VISIBLE_DEVICES": "",
+            "TF_NUM_INTEROP_THREADS": "1",
+            "TF_NUM_INTRAOP_THREADS": "1",
+        }
         command = [sys.executable, __file__, "child"]
-        self._process = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-3, env=environ, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=-1, stdout=-1, stderr=-3, env=environ, text=True
+        )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -164,7 +210,12 @@ def child() -> None:
         question = json.loads(line)
         if question is None:
             definitions = [op_def_registry.get(each) for each in sorted(dir(tf.raw_ops))]
-            print(json.dumps([each.name for each in definitions if each is not None and _is_fit(each)]), flush=True)
+            print(
+                json.dumps(
+                    [each.name for each in definitions if each is not None and _is_fit(each)]
+                ),
+                flush=True,
+            )
             continue
         kind, attempt = question
         for call in _call(tf, op_def_registry.get(kind), random.Random(f"{kind} {attempt}")):
@@ -178,17 +229,27 @@ def _is_fit(definition: Any) -> bool:
     return not any(each.type in ("func", "list(func)", "tensor") for each in definition.attr)
 
 
-def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str, dict[str, int | None]]]:
+def _call(
+    tf: Any, definition: Any, choose: random.Random
+) -> Iterator[tuple[str, dict[str, int | None]]]:
     """Yield the calls of an operation that succeed."""
     begun, function = time.monotonic(), getattr(tf.raw_ops, definition.name)
     renamed = _renamed(definition, function)
     counts = {each.number_attr for each in definition.input_arg}
     types = {each.type_attr for each in definition.input_arg}
-    free = [[(each.name, value) for value in _values(tf, each)] for each in definition.attr if each.name not in counts]
+    free = [
+        [(each.name, value) for value in _values(tf, each)]
+        for each in definition.attr
+        if each.name not in counts
+    ]
     sets = list(itertools.islice(itertools.product(*free), 4096))
     for chosen in choose.sample(sets, min(len(sets), 24)):
         attributes, good = dict(chosen), 0
-        given = {name: value for name, value in attributes.items() if name not in types and value is not None}
+        given = {
+            name: value
+            for name, value in attributes.items()
+            if name not in types and value is not None
+        }
         for shapes in _shapes(len(definition.input_arg), choose):
             if time.monotonic() - begun > ENOUGH_SECONDS:
                 return
@@ -197,9 +258,17 @@ def _call(tf: Any, definition: Any, choose: random.Random) -> Iterator[tuple[str
                     each.name: _input(tf, each, attributes, one)
                     for each, one in zip(definition.input_arg, shapes, strict=True)
                 }
-                results = function(**{renamed.get(name, name): value for name, value in (inputs | given).items()})
-                named = results._asdict() if hasattr(results, "_asdict") else {definition.output_arg[0].name: results}
-                outputs = {name: _poison(each) for name, each in named.items() if hasattr(each, "numpy")}
+                results = function(
+                    **{renamed.get(name, name): value for name, value in (inputs | given).items()}
+                )
+                named = (
+                    results._asdict()
+                    if hasattr(results, "_asdict")
+                    else {definition.output_arg[0].name: results}
+                )
+                outputs = {
+                    name: _poison(each) for name, each in named.items() if hasattr(each, "numpy")
+                }
             except Exception:  # an input or a type that it does not take
                 continue
             yield json.dumps([attributes, shapes]), outputs
@@ -212,16 +281,25 @@ def _renamed(definition: Any, function: Any) -> dict[str, str]:
     """Return the names of arguments that TensorFlow's Python has otherwise than the operation (`axis`)."""
     names = [each.name for each in (*definition.input_arg, *definition.attr)]
     taken = [name for name in inspect.signature(function).parameters if name != "name"]
-    ours, theirs = [name for name in names if name not in taken], [name for name in taken if name not in names]
+    ours, theirs = (
+        [name for name in names if name not in taken],
+        [name for name in taken if name not in names],
+    )
     return dict(zip(ours, theirs, strict=False))
 
 
 def _shapes(inputs: int, choose: random.Random) -> list[tuple[tuple[int, ...], ...]]:
     """Return shapes for the inputs of an operation: first one for all and one for all but the first, then any."""
-    usual = [(first, *[other] * (inputs - 1)) for first in SHAPES for other in SHAPES][: None if inputs > 1 else 0]
+    usual = [(first, *[other] * (inputs - 1)) for first in SHAPES for other in SHAPES][
+        : None if inputs > 1 else 0
+    ]
     alike = [(shape,) * inputs for shape in SHAPES]
     every = list(itertools.islice(itertools.product(SHAPES, repeat=inputs), 200_000))
-    return [*alike, *choose.sample(usual, len(usual)), *choose.sample(every, min(len(every), TRIES))]
+    return [
+        *alike,
+        *choose.sample(usual, len(usual)),
+        *choose.sample(every, min(len(every), TRIES)),
+    ]
 
 
 def _values(tf: Any, attribute: Any) -> list[Any]:
@@ -245,7 +323,9 @@ def _input(tf: Any, argument: Any, attributes: dict[str, Any], shape: tuple[int,
     count = 1
     for each in shape:
         count *= each
-    values = [(number * 7 % 5 + 1) / 2 if dtype.is_floating else number % 3 for number in range(count)]
+    values = [
+        (number * 7 % 5 + 1) / 2 if dtype.is_floating else number % 3 for number in range(count)
+    ]
     made = tf.cast(tf.constant(values, tf.float32, shape), dtype)
     return [made, made] if argument.number_attr else made
 
@@ -256,7 +336,11 @@ def _poison(tensor: Any) -> int | None:
     if array.dtype.hasobject or array.dtype.itemsize < 4:
         return None
     for byte in map(int, POISON):
-        if (array.reshape(-1).view("u1").reshape(-1, array.dtype.itemsize) == byte).all(axis=1).any():
+        if (
+            (array.reshape(-1).view("u1").reshape(-1, array.dtype.itemsize) == byte)
+            .all(axis=1)
+            .any()
+        ):
             return byte
     return None
 

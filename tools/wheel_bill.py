@@ -65,7 +65,10 @@ def _optional(requirement: str) -> dict[str, Any]:
     if found is None:
         raise ValueError(f"required without an extra: {requirement}")
     name, _, versions, extra = found.groups()
-    properties = [{"name": "envlock:extra", "value": extra}, {"name": "envlock:versions", "value": versions.strip()}]
+    properties = [
+        {"name": "envlock:extra", "value": extra},
+        {"name": "envlock:versions", "value": versions.strip()},
+    ]
     ref, purl = f"{extra}:{name}", f"pkg:pypi/{name.lower()}"
     return {
         "type": "library",

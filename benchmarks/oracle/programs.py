@@ -27,7 +27,9 @@ def main() -> None:
     said = {policy: verdict(sys.argv[1], policy) for policy in POLICIES}
     found: dict[str, str] = {}
     for program in PROGRAMS:
-        found.update({f"{program.__name__}.{part}": value for part, value in computed(program).items()})
+        found.update(
+            {f"{program.__name__}.{part}": value for part, value in computed(program).items()}
+        )
     os.write(answer_to, (json.dumps({"verdicts": said, "parts": found}) + "\n").encode("ascii"))
     os._exit(0)  # what is wrong with the end of a process has no bits
 
@@ -41,7 +43,12 @@ def verdict(lock: str, policy: str) -> dict[str, Any]:
     except envlock.EnvironmentMismatch as refusal:
         report = refusal.report
     except envlock.EnvlockError as error:
-        return {"match": False, "refused": [], "provable": False, "error": str(error).partition("\n")[0]}
+        return {
+            "match": False,
+            "refused": [],
+            "provable": False,
+            "error": str(error).partition("\n")[0],
+        }
     if report is None:
         return {"match": True, "refused": [], "provable": False, "error": "it did not look"}
     breaking = [each for each in report.findings if each.severity in report.breaking]
@@ -77,7 +84,8 @@ def numbers(*shape: int, salt: int = 0) -> Any:
 
     count = math.prod(shape)
     mixed = (
-        (np.arange(count, dtype=np.uint64) + np.uint64(salt * 7919 + 1)) * np.uint64(0x9E3779B97F4A7C15)
+        (np.arange(count, dtype=np.uint64) + np.uint64(salt * 7919 + 1))
+        * np.uint64(0x9E3779B97F4A7C15)
     ) >> np.uint64(40)
     return (mixed.astype(np.float32) / np.float32(1 << 23) - np.float32(1)).reshape(shape)
 
@@ -142,7 +150,10 @@ def convolutions() -> Parts:
     """A small image classifier: convolutions, batch normalisation, pooling; three steps of training."""
     import tensorflow as tf
 
-    kernels = [tf.Variable(numbers(3, 3, 3, 16) / 5), tf.Variable(numbers(3, 3, 16, 32, salt=1) / 12)]
+    kernels = [
+        tf.Variable(numbers(3, 3, 3, 16) / 5),
+        tf.Variable(numbers(3, 3, 16, 32, salt=1) / 12),
+    ]
     head = tf.Variable(numbers(32, 10, salt=2) / 6)
     images, labels = tf.constant(numbers(16, 28, 28, 3, salt=3)), tf.range(16) % 10
 
@@ -193,7 +204,10 @@ def embeddings() -> Parts:
     """Gathered rows, their segments, and the gradient that is scattered back."""
     import tensorflow as tf
 
-    table, words = tf.Variable(numbers(500, 32)), tf.constant((numbers(64, 20) * 250 + 250).astype("int32"))
+    table, words = (
+        tf.Variable(numbers(500, 32)),
+        tf.constant((numbers(64, 20) * 250 + 250).astype("int32")),
+    )
 
     def step() -> Any:
         with tf.GradientTape() as tape:
@@ -219,7 +233,10 @@ def attention() -> Parts:
         with tf.GradientTape() as tape:
             query, key, value = (tf.reshape(x @ each, (4, 24, 4, 8)) for each in weights[:3])
             scores = tf.nn.softmax(tf.einsum("bqhd,bkhd->bhqk", query, key) / math.sqrt(8))
-            mixed = x + tf.reshape(tf.einsum("bhqk,bkhd->bqhd", scores, value), (4, 24, 32)) @ weights[3]
+            mixed = (
+                x
+                + tf.reshape(tf.einsum("bhqk,bkhd->bqhd", scores, value), (4, 24, 32)) @ weights[3]
+            )
             mean, variance = tf.nn.moments(mixed, [-1], keepdims=True)
             hidden = tf.nn.gelu((mixed - mean) * tf.math.rsqrt(variance + 1e-6) @ weights[4])
             loss = tf.reduce_mean(hidden**2)
@@ -241,7 +258,9 @@ def compiled() -> Parts:
         with tf.GradientTape() as tape:
             hidden = tf.tanh(x @ w)
             logits = tf.exp(hidden - tf.reduce_max(hidden, 1, keepdims=True))
-            loss = tf.reduce_mean(tf.math.log1p(tf.reduce_sum(logits, 1)) + tf.reduce_sum(tf.sin(hidden), 1))
+            loss = tf.reduce_mean(
+                tf.math.log1p(tf.reduce_sum(logits, 1)) + tf.reduce_sum(tf.sin(hidden), 1)
+            )
         return loss, tape.gradient(loss, w)
 
     loss, gradient = tf.function(step, jit_compile=True)()
@@ -255,9 +274,13 @@ def keras_fit() -> Parts:
 
     keras = tf.keras
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.layers.Dense(32, "relu"), keras.layers.Dropout(0.3), keras.layers.Dense(1)])
+    model = keras.Sequential(
+        [keras.layers.Dense(32, "relu"), keras.layers.Dropout(0.3), keras.layers.Dense(1)]
+    )
     model.compile("adam", "mse")
-    history = model.fit(numbers(256, 20), numbers(256, 1, salt=1), batch_size=32, epochs=2, verbose=0)
+    history = model.fit(
+        numbers(256, 20), numbers(256, 1, salt=1), batch_size=32, epochs=2, verbose=0
+    )
     yield "losses", " ".join(float(each).hex() for each in history.history["loss"])
     for number, weights in enumerate(model.get_weights()):
         yield f"weights_{number}", weights

@@ -91,13 +91,18 @@ def _version(value: bool) -> None:
 @app.callback()
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     try:
         Path.cwd()
     except OSError:
-        raise UsageError("the current folder does not exist any more", hint="change to another folder") from None
+        raise UsageError(
+            "the current folder does not exist any more", hint="change to another folder"
+        ) from None
 
 
 def main() -> None:
@@ -124,13 +129,17 @@ def _unexpected(error: Exception) -> int:
     """
     import traceback
 
-    if "KeyboardInterrupt" in str(error):  # pydantic's words for one that came while it made a model
+    if "KeyboardInterrupt" in str(
+        error
+    ):  # pydantic's words for one that came while it made a model
         return INTERRUPTED
     if isinstance(error, OSError) and traceback.extract_tb(error.__traceback__)[-1].name == "echo":
         settle()
         fail(lost(error))  # where it was stderr, this goes nowhere
         return UsageError.exit_code
-    if isinstance(error, OSError) and (error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY)):
+    if isinstance(error, OSError) and (
+        error.errno in DISK or str(error.strerror).startswith(NO_TEMPORARY)
+    ):
         fail(failed(error))
         return WriteError.exit_code
     say(traceback.format_exc())

@@ -27,25 +27,41 @@ from envlock.runtime.report import count
 app = new_app()
 
 BaseOption = Annotated[
-    str, typer.Option(metavar="|".join((AUTO, *ROUTES, "IMAGE")), help="Base image, or how to choose it.")
+    str,
+    typer.Option(
+        metavar="|".join((AUTO, *ROUTES, "IMAGE")), help="Base image, or how to choose it."
+    ),
 ]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Write Dockerfile and context to this folder; do not build.", show_default=False
+        "--output",
+        "-o",
+        help="Write Dockerfile and context to this folder; do not build.",
+        show_default=False,
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")]
-ResolveOption = Annotated[bool, typer.Option("--resolve", help="With --dry-run: ask the registry for the digest.")]
-PinOption = Annotated[
-    bool, typer.Option("--pin", help="Record base and Debian packages in the lockfile; do not build.")
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print the Dockerfile; use no network, write nothing.")
 ]
-TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)]
-EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")]
+ResolveOption = Annotated[
+    bool, typer.Option("--resolve", help="With --dry-run: ask the registry for the digest.")
+]
+PinOption = Annotated[
+    bool,
+    typer.Option("--pin", help="Record base and Debian packages in the lockfile; do not build."),
+]
+TagOption = Annotated[
+    str | None, typer.Option("--tag", "-t", help="Name of the image.", show_default=False)
+]
+EngineOption = Annotated[
+    str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Container engine.")
+]
 WheelhouseOption = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]", show_default=False
+        help="Folder for the wheels. [default: ./wheelhouse if it exists, else one in your cache]",
+        show_default=False,
     ),
 ]
 InterpreterOption = Annotated[
@@ -61,21 +77,34 @@ OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Use no network; say what is missing, and how to get it.")
 ]
 DeterministicOption = Annotated[
-    bool, typer.Option("--deterministic", help="Also set the variables this TensorFlow needs for determinism.")
+    bool,
+    typer.Option(
+        "--deterministic", help="Also set the variables this TensorFlow needs for determinism."
+    ),
 ]
-NetworkOption = Annotated[str, choice(NETWORKS, "network", "--network", help="Network during the build.")]
+NetworkOption = Annotated[
+    str, choice(NETWORKS, "network", "--network", help="Network during the build.")
+]
 UserOption = Annotated[
     str | None,
-    typer.Option(metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False),
+    typer.Option(
+        metavar="UID[:GID]", help="User of the container [default: 1000:1000].", show_default=False
+    ),
 ]
-RebuildOption = Annotated[bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")]
+RebuildOption = Annotated[
+    bool, typer.Option("--rebuild", help="Build again; exit 1 if the image differs.")
+]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Verify inside with this machine's GPUs.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Build every step from scratch.")]
-PushOption = Annotated[bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")]
+PushOption = Annotated[
+    bool, typer.Option("--push", help="Push it to the registry of its tag, and record the digest.")
+]
 
 ArchiveOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write the image to this file, as an OCI archive.", show_default=False),
+    typer.Option(
+        metavar="FILE", help="Write the image to this file, as an OCI archive.", show_default=False
+    ),
 ]
 
 
@@ -121,26 +150,58 @@ def build(
     made = {"tag": tag, "push": push, "gpus": gpus, "archive": archive, "no_cache": no_cache}
     ways = {"--dry-run": dry_run, "--pin": pin, "--output": output, "--rebuild": rebuild}
     _one_way(ways, made, {"--mirror": mirror, "--accept": accept}, offline=offline, resolve=resolve)
-    what: dict[str, Any] = {"base": base, "platform": platform, "mirrors": mirror or (), "accept": accept}
-    how: dict[str, Any] = {**what, "deterministic": deterministic, "user": user, "wheelhouse": wheelhouse}
+    what: dict[str, Any] = {
+        "base": base,
+        "platform": platform,
+        "mirrors": mirror or (),
+        "accept": accept,
+    }
+    how: dict[str, Any] = {
+        **what,
+        "deterministic": deterministic,
+        "user": user,
+        "wheelhouse": wheelhouse,
+    }
     runs: dict[str, Any] = {"engine": engine, "network": network}
-    found: dict[str, Any] = {**how, "indexes": index_url or (), "offline": offline, "progress": Terminal(quiet)}
+    found: dict[str, Any] = {
+        **how,
+        "indexes": index_url or (),
+        "offline": offline,
+        "progress": Terminal(quiet),
+    }
     way = next((name for name, value in ways.items() if value), "")
-    options = {"--dry-run": {**how, "resolve": resolve}, "--pin": {**what, **runs}, "--rebuild": {**found, **runs}}
+    options = {
+        "--dry-run": {**how, "resolve": resolve},
+        "--pin": {**what, **runs},
+        "--rebuild": {**found, **runs},
+    }
     options["--output"] = {**found, "folder": output, "python": python}
-    WAYS[way](source(lock), options.get(way, {**found, **runs, **made, "python": python}), quiet=quiet)
+    WAYS[way](
+        source(lock), options.get(way, {**found, **runs, **made, "python": python}), quiet=quiet
+    )
 
 
 def _one_way(
-    ways: dict[str, Any], made: dict[str, Any], places: dict[str, Any], *, offline: bool, resolve: bool
+    ways: dict[str, Any],
+    made: dict[str, Any],
+    places: dict[str, Any],
+    *,
+    offline: bool,
+    resolve: bool,
 ) -> None:
     """Refuse two ways at once, options that a way cannot use, and `--resolve` where the registry is asked anyway."""
-    exclusive({"--offline": offline}, {"--resolve": resolve, "--pin": ways["--pin"], "--push": made["push"]})
+    exclusive(
+        {"--offline": offline},
+        {"--resolve": resolve, "--pin": ways["--pin"], "--push": made["push"]},
+    )
     given = {f"--{name.replace('_', '-')}": value for name, value in made.items()}
     given["--no-cache"] = made["no_cache"] and not ways["--rebuild"]
     exclusive(ways, given)
     if resolve and not ways["--dry-run"]:
-        raise UsageError("`--resolve` needs `--dry-run`: all else asks the registry anyway", hint="remove `--resolve`")
+        raise UsageError(
+            "`--resolve` needs `--dry-run`: all else asks the registry anyway",
+            hint="remove `--resolve`",
+        )
     if ways["--dry-run"] and not resolve:
         exclusive(ways, places)
 
@@ -209,9 +270,14 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
         )
     elif not verdict.image.match:
         untagged = "" if how["tag"] is None else f", and {made.name} is not tagged"
-        talk(f"the image is not the environment of {name_of(lock)}{untagged}:\n{verdict.image.to_text()}")
+        talk(
+            f"the image is not the environment of {name_of(lock)}{untagged}:\n{verdict.image.to_text()}"
+        )
         if made.lock.image is not None:
-            talk(f"the image is kept without a name, to look inside: {made.lock.image.id}", quiet=quiet)
+            talk(
+                f"the image is kept without a name, to look inside: {made.lock.image.id}",
+                quiet=quiet,
+            )
         raise typer.Exit(verdict.image.exit_code)
     else:
         talk(sentence(verdict, made.name), quiet=quiet)
@@ -225,7 +291,9 @@ def _build(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
     if file is not None:
         from envlock.workflows.archive import archive
 
-        talk(f"wrote {file}: OCI archive, manifest {archive(made, file, how['engine'])}", quiet=quiet)
+        talk(
+            f"wrote {file}: OCI archive, manifest {archive(made, file, how['engine'])}", quiet=quiet
+        )
     if made.pushed is not None:
         talk(f"pushed {made.pushed}, with its bill of materials and provenance", quiet=quiet)
 
@@ -235,7 +303,10 @@ def _rebuild(lock: str | bytes, how: dict[str, Any], *, quiet: bool) -> None:
 
     made = workflow.rebuild(lock, **how)
     if made.differences:
-        talk("the image differs from the locked one:\n" + "\n".join(f"  {line}" for line in made.differences))
+        talk(
+            "the image differs from the locked one:\n"
+            + "\n".join(f"  {line}" for line in made.differences)
+        )
         raise typer.Exit(1)
     if made.new.id == made.old.id:
         talk("identical: the same image ID", quiet=quiet)

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import STDIN, FormatOption, LockArgument, PythonOption, QuietOption, config, show, source
+from envlock.cli.options import (
+    STDIN,
+    FormatOption,
+    LockArgument,
+    PythonOption,
+    QuietOption,
+    config,
+    show,
+    source,
+)
 from envlock.cli.output import Terminal, emit, talk
 from envlock.cli.parser import Command, new_app
 from envlock.runtime.errors import UsageError
@@ -16,9 +25,14 @@ from envlock.workflows.locks import lock_of
 
 app = new_app()
 
-UpdateOption = Annotated[bool, typer.Option("--update", help="Write the results into the lockfile.")]
+UpdateOption = Annotated[
+    bool, typer.Option("--update", help="Write the results into the lockfile.")
+]
 RequireOption = Annotated[
-    bool, typer.Option("--require", help="Fail if the lockfile has no canary. [default: compare if it has one]")
+    bool,
+    typer.Option(
+        "--require", help="Fail if the lockfile has no canary. [default: compare if it has one]"
+    ),
 ]
 
 

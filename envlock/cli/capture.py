@@ -46,14 +46,18 @@ NewPolicyOption = Annotated[
     ),
 ]
 HashesOption = Annotated[
-    bool, typer.Option("--hashes", help="Also find the wheel of every package, like `envlock hash`.")
+    bool,
+    typer.Option("--hashes", help="Also find the wheel of every package, like `envlock hash`."),
 ]
 CanaryOption = Annotated[
     bool, typer.Option("--canary", help="Also compute the canary, like `envlock canary --update`.")
 ]
 CheckOption = Annotated[
     bool,
-    typer.Option("--check", help="Write nothing; exit as `envlock verify`, or 1 if the project's settings changed."),
+    typer.Option(
+        "--check",
+        help="Write nothing; exit as `envlock verify`, or 1 if the project's settings changed.",
+    ),
 ]
 OnlyOption = Annotated[
     list[str] | None,
@@ -98,7 +102,9 @@ ImageOption = Annotated[
         show_default=False,
     ),
 ]
-EngineOption = Annotated[str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")]
+EngineOption = Annotated[
+    str, choice((AUTO, *ENGINES), "container engine", "--engine", help="Engine for --image.")
+]
 GpusOption = Annotated[bool, typer.Option("--gpus", help="Run --image with this machine's GPUs.")]
 SHOWN = 8  # changes of a renewed lockfile; version control shows the rest
 
@@ -136,23 +142,41 @@ def capture(
     from envlock.workflows.capture import capture as take
 
     if add_machine and image is None:
-        _add_machine(output, python, alone=not (hashes or canary or only or entry or policy or check), quiet=quiet)
+        _add_machine(
+            output,
+            python,
+            alone=not (hashes or canary or only or entry or policy or check),
+            quiet=quiet,
+        )
         return
     if check:
         exclusive({"--check": check}, {"--hashes": hashes, "--only": only, "--image": image})
-        _check(output, policy, entry, {"python": python, "numerics": canary, "progress": Terminal(quiet)})
+        _check(
+            output,
+            policy,
+            entry,
+            {"python": python, "numerics": canary, "progress": Terminal(quiet)},
+        )
         return
     project = config()
     path, earlier = _path(output, project)
     how: Any = {"python": python, "project": about(Path.cwd(), path), "progress": Terminal(quiet)}
     how["policy"], how["overrides"] = policy_of(policy, project, earlier)
     if image is not None:
-        given = {"--hashes": hashes, "--canary": canary, "--only": only, "--for": entry, "--add-machine": add_machine}
+        given = {
+            "--hashes": hashes,
+            "--canary": canary,
+            "--only": only,
+            "--for": entry,
+            "--add-machine": add_machine,
+        }
         lock = _inside(image, given, {**how, "engine": engine, "gpus": gpus})
     else:
         entries, programs = split(entry, project.entry, Path.cwd(), canary=canary)
         what: Any = {"hashes": hashes, "canary": canary, "earlier": earlier, "only": only}
-        lock = take(entry=entries, programs=programs, need_tensorflow=not without_tensorflow, **what, **how)
+        lock = take(
+            entry=entries, programs=programs, need_tensorflow=not without_tensorflow, **what, **how
+        )
     _write(path, lock, earlier, hashes=hashes, canary=canary, quiet=quiet)
 
 
@@ -163,10 +187,16 @@ def _add_machine(output: Path | None, python: Path | None, *, alone: bool, quiet
 
     if not alone:
         hint = "renew the lockfile first, with `envlock capture` and those options, on a machine that it has"
-        raise UsageError("`--add-machine` changes nothing else, so it takes only `--output` and `--python`", hint=hint)
+        raise UsageError(
+            "`--add-machine` changes nothing else, so it takes only `--output` and `--python`",
+            hint=hint,
+        )
     path = _path(output, config())[0]
     if path is None:
-        raise UsageError("`--add-machine` needs a lockfile, and `-` is stdout", hint="name the file with `--output`")
+        raise UsageError(
+            "`--add-machine` needs a lockfile, and `-` is stdout",
+            hint="name the file with `--output`",
+        )
     read = load(path)
     new, which = add_machine(path, python=python)
     if path.read_bytes() == dump(new):
@@ -208,7 +238,13 @@ def _earlier(path: Path) -> Lockfile | None:
 
 
 def _write(
-    path: Path | None, lock: Lockfile, earlier: Lockfile | None, *, hashes: bool, canary: bool, quiet: bool
+    path: Path | None,
+    lock: Lockfile,
+    earlier: Lockfile | None,
+    *,
+    hashes: bool,
+    canary: bool,
+    quiet: bool,
 ) -> None:
     """Write the lockfile, and say what it has and what of it deserves a warning; None: write it to stdout."""
     from envlock.lock.capture import warnings
@@ -249,19 +285,26 @@ def _changes(earlier: Lockfile, lock: Lockfile) -> list[str]:
     return texts[:SHOWN] + more if texts else ["no fact changed"]
 
 
-def _check(output: Path | None, policy: str | None, entry: list[str] | None, how: dict[str, Any]) -> None:
+def _check(
+    output: Path | None, policy: str | None, entry: list[str] | None, how: dict[str, Any]
+) -> None:
     """Write nothing, and exit as `envlock verify` does, or with 1 where the project's settings are not the lock's."""
     from envlock.workflows.gate import check
 
     project, quiet = config(), how["progress"].quiet
     path = None if str(output) == STDIN else target(output, project)
     if path is None:
-        raise UsageError("`--check` needs a file, and `-` is stdout", hint="name the file with `--output`")
+        raise UsageError(
+            "`--check` needs a file, and `-` is stdout", hint="name the file with `--output`"
+        )
     wanted, _ = split(entry, project.entry, Path.cwd(), canary=how["numerics"])
     report = check(path, project, policy, entry=wanted, **how)
     if report.match:
         besides = count(len(report.allowed), "difference") if report.allowed else ""
-        talk(f"{path} is up to date{besides and f'; {besides} that policy {report.policy} allows'}", quiet=quiet)
+        talk(
+            f"{path} is up to date{besides and f'; {besides} that policy {report.policy} allows'}",
+            quiet=quiet,
+        )
         return
     talk(f"{path} is not up to date:\n{report.to_text()}", quiet=quiet)
     raise typer.Exit(report.exit_code)
@@ -278,5 +321,7 @@ def _summary(lock: Lockfile) -> str:
     if lock.machines:
         parts.append(count(1 + len(lock.machines), "machine"))
     if lock.unavailable:
-        parts.append(f"{count(len(lock.unavailable), 'fact')} could not be collected (`envlock show` lists them)")
+        parts.append(
+            f"{count(len(lock.unavailable), 'fact')} could not be collected (`envlock show` lists them)"
+        )
     return ", ".join([*parts, f"policy {lock.policy.name}"])

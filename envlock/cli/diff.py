@@ -23,7 +23,8 @@ SideArgument = Annotated[
     str, typer.Argument(help="Lockfile, stamped model, - for stdin, or `live`.", show_default=False)
 ]
 TierOption = Annotated[
-    str, choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy.")
+    str,
+    choice(names(), "policy", "--policy", "-p", envvar="ENVLOCK_POLICY", help="Comparison policy."),
 ]
 
 

@@ -49,18 +49,33 @@ app = new_app(
 
 RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=2, max=1000)]
 StepsOption = Annotated[
-    int | None, typer.Option("--steps", help="Stop each run after this many steps.", min=1, show_default=False)
+    int | None,
+    typer.Option("--steps", help="Stop each run after this many steps.", min=1, show_default=False),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Start a new process for each run, as for a script.")]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Start a new process for each run, as for a script.")
+]
 InGraphOption = Annotated[
-    bool, typer.Option("--in-graph", help="Look inside graphs where runs differ, instead of running eagerly.")
+    bool,
+    typer.Option(
+        "--in-graph", help="Look inside graphs where runs differ, instead of running eagerly."
+    ),
 ]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)]
-TraceOutput = Annotated[Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Also write the report as a page.", show_default=False)
+]
+TraceOutput = Annotated[
+    Path, typer.Option("--output", "-o", help="Trace to write.", show_default=False)
+]
 WholeGraphOption = Annotated[
-    bool, typer.Option("--in-graph", help="Run as the program does, and look inside its graphs. [default: eagerly]")
+    bool,
+    typer.Option(
+        "--in-graph", help="Run as the program does, and look inside its graphs. [default: eagerly]"
+    ),
 ]
-TraceArgument = Annotated[str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)]
+TraceArgument = Annotated[
+    str, typer.Argument(help="Trace from `envlock diverge record`.", show_default=False)
+]
 
 
 @app.command(DEFAULT, cls=Command)
@@ -186,6 +201,10 @@ def _explain(found: Recorded, output: Path, *, quiet: bool) -> None:
     elif found.effect == "none":
         talk("tracing did not change the result", quiet=quiet)
     if found.end.get("elsewhere"):
-        say(f"warning: {found.end['elsewhere']} operations ran in other threads and were not recorded\n")
+        say(
+            f"warning: {found.end['elsewhere']} operations ran in other threads and were not recorded\n"
+        )
     if found.end.get("unseen"):
-        say(f"warning: {found.end['unseen']} operations did not fit into the table and were not recorded\n")
+        say(
+            f"warning: {found.end['unseen']} operations did not fit into the table and were not recorded\n"
+        )

@@ -22,16 +22,21 @@ LockToExamine = Annotated[
         show_default=False,
     ),
 ]
-FixOption = Annotated[bool, typer.Option("--fix-env", help="Print only shell lines that set and unset variables.")]
+FixOption = Annotated[
+    bool, typer.Option("--fix-env", help="Print only shell lines that set and unset variables.")
+]
 ProveOption = Annotated[
     bool,
     typer.Option(
-        "--prove", help="Run probe operations in a child process to check that determinism is on (takes seconds)."
+        "--prove",
+        help="Run probe operations in a child process to check that determinism is on (takes seconds).",
     ),
 ]
 WithOption = Annotated[
     str | None,
-    typer.Option("--with", help="Python lines to run before the probe operations.", show_default=False),
+    typer.Option(
+        "--with", help="Python lines to run before the probe operations.", show_default=False
+    ),
 ]
 
 

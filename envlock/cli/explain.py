@@ -17,7 +17,10 @@ app = new_app()
 
 PathArgument = Annotated[
     str,
-    typer.Argument(help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding.", show_default=False),
+    typer.Argument(
+        help="Path or pattern of facts, such as `cpu.flags`, or the code of a finding.",
+        show_default=False,
+    ),
 ]
 
 
@@ -39,7 +42,9 @@ def explain(
     """
     from envlock.reports.text import paint
 
-    code = None if "." in path else _code(path)  # a path with a dot need not wait for the tables of codes
+    code = (
+        None if "." in path else _code(path)
+    )  # a path with a dot need not wait for the tables of codes
     if code is not None:
         from envlock.reports.finding import lines
 
@@ -50,7 +55,11 @@ def explain(
     from envlock.workflows.policy import explain as ask
 
     found = ask(path, near(lock), python=python)
-    emit(json.dumps(as_json(found), indent=2) if format == "json" else paint(facts(found, os.environ), color=color()))
+    emit(
+        json.dumps(as_json(found), indent=2)
+        if format == "json"
+        else paint(facts(found, os.environ), color=color())
+    )
 
 
 def _code(word: str) -> dict[str, str] | None:

@@ -16,14 +16,23 @@ from envlock.packages.export import FORMATS
 app = new_app()
 
 FormatOption = Annotated[
-    str, choice((*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False)
+    str,
+    choice(
+        (*FORMATS, *FORMS), "format", "--format", "-f", help="Format to write.", show_default=False
+    ),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False)
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="File to write; - for stdout. [default: -]", show_default=False
+    ),
 ]
 WheelhouseOption = Annotated[
     Path | None,
-    typer.Option(help="Folder filled by `envlock vendor`; refer to its wheels instead of URLs.", show_default=False),
+    typer.Option(
+        help="Folder filled by `envlock vendor`; refer to its wheels instead of URLs.",
+        show_default=False,
+    ),
 ]
 
 

@@ -34,25 +34,46 @@ app = new_app(
 )
 
 ToOption = Annotated[
-    str, typer.Option("--to", metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that all nodes share.")
+    str,
+    typer.Option(
+        "--to", metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that all nodes share."
+    ),
 ]
 JobOption = Annotated[
     str | None,
-    typer.Option("--job", envvar="ENVLOCK_FLEET_JOB", help="Name of the job. [default: the launcher's]"),
+    typer.Option(
+        "--job", envvar="ENVLOCK_FLEET_JOB", help="Name of the job. [default: the launcher's]"
+    ),
 ]
-DirArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)]
+DirArgument = Annotated[
+    str, typer.Argument(metavar="DIR", help="Folder of the reports.", show_default=False)
+]
 RanksOption = Annotated[
     int | None,
-    typer.Option("--ranks", "-n", min=1, help="Number of ranks. [default: as the launcher says]", show_default=False),
+    typer.Option(
+        "--ranks",
+        "-n",
+        min=1,
+        help="Number of ranks. [default: as the launcher says]",
+        show_default=False,
+    ),
 ]
 AgainstOption = Annotated[
-    str | None, typer.Option("--against", metavar="DIR", help="Folder of an earlier job, to find what has changed.")
+    str | None,
+    typer.Option(
+        "--against", metavar="DIR", help="Folder of an earlier job, to find what has changed."
+    ),
 ]
 VettedOption = Annotated[
-    Path | None, typer.Option("--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line.")
+    Path | None,
+    typer.Option(
+        "--vetted", metavar="FILE", help="Also write the nodes that can be used, one a line."
+    ),
 ]
 WHOLE = "`--format json`"  # what has what a text leaves out
-WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")]
+WaitOption = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for missing reports.")
+]
 
 
 @app.command(cls=Command)
@@ -108,7 +129,9 @@ def check(
 
     nodes: list[str] = []
     try:
-        found = check_fleet(dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait)
+        found = check_fleet(
+            dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait
+        )
         nodes = found.attachments["fleet"]["vetted"]
     finally:
         if vetted is not None:
@@ -118,10 +141,17 @@ def check(
 
 EngineOption = Annotated[str, choice(CHOICES, "engine", "--engine", help="What starts the ranks.")]
 StartOption = Annotated[
-    str, typer.Option("--options", metavar="TEXT", help="Options for srun or mpirun, as one word.", show_default=False)
+    str,
+    typer.Option(
+        "--options",
+        metavar="TEXT",
+        help="Options for srun or mpirun, as one word.",
+        show_default=False,
+    ),
 ]
 BitsOption = Annotated[
-    bool, typer.Option("--numerics", help="Also compute the canary on each node and compare the bits.")
+    bool,
+    typer.Option("--numerics", help="Also compute the canary on each node and compare the bits."),
 ]
 
 
@@ -145,14 +175,19 @@ def _tell(report: Report, form: str, *, quiet: bool) -> None:
         UsageError: there is no report in this process, and one was asked for.
     """
     if form != "text" and not report.headline:
-        raise UsageError(f"the ranks of engine `files` print no {form}", hint="use `envlock fleet check --format`")
+        raise UsageError(
+            f"the ranks of engine `files` print no {form}",
+            hint="use `envlock fleet check --format`",
+        )
     if form != "text":
         emit(render(report, form))
     elif report.headline:
         talk(digest(report, WHOLE).to_text(), quiet=quiet and report.match)
 
 
-CommandArgument = Annotated[list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)]
+CommandArgument = Annotated[
+    list[str], typer.Argument(metavar="-- CMD", help="Command of a rank.", show_default=False)
+]
 
 
 @app.command(cls=Command)
@@ -211,9 +246,14 @@ FolderArgument = Annotated[
     str, typer.Argument(metavar="DIR", envvar="ENVLOCK_FLEET_DIR", help="Folder that jobs share.")
 ]
 OlderOption = Annotated[
-    float, typer.Option("--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days.")
+    float,
+    typer.Option(
+        "--older-than", metavar="DAYS", min=0, help="Age of the newest file of a job, in days."
+    ),
 ]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would be removed.")]
+DryOption = Annotated[
+    bool, typer.Option("--dry-run", help="Remove nothing; say what would be removed.")
+]
 
 
 @app.command(cls=Command)
@@ -242,5 +282,6 @@ def clean(
     talk("\n".join(done.lines(dry_run=dry_run)), quiet=quiet)
     if done.failed:
         raise WriteError(
-            f"cannot remove {count(done.failed, 'file')} in {dir}", hint="run it as the owner of the files"
+            f"cannot remove {count(done.failed, 'file')} in {dir}",
+            hint="run it as the owner of the files",
         )

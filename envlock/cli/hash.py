@@ -13,19 +13,28 @@ from envlock.cli.parser import Command, new_app
 
 app = new_app()
 
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Use no index; record only local facts.")]
+OfflineOption = Annotated[
+    bool, typer.Option("--offline", help="Use no index; record only local facts.")
+]
 TrustOption = Annotated[
     bool,
     typer.Option(
-        "--trust-index", help="Trust the index for the SHA-256 of wheels whose RECORD matches; downloads less."
+        "--trust-index",
+        help="Trust the index for the SHA-256 of wheels whose RECORD matches; downloads less.",
     ),
 ]
 BuildOption = Annotated[
-    bool, typer.Option("--build", help="Build the packages that no index has from their sources; runs their code.")
+    bool,
+    typer.Option(
+        "--build", help="Build the packages that no index has from their sources; runs their code."
+    ),
 ]
 WheelOption = Annotated[
     list[Path] | None,
-    typer.Option("--add-wheel", help="Wheel, or folder of wheels, for packages that no index has (repeatable)."),
+    typer.Option(
+        "--add-wheel",
+        help="Wheel, or folder of wheels, for packages that no index has (repeatable).",
+    ),
 ]
 CacheOption = Annotated[bool, typer.Option(help="Keep downloaded wheels, for `envlock vendor`.")]
 

@@ -13,7 +13,10 @@ from envlock.cli.parser import Command, new_app
 app = new_app()
 
 PatternArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="Path or pattern of facts, such as `packages.six`.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="PATH", help="Path or pattern of facts, such as `packages.six`.", show_default=False
+    ),
 ]
 ReasonOption = Annotated[
     str, typer.Option("--reason", help="Why the facts may differ, in one line.", show_default=False)
@@ -21,7 +24,12 @@ ReasonOption = Annotated[
 
 
 @app.command(cls=Command)
-def ignore(pattern: PatternArgument, reason: ReasonOption, lock: LockOption = None, quiet: QuietOption = False) -> None:
+def ignore(
+    pattern: PatternArgument,
+    reason: ReasonOption,
+    lock: LockOption = None,
+    quiet: QuietOption = False,
+) -> None:
     """Allow facts to differ: add an override to pyproject.toml and to the lockfile.
 
     The locked values stay as they are, and differences are still listed. `envlock verify --no-overrides` disregards

@@ -25,10 +25,15 @@ SHOWN = 5
 
 RankedLockArgument = Annotated[
     str | None,
-    typer.Argument(metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False),
+    typer.Argument(
+        metavar="LOCK", help="Rank the images for this lockfile; - for stdin.", show_default=False
+    ),
 ]
 ResolveOption = Annotated[
-    bool, typer.Option("--resolve", help="Ask the registries for digests, and for the contents of the best images.")
+    bool,
+    typer.Option(
+        "--resolve", help="Ask the registries for digests, and for the contents of the best images."
+    ),
 ]
 GpuOption = Annotated[
     str | None,
@@ -39,7 +44,9 @@ GpuOption = Annotated[
         show_default=False,
     ),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Show every candidate, not only the best five.")]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Show every candidate, not only the best five.")
+]
 
 
 @app.command(cls=Command)
@@ -71,7 +78,13 @@ def images(
     from envlock.workflows.images import base_images, what_runs_on
 
     if gpu is not None:
-        others = {"LOCK": lock, "--resolve": resolve, "--platform": platform, "--mirror": mirror, "--accept": accept}
+        others = {
+            "LOCK": lock,
+            "--resolve": resolve,
+            "--platform": platform,
+            "--mirror": mirror,
+            "--accept": accept,
+        }
         exclusive({"--gpu": gpu}, others)
         answers = what_runs_on(gpu)
         emit(dump(answers) if format == "json" else _answers(answers, every=all))

@@ -11,7 +11,9 @@ from envlock.runtime.policy import names
 
 app = new_app()
 
-FirstPolicyOption = Annotated[str, choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")]
+FirstPolicyOption = Annotated[
+    str, choice(names(), "policy", "--policy", "-p", help="Policy of the lockfiles to come.")
+]
 
 
 @app.command(cls=Command)

@@ -14,7 +14,11 @@ app = new_app()
 
 PathsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="PATH", help="Python files and notebooks, or folders that hold them.", show_default=False),
+    typer.Argument(
+        metavar="PATH",
+        help="Python files and notebooks, or folders that hold them.",
+        show_default=False,
+    ),
 ]
 TensorflowOption = Annotated[
     str | None,
@@ -26,9 +30,12 @@ TensorflowOption = Annotated[
     ),
 ]
 SelectOption = Annotated[
-    list[str] | None, typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False)
+    list[str] | None,
+    typer.Option(help="Only these rules or prefixes (e.g., ENV2).", show_default=False),
 ]
-IgnoreOption = Annotated[list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option(help="Exclude these rules or prefixes.", show_default=False)
+]
 
 
 @app.command(cls=Command)

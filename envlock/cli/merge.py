@@ -13,9 +13,15 @@ from envlock.runtime.report import count
 
 app = new_app()
 
-BaseArgument = Annotated[Path, typer.Argument(help="Lockfile before both changes.", show_default=False)]
-OursArgument = Annotated[Path, typer.Argument(help="Lockfile of our side; receives the result.", show_default=False)]
-TheirsArgument = Annotated[Path, typer.Argument(help="Lockfile of the other side.", show_default=False)]
+BaseArgument = Annotated[
+    Path, typer.Argument(help="Lockfile before both changes.", show_default=False)
+]
+OursArgument = Annotated[
+    Path, typer.Argument(help="Lockfile of our side; receives the result.", show_default=False)
+]
+TheirsArgument = Annotated[
+    Path, typer.Argument(help="Lockfile of the other side.", show_default=False)
+]
 
 
 @app.command(cls=Command)
@@ -40,5 +46,7 @@ def merge(base: BaseArgument, ours: OursArgument, theirs: TheirsArgument) -> Non
     if merged.exempt:
         talk(f"warning: more may differ than before: {', '.join(merged.exempt)}")
     if merged.conflicts:
-        talk(f"{count(len(merged.conflicts), 'conflict')}, ours kept: {', '.join(merged.conflicts)}")
+        talk(
+            f"{count(len(merged.conflicts), 'conflict')}, ours kept: {', '.join(merged.conflicts)}"
+        )
         raise typer.Exit(1)

@@ -115,23 +115,33 @@ IndexOption = Annotated[
         show_default=False,
     ),
 ]
-TimeoutOption = Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")]
+TimeoutOption = Annotated[
+    float, typer.Option(metavar="SECONDS", min=1, help="Give up after this long.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Exit 1 and write nothing if a package is left out.")
 ]
-FormatOption = Annotated[str, choice(FORMATS, "format", "--format", "-f", help="Format of the report.")]
-DataFormatOption = Annotated[str, choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")]
+FormatOption = Annotated[
+    str, choice(FORMATS, "format", "--format", "-f", help="Format of the report.")
+]
+DataFormatOption = Annotated[
+    str, choice(DATA_FORMATS, "format", "--format", "-f", help="Format of the output.")
+]
 PlatformOption = Annotated[
     str | None,
     typer.Option(
-        help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]", metavar="PLATFORM", show_default=False
+        help="Platform: linux/amd64 or linux/arm64. [default: the lockfile's]",
+        metavar="PLATFORM",
+        show_default=False,
     ),
 ]
 MirrorOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.", metavar="MIRROR", show_default=False
+        help="Registry mirror (repeatable), e.g., nvcr.io=harbor.example/nvcr.",
+        metavar="MIRROR",
+        show_default=False,
     ),
 ]
 AcceptOption = Annotated[
@@ -143,11 +153,15 @@ AcceptOption = Annotated[
     ),
 ]
 SCRIPT_HELP = "Script, or a function in it; PACKAGE.MODULE:FUNCTION for a module."
-ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)]
+ScriptArgument = Annotated[
+    str, typer.Argument(metavar="SCRIPT[:FUNCTION]", help=SCRIPT_HELP, show_default=False)
+]
 ModuleOption = Annotated[bool, typer.Option("-m", help="SCRIPT is a module: -m PACKAGE.MODULE.")]
 ArgsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS", help="Arguments for the script; options after --.", show_default=False),
+    typer.Argument(
+        metavar="ARGS", help="Arguments for the script; options after --.", show_default=False
+    ),
 ]
 SeedOption = Annotated[
     int | None,
@@ -178,7 +192,8 @@ def source(lock: str | None, project: Config | None = None) -> str | bytes:
     """
     if lock == STDIN and sys.stdin is None:
         raise UsageError(
-            "cannot read the lockfile from stdin: it is closed", hint="pipe a lockfile into envlock, or name one"
+            "cannot read the lockfile from stdin: it is closed",
+            hint="pipe a lockfile into envlock, or name one",
         )
     if lock == STDIN:
         return sys.stdin.buffer.read(lockfile.SIZE_LIMIT + 1)
@@ -204,7 +219,9 @@ def left_out(packages: Sequence[object], verb: str, *, required: bool, quiet: bo
     if not packages:
         return
     number = f"{len(packages)} {'package' if len(packages) == 1 else 'packages'}"
-    talk(f"{'error' if required else 'warning'}: {number} not {verb}:", quiet=quiet and not required)
+    talk(
+        f"{'error' if required else 'warning'}: {number} not {verb}:", quiet=quiet and not required
+    )
     for each in packages:
         talk(f"  {each}", quiet=quiet and not required)
     if required:
@@ -226,4 +243,6 @@ def exclusive(ways: Mapping[str, object], others: Mapping[str, object]) -> None:
     chosen = [name for name, value in ways.items() if value]
     given = [*chosen, *(name for name, value in others.items() if value)]
     if chosen and len(given) > 1:
-        raise UsageError(f"`{given[0]}` and `{given[1]}` exclude each other", hint=f"remove `{given[1]}`")
+        raise UsageError(
+            f"`{given[0]}` and `{given[1]}` exclude each other", hint=f"remove `{given[1]}`"
+        )

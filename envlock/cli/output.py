@@ -22,7 +22,10 @@ def emit(data: str | bytes) -> None:
     """
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "replace") + b"\n"
     if sys.stdout is None:
-        raise UsageError("cannot write to stdout: it is closed", hint="open it, or use `-o FILE` if the command has it")
+        raise UsageError(
+            "cannot write to stdout: it is closed",
+            hint="open it, or use `-o FILE` if the command has it",
+        )
     try:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
@@ -50,12 +53,18 @@ def _settle(stream: TextIO | None) -> None:
 
 def lost(error: OSError) -> UsageError:
     """Return the error to end with when stdout did not take all of it."""
-    return UsageError(f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout")
+    return UsageError(
+        f"cannot write to stdout: {error.strerror}", hint="check the redirection of stdout"
+    )
 
 
 def failed(error: OSError) -> WriteError:
     """Return the error to end with when the disk or the system fails at a file that nobody expected to fail."""
-    place = f" {clean(os.fsdecode(error.filename))}" if isinstance(error.filename, str | bytes) else " a file"
+    place = (
+        f" {clean(os.fsdecode(error.filename))}"
+        if isinstance(error.filename, str | bytes)
+        else " a file"
+    )
     return WriteError(
         f"cannot use{place}: {error.strerror}",
         hint="check permissions, free space and limits; files are replaced whole or not at all",
@@ -112,7 +121,9 @@ class Terminal:
     def __init__(self, quiet: bool) -> None:
         """Say nothing at all with `quiet`."""
         self.quiet = quiet
-        watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        watched = (
+            sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        )
         self.watched = watched and not quiet
         self._last = monotonic()
 

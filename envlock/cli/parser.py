@@ -13,7 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 from envlock.cli.output import say
 from envlock.runtime.errors import UsageError
 
-ParserError: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+ParserError: Any = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
 """What the parser raises. Typer holds click's code in some versions and imports it in others: it gives this no name."""
 
 
@@ -27,7 +29,9 @@ def complain(error: Any) -> int:
 
 METAVARS = {
     **dict.fromkeys(("runs", "seed", "steps", "step", "ranks"), "N"),
-    **dict.fromkeys(("output", "python", "wheelhouse", "save", "html", "png", "add_wheel", "path"), "PATH"),
+    **dict.fromkeys(
+        ("output", "python", "wheelhouse", "save", "html", "png", "add_wheel", "path"), "PATH"
+    ),
     **dict.fromkeys(("select", "ignore"), "RULE"),
     **dict.fromkeys(("tag", "job"), "NAME"),
     **{name: name.upper() for name in ("a", "b", "base", "ours", "theirs", "image")},
@@ -50,7 +54,11 @@ class Group(TyperGroup):
         names = self.list_commands(ctx)
         if not ctx.resilient_parsing and args[0] not in names and not args[0].startswith("-"):
             nearest = get_close_matches(args[0], names, n=1)
-            hint = f"did you mean `{nearest[0]}`?" if nearest else f"`{ctx.command_path} --help` lists the commands"
+            hint = (
+                f"did you mean `{nearest[0]}`?"
+                if nearest
+                else f"`{ctx.command_path} --help` lists the commands"
+            )
             raise UsageError(f"unknown command `{args[0]}`", hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -76,7 +84,9 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words after the command's name; Typer's braces mean a choice elsewhere, so they are left out."""
-        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; while a shell completes, the words count only, and converting them would cost 60 ms."""
@@ -85,7 +95,9 @@ class Command(TyperCommand):
 
 def new_app(**words: Any) -> typer.Typer:
     """Return the program of one command."""
-    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **words)
+    return typer.Typer(
+        rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **words
+    )
 
 
 def choice(choices: Sequence[str], what: str, *flags: str, **words: Any) -> Any:

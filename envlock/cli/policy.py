@@ -30,4 +30,8 @@ def policy(
     from envlock.workflows.policy import allowed as ask
 
     found = ask(source(lock), policy)
-    emit(json.dumps(as_json(found), indent=2) if format == "json" else paint(allowed(found), color=color()))
+    emit(
+        json.dumps(as_json(found), indent=2)
+        if format == "json"
+        else paint(allowed(found), color=color())
+    )

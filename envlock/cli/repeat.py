@@ -31,7 +31,8 @@ OptionalScript = Annotated[
 RunsOption = Annotated[int, typer.Option("--runs", "-n", help="Number of runs.", min=1)]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Start a new process for each run.")]
 SaveOption = Annotated[
-    Path | None, typer.Option(help="New folder to save the results in, for --compare.", show_default=False)
+    Path | None,
+    typer.Option(help="New folder to save the results in, for --compare.", show_default=False),
 ]
 CompareOption = Annotated[
     tuple[Path, Path] | None,
@@ -40,15 +41,22 @@ CompareOption = Annotated[
 StepOption = Annotated[
     list[int] | None,
     typer.Option(
-        help="Step to show (repeatable). [default: the first different step, and the last]", show_default=False
+        help="Step to show (repeatable). [default: the first different step, and the last]",
+        show_default=False,
     ),
 ]
-HtmlOption = Annotated[Path | None, typer.Option(help="Also write the report as a page.", show_default=False)]
+HtmlOption = Annotated[
+    Path | None, typer.Option(help="Also write the report as a page.", show_default=False)
+]
 PngOption = Annotated[
     Path | None,
-    typer.Option(help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False),
+    typer.Option(
+        help="Also write the matrices as a picture (needs tf-envlock[plots]).", show_default=False
+    ),
 ]
-OutputOption = Annotated[bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")]
+OutputOption = Annotated[
+    bool, typer.Option("--output", help="Pass the script's own output through, on stderr.")
+]
 
 
 @app.command(cls=Command)
@@ -95,7 +103,14 @@ def repeat(
     if compare is not None:
         report = compare_saved(*compare, steps=steps, python=python, progress=progress)
     else:
-        how: Any = {"module": module, "fresh": fresh, "seed": seed, "python": python, "save": save, "output": output}
+        how: Any = {
+            "module": module,
+            "fresh": fresh,
+            "seed": seed,
+            "python": python,
+            "save": save,
+            "output": output,
+        }
         report = run(script or "", args or (), runs=runs, steps=steps, progress=progress, **how)
     _write(report, html, png)
     emit(render(report, format, color=color()))
@@ -104,7 +119,12 @@ def repeat(
 
 
 def _check(
-    script: str | None, *, save: Path | None, compare: tuple[Path, Path] | None, html: Path | None, png: Path | None
+    script: str | None,
+    *,
+    save: Path | None,
+    compare: tuple[Path, Path] | None,
+    html: Path | None,
+    png: Path | None,
 ) -> None:
     """Refuse options that contradict each other, before anything runs."""
     from envlock.reports import heatmap

@@ -51,7 +51,12 @@ class RunCommand(Command):
 
     def _words(self, ctx: Any, args: list[str]) -> Iterator[int]:
         """Yield the places of what is neither an option of this command nor the value of one."""
-        valued = {flag for each in self.get_params(ctx) if not getattr(each, "is_flag", True) for flag in each.opts}
+        valued = {
+            flag
+            for each in self.get_params(ctx)
+            if not getattr(each, "is_flag", True)
+            for flag in each.opts
+        }
         value = False
         for number, arg in enumerate(args):
             if value:
@@ -95,21 +100,30 @@ def _command(words: list[str]) -> list[str]:
     return ["python", *words] if is_script or words[0].startswith("-m") else words
 
 
-DeterministicOption = Annotated[bool, typer.Option("--deterministic", help="Also turn on op determinism.")]
+DeterministicOption = Annotated[
+    bool, typer.Option("--deterministic", help="Also turn on op determinism.")
+]
 RunSeedOption = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=MAX_SEED, help="Seed for calls of `envlock.activate()` without a seed."),
+    typer.Option(
+        "--seed", min=0, max=MAX_SEED, help="Seed for calls of `envlock.activate()` without a seed."
+    ),
 ]
 UnverifiedOption = Annotated[
-    bool, typer.Option("--unverified", help="Set the variables, print the differences, and run anyway.")
+    bool,
+    typer.Option("--unverified", help="Set the variables, print the differences, and run anyway."),
 ]
 
 
 ObserveOption = Annotated[
-    bool, typer.Option("--observe", help="Write into the lockfile which packages the run uses, to hold them, too.")
+    bool,
+    typer.Option(
+        "--observe", help="Write into the lockfile which packages the run uses, to hold them, too."
+    ),
 ]
 LockOption = Annotated[
-    str | None, typer.Option("--lock", metavar="LOCK", help="Lockfile, as before `--`.", show_default=False)
+    str | None,
+    typer.Option("--lock", metavar="LOCK", help="Lockfile, as before `--`.", show_default=False),
 ]
 
 
@@ -149,11 +163,15 @@ def run(
 
     command: list[str] = context.meta.get("envlock.command", [])
     if not command:
-        hint = "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
+        hint = (
+            "write one: envlock run python train.py, or after `--`: envlock run -- python train.py"
+        )
         raise UsageError("no command to run", hint=hint)
     wanted = source(named or lock)
     target = _target(wanted) if observe else None
-    prepared = prepare(command, wanted, policy=policy, python=python, deterministic=deterministic, seed=seed)
+    prepared = prepare(
+        command, wanted, policy=policy, python=python, deterministic=deterministic, seed=seed
+    )
     if not prepared.report.match:
         talk(prepared.report.to_text())
         if not unverified:
@@ -176,7 +194,11 @@ def _observe(prepared: Prepared, target: Path, python: Path | None, *, quiet: bo
     from envlock.workflows.observe import observe
 
     found = observe(prepared, target, python)
-    more = f", {len(found.new)} of them not held before: {', '.join(found.new)}" if found.new else ", all held before"
+    more = (
+        f", {len(found.new)} of them not held before: {', '.join(found.new)}"
+        if found.new
+        else ", all held before"
+    )
     talk(f"observed {count(len(found.used), 'package')}{more}", quiet=quiet)
     raise typer.Exit(found.code)
 
@@ -189,4 +211,7 @@ def _explain(prepared: Prepared, *, quiet: bool) -> None:
         if names:
             talk(f"{verb} {', '.join(names)}", quiet=quiet)
     for name, held, needed in prepared.overruled:
-        talk(f"warning: {name}: locked {held}, but determinism needs {needed or 'it unset'}", quiet=quiet)
+        talk(
+            f"warning: {name}: locked {held}, but determinism needs {needed or 'it unset'}",
+            quiet=quiet,
+        )

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from envlock.cli.options import DATA_FORMATS, LIVE, DataFormatOption, PythonOption, exclusive, source
+from envlock.cli.options import (
+    DATA_FORMATS,
+    LIVE,
+    DataFormatOption,
+    PythonOption,
+    exclusive,
+    source,
+)
 from envlock.cli.output import color, emit
 from envlock.cli.parser import Command, new_app
 from envlock.workflows.locks import lock_of
@@ -29,10 +36,16 @@ ShownArgument = Annotated[
     ),
 ]
 LineOption = Annotated[
-    bool, typer.Option("--line", help="Print only the line that names this environment, for a paper or an issue.")
+    bool,
+    typer.Option(
+        "--line", help="Print only the line that names this environment, for a paper or an issue."
+    ),
 ]
 SummaryOption = Annotated[
-    bool, typer.Option("--summary", help="Print at most 40 lines, for an issue tracker: line, versions, GPUs.")
+    bool,
+    typer.Option(
+        "--summary", help="Print at most 40 lines, for an issue tracker: line, versions, GPUs."
+    ),
 ]
 
 

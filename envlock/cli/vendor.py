@@ -24,7 +24,9 @@ app = new_app()
 HOW = {"fetched": "fetched", "cached": "from the cache", "there": "already there"}
 
 FolderOption = Annotated[Path, typer.Option("--output", "-o", help="Folder to fill.")]
-PruneOption = Annotated[bool, typer.Option("--prune", help="Remove wheels that the lockfile does not name.")]
+PruneOption = Annotated[
+    bool, typer.Option("--prune", help="Remove wheels that the lockfile does not name.")
+]
 
 
 @app.command(cls=Command)
@@ -59,7 +61,9 @@ def vendor(
     )
     left_out(found.left_out, "vendored", required=require_all, quiet=quiet)
     came = ", ".join(f"{found.how[word]} {words}" for word, words in HOW.items() if found.how[word])
-    talk(f"{output}: {count(found.how.total(), 'wheel')}{f' ({came})' if came else ''}", quiet=quiet)
+    talk(
+        f"{output}: {count(found.how.total(), 'wheel')}{f' ({came})' if came else ''}", quiet=quiet
+    )
     _others(output, found.others, prune=prune, quiet=quiet)
     if found.missing:
         talk("\n".join(f"  {each}" for each in found.missing))
@@ -73,7 +77,10 @@ def vendor(
 def _others(folder: Path, others: list[Path], *, prune: bool, quiet: bool) -> None:
     """Remove the wheels that are not the lockfile's, or say that there are some."""
     if others and not prune:
-        talk(f"{folder} also holds {count(len(others), 'wheel')} of other locks; --prune removes them", quiet=quiet)
+        talk(
+            f"{folder} also holds {count(len(others), 'wheel')} of other locks; --prune removes them",
+            quiet=quiet,
+        )
     for file in others if prune else []:
         talk(f"removing {clean(str(file))}", quiet=quiet)
         try:

@@ -24,14 +24,20 @@ app = new_app()
 
 DeepOption = Annotated[
     bool,
-    typer.Option("--deep", help="Also hash every installed file, and ask TensorFlow which CUDA libraries it loads."),
+    typer.Option(
+        "--deep",
+        help="Also hash every installed file, and ask TensorFlow which CUDA libraries it loads.",
+    ),
 ]
 NoOverridesOption = Annotated[
     bool,
-    typer.Option("--no-overrides", envvar="ENVLOCK_NO_OVERRIDES", help="Disregard the lockfile's own rules."),
+    typer.Option(
+        "--no-overrides", envvar="ENVLOCK_NO_OVERRIDES", help="Disregard the lockfile's own rules."
+    ),
 ]
 NumericsOption = Annotated[
-    bool, typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits.")
+    bool,
+    typer.Option("--numerics", help="Also compute the lockfile's canary and compare the bits."),
 ]
 
 LineOption = Annotated[

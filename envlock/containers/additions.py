@@ -90,12 +90,19 @@ def additions(wanted: Mapping[str, Any], files: Sequence[CopiedFile], where: str
     environ = wanted.get("environ", {})
     if not isinstance(command, list) or not isinstance(environ, dict):
         raise UsageError(
-            f"{where}: `command` must be a list, and `environ` a table", hint='write `command = ["python"]`'
+            f"{where}: `command` must be a list, and `environ` a table",
+            hint='write `command = ["python"]`',
         )
     words = tuple(_checked(word, "word", f"{where}: `command`") for word in command)
-    variables = tuple(sorted((_variable(name, where), _value(name, value, where)) for name, value in environ.items()))
+    variables = tuple(
+        sorted(
+            (_variable(name, where), _value(name, value, where)) for name, value in environ.items()
+        )
+    )
     user = _user(wanted.get("user", USER), f"{where}: `user`")
-    return Additions(tuple(files), _workdir(wanted.get("workdir", HOME), where), user, words, variables)
+    return Additions(
+        tuple(files), _workdir(wanted.get("workdir", HOME), where), user, words, variables
+    )
 
 
 def _user(text: object, where: str) -> str:
@@ -107,9 +114,19 @@ def _user(text: object, where: str) -> str:
 def _workdir(text: object, where: str) -> str:
     folder = _checked(text, "path", f"{where}: `workdir`").rstrip("/")
     if ".." in folder.split("/") or "//" in folder or "/./" in f"{folder}/":
-        raise UsageError(f"{where}: `workdir` is not a plain path: {folder}", hint='write it like `workdir = "/app"`')
-    if not folder or any(folder == each or folder.startswith(f"{each}/") for each in _SYSTEM) or folder == "/opt":
-        raise UsageError(f"{where}: `workdir` is a folder of the system: {text}", hint='use another, such as "/app"')
+        raise UsageError(
+            f"{where}: `workdir` is not a plain path: {folder}",
+            hint='write it like `workdir = "/app"`',
+        )
+    if (
+        not folder
+        or any(folder == each or folder.startswith(f"{each}/") for each in _SYSTEM)
+        or folder == "/opt"
+    ):
+        raise UsageError(
+            f"{where}: `workdir` is a folder of the system: {text}",
+            hint='use another, such as "/app"',
+        )
     return folder
 
 
@@ -122,7 +139,9 @@ def _variable(name: str, where: str) -> str:
             hint="set it before `envlock capture`, and the image has it as locked",
         )
     if name in _OURS or name.startswith(_OURS_BEGIN):
-        raise UsageError(f"{where}: `environ.{name}` belongs to the image or its loader", hint="remove it")
+        raise UsageError(
+            f"{where}: `environ.{name}` belongs to the image or its loader", hint="remove it"
+        )
     return name
 
 
@@ -135,4 +154,6 @@ def _checked(value: object, kind: str, where: str) -> str:
         return str(safe(value, kind, where))
     except LockfileError as error:
         reason = error.message.partition(" cannot go into an image: ")[2]
-        raise UsageError(f"{where}: {reason}", hint="use letters, digits and plain punctuation") from None
+        raise UsageError(
+            f"{where}: {reason}", hint="use letters, digits and plain punctuation"
+        ) from None

@@ -41,9 +41,15 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
         OSError: the stream does not take it.
     """
     try:
-        with tarfile.open(saved) as old, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as new:
+        with (
+            tarfile.open(saved) as old,
+            tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as new,
+        ):
             config, layers = _contents(old)
-            for folder in ("blobs", BLOBS):  # Apptainer and a skopeo without root make no folder that is not named
+            for folder in (
+                "blobs",
+                BLOBS,
+            ):  # Apptainer and a skopeo without root make no folder that is not named
                 _add_folder(new, folder, epoch)
             if f"sha256:{hashlib.sha256(config).hexdigest()}" != image:
                 raise _other(f"its config is not that of {image}")
@@ -54,7 +60,9 @@ def write(saved: Path, image: str, name: str | None, epoch: int, stream: IO[byte
             for digest, layer in zip(digests, layers, strict=True):
                 if digest not in sizes:
                     sizes[digest] = _layer(old, layer, digest, epoch, new)
-            return _documents(config, [(digest, sizes[digest]) for digest in digests], name, epoch, new)
+            return _documents(
+                config, [(digest, sizes[digest]) for digest in digests], name, epoch, new
+            )
     except (tarfile.TarError, EOFError, KeyError, TypeError, ValueError) as error:
         raise _other(str(error)) from None
 
@@ -67,7 +75,9 @@ def _contents(old: tarfile.TarFile) -> tuple[bytes, list[str]]:
         return _read(old, listed["Config"]), list(listed["Layers"])
     (entry,) = json.loads(_read(old, "index.json"))["manifests"]
     manifest = json.loads(_read(old, _blob(entry["digest"])))
-    return _read(old, _blob(manifest["config"]["digest"])), [_blob(each["digest"]) for each in manifest["layers"]]
+    return _read(old, _blob(manifest["config"]["digest"])), [
+        _blob(each["digest"]) for each in manifest["layers"]
+    ]
 
 
 def _blob(digest: str) -> str:
@@ -88,7 +98,10 @@ def _open(old: tarfile.TarFile, name: str) -> IO[bytes]:
 
 def _layer(old: tarfile.TarFile, name: str, digest: str, epoch: int, new: tarfile.TarFile) -> int:
     """Add a layer as it is when nothing packs it, and return its size."""
-    with _open(old, name) as found, tempfile.TemporaryFile(dir=Path(str(old.name)).parent) as unpacked:
+    with (
+        _open(old, name) as found,
+        tempfile.TemporaryFile(dir=Path(str(old.name)).parent) as unpacked,
+    ):
         source: IO[bytes] = found
         if found.read(2) == b"\x1f\x8b":
             found.seek(0)
@@ -104,21 +117,32 @@ def _layer(old: tarfile.TarFile, name: str, digest: str, epoch: int, new: tarfil
     return size
 
 
-def _documents(config: bytes, layers: list[tuple[str, int]], name: str | None, epoch: int, new: tarfile.TarFile) -> str:
+def _documents(
+    config: bytes, layers: list[tuple[str, int]], name: str | None, epoch: int, new: tarfile.TarFile
+) -> str:
     """Add what says what the blobs are, and return the digest of the manifest."""
     manifest = _dump(
         {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": _descriptor(CONFIG, config),
-            "layers": [{"mediaType": LAYER, "digest": digest, "size": size} for digest, size in layers],
+            "layers": [
+                {"mediaType": LAYER, "digest": digest, "size": size} for digest, size in layers
+            ],
         }
     )
     entry = _descriptor(MANIFEST, manifest)
-    legacy = {"Config": _blob(_digest(config)), "RepoTags": [], "Layers": [_blob(digest) for digest, _ in layers]}
+    legacy = {
+        "Config": _blob(_digest(config)),
+        "RepoTags": [],
+        "Layers": [_blob(digest) for digest, _ in layers],
+    }
     if name is not None:
         tag = name.rpartition("/")[2].partition(":")[2] or "latest"
-        entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}
+        entry["annotations"] = {
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": tag,
+        }
         legacy["RepoTags"] = [name]
     files = {
         _blob(_digest(config)): config,
@@ -157,4 +181,6 @@ def _dump(document: Mapping[str, Any] | list[Any]) -> bytes:
 
 
 def _other(reason: str) -> OutsideError:
-    return OutsideError(f"the container engine saved another image than this one: {reason}", hint="build it again")
+    return OutsideError(
+        f"the container engine saved another image than this one: {reason}", hint="build it again"
+    )

@@ -33,7 +33,9 @@ class Chosen:
     warnings: tuple[str, ...] = ()
 
 
-def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> tuple[Base, tuple[str, ...]]:
+def unasked(
+    lock: Lockfile, choice: str = AUTO, platform: str | None = None
+) -> tuple[Base, tuple[str, ...]]:
     """Return the base without asking anybody, and what is worth a warning: its digest may be unknown.
 
     Args:
@@ -56,7 +58,12 @@ def unasked(lock: Lockfile, choice: str = AUTO, platform: str | None = None) -> 
         raise CannotMatchError(error.message, hint=f"{LIVE}, or {error.hint}") from None
     image, python = _unread(best.reference), best.python_from and _unread(best.python_from)
     loose = [each for each in (image, python) if each is not None and each.digest is None]
-    base = Base(str(image), best.route, python_from=str(python) if python else None, python_archive=best.python_archive)
+    base = Base(
+        str(image),
+        best.route,
+        python_from=str(python) if python else None,
+        python_archive=best.python_archive,
+    )
     told = "its digest is unknown offline; run `envlock build --pin` to record it"
     return base, (*_against(best, image), *(f"{each} is not pinned: {told}" for each in loose))
 
@@ -145,11 +152,17 @@ def _named(choice: str, known: Sequence[Candidate], asked: Wanted) -> Candidate:
     reference = parse(choice)
     if reference.tag is None and reference.digest is None:
         raise UsageError(f"{choice} has neither a tag nor a digest", hint=f"use {choice}:TAG")
-    same = [each for each in known if (each.reference.name, each.reference.tag) == (reference.name, reference.tag)]
+    same = [
+        each
+        for each in known
+        if (each.reference.name, each.reference.tag) == (reference.name, reference.tag)
+    ]
     published = Trust().known(replace(reference, digest=None))
     if same and (None in (published, reference.digest) or published == reference.digest):
         return replace(same[0], reference=reference)
-    return Candidate(_route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True)
+    return Candidate(
+        _route(reference, asked), reference, {}, lead="It was chosen with --base.", exact=True
+    )
 
 
 def _route(reference: Reference, asked: Wanted) -> Route:
@@ -172,18 +185,29 @@ def _chosen(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned |
 
 
 def _against(candidate: Candidate, image: Reference) -> tuple[str, ...]:
-    lead = () if candidate.exact else (f"{image.name}:{image.tag} is the nearest: {candidate.lead}",)
+    lead = (
+        () if candidate.exact else (f"{image.name}:{image.tag} is the nearest: {candidate.lead}",)
+    )
     return (*lead, *candidate.obstacles, *candidate.floors, *candidate.doubts)
 
 
-def _base(route: Route, image: Pinned, python: Pinned | None, archive: PythonArchive | None) -> Base:
-    base = Base(str(image.place), route, python_from=str(python.place) if python else None, python_archive=archive)
+def _base(
+    route: Route, image: Pinned, python: Pinned | None, archive: PythonArchive | None
+) -> Base:
+    base = Base(
+        str(image.place),
+        route,
+        python_from=str(python.place) if python else None,
+        python_archive=archive,
+    )
     if image.config is None:
         return base
     return with_config(base, image.config.entrypoint, image.config.command, image.config.environ)
 
 
-def with_config(base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]) -> Base:
+def with_config(
+    base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]
+) -> Base:
     """Return a base with what its config says of how it runs; of its variables, those that are facts."""
     names = {row["name"] for row in table("environ")}
     known = sorted((name, value) for name, value in environ.items() if name in names)
@@ -192,12 +216,20 @@ def with_config(base: Base, entrypoint: Sequence[str], command: Sequence[str], e
 
 def _locked(lock: Lockfile, kept: BaseImage) -> Base:
     python = str(_reference(kept.python)) if kept.python is not None else None
-    base = Base(str(_reference(kept)), kept.route, python_from=python, python_archive=_archive(kept), apt=kept.apt)
+    base = Base(
+        str(_reference(kept)),
+        kept.route,
+        python_from=python,
+        python_archive=_archive(kept),
+        apt=kept.apt,
+    )
     built = lock.image
     if built is not None and built.base_config is not None and built.base == kept.digest:
         known = built.base_config
         environ = tuple(sorted(known.environ.items()))
-        base = replace(base, entrypoint=tuple(known.entrypoint), command=tuple(known.command), environ=environ)
+        base = replace(
+            base, entrypoint=tuple(known.entrypoint), command=tuple(known.command), environ=environ
+        )
     return base
 
 

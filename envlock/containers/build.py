@@ -68,7 +68,9 @@ def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say)
     return Outcome(built, verdict, _section(plan, chosen, built))
 
 
-def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image) -> tuple[Image, list[str]]:
+def check(
+    plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say, old: Image
+) -> tuple[Image, list[str]]:
     """Build again and return what was built, and how it differs from what the lock has.
 
     Raises:
@@ -92,7 +94,9 @@ def check(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say,
 
 def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Built:
     with draft_folder(None) as folder:
-        context = folder / "context"  # it is renamed into its place, and what is renamed is not held
+        context = (
+            folder / "context"
+        )  # it is renamed into its place, and what is renamed is not held
         write_context(plan, wish.wheelhouse, context)
         return engine.build(
             context,

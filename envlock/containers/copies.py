@@ -31,13 +31,19 @@ def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile,
     found: dict[str, CopiedFile] = {}
     for name in names:
         start = Path(os.path.normpath(project / name))
-        if Path(name).is_absolute() or not start.is_relative_to(project) or not _is_within(start, project):
+        if (
+            Path(name).is_absolute()
+            or not start.is_relative_to(project)
+            or not _is_within(start, project)
+        ):
             raise UsageError(f"`copy` names what is not in the project: {name}", hint=_EXAMPLE)
         for file in _files(start, but):
             path = file.relative_to(project).as_posix()
             found[path] = _read(file, path)
             if len(found) > MOST:
-                raise UsageError(f"`copy` names more than {count(MOST, 'file')}", hint="mount data; copy code")
+                raise UsageError(
+                    f"`copy` names more than {count(MOST, 'file')}", hint="mount data; copy code"
+                )
     return tuple(found[path] for path in sorted(found))
 
 
@@ -57,13 +63,17 @@ def _files(start: Path, but: Path) -> Iterator[Path]:
 
 
 def _unreadable(error: OSError) -> None:
-    raise UsageError(f"cannot read {error.filename}, which `copy` names: {error.strerror}", hint=_EXAMPLE)
+    raise UsageError(
+        f"cannot read {error.filename}, which `copy` names: {error.strerror}", hint=_EXAMPLE
+    )
 
 
 def _is_code(folder: Path, but: Path) -> bool:
     hidden = folder.name.startswith(".") or folder.name == "__pycache__"
     is_environment = os.access(folder / "pyvenv.cfg", os.F_OK)
-    return not (hidden or is_environment or folder.is_symlink() or folder.resolve() == but.resolve())
+    return not (
+        hidden or is_environment or folder.is_symlink() or folder.resolve() == but.resolve()
+    )
 
 
 def _is_source(file: Path) -> bool:
@@ -73,7 +83,9 @@ def _is_source(file: Path) -> bool:
 
 def _read(file: Path, path: str) -> CopiedFile:
     if KINDS["copied"].fullmatch(path) is None:
-        raise UsageError(f"`copy` names a file with a name that is not portable: {path}", hint="rename it")
+        raise UsageError(
+            f"`copy` names a file with a name that is not portable: {path}", hint="rename it"
+        )
     try:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())
@@ -83,5 +95,7 @@ def _read(file: Path, path: str) -> CopiedFile:
             while chunk := stream.read(1 << 20):
                 digest.update(chunk)
     except OSError as error:
-        raise UsageError(f"cannot read {path}, which `copy` names: {error.strerror}", hint=_EXAMPLE) from None
+        raise UsageError(
+            f"cannot read {path}, which `copy` names: {error.strerror}", hint=_EXAMPLE
+        ) from None
     return CopiedFile(path, digest.hexdigest(), bool(status.st_mode & 0o100), file)

@@ -51,7 +51,9 @@ dpkg-query -W -f 'Have ${{Package}} ${{Version}}\\n'
 """Takes archives, `--`, and packages; needs neither root nor a place but the temporary folder. Writes what apt says."""
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
-_INST = re.compile(r"Inst (?P<name>\S+)(?P<old> \[[^]]*\])? \((?P<version>\S+) .*\[(?P<architecture>[a-z0-9]+)\]\)")
+_INST = re.compile(
+    r"Inst (?P<name>\S+)(?P<old> \[[^]]*\])? \((?P<version>\S+) .*\[(?P<architecture>[a-z0-9]+)\]\)"
+)
 _FILE = re.compile(
     r"'(?P<url>[^']*)' (?P<name>[^ _]+)_(?P<version>[^ _]+)_(?P<architecture>[a-z0-9]+)\.deb"
     r" (?P<size>[0-9]{1,12}) SHA256:(?P<sha256>[0-9a-f]{64})"
@@ -76,9 +78,16 @@ def apt_request(values: Mapping[str, Any], where: str) -> AptRequest:
     Raises:
         UsageError: something that is neither a package nor an archive; the message names its key.
     """
-    packages = _texts(values.get("apt", []), DEBIAN_WISH, f"{where}: `apt`", 'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]')
+    packages = _texts(
+        values.get("apt", []),
+        DEBIAN_WISH,
+        f"{where}: `apt`",
+        'apt = ["libgl1", "ffmpeg=7:5.1.6-0"]',
+    )
     example = 'apt-sources = ["http://mirror.example/debian/20251101T000000Z bookworm main"]'
-    sources = _texts(values.get("apt-sources", []), DEBIAN_SOURCE, f"{where}: `apt-sources`", example)
+    sources = _texts(
+        values.get("apt-sources", []), DEBIAN_SOURCE, f"{where}: `apt-sources`", example
+    )
     return AptRequest(packages, sources)
 
 
@@ -86,9 +95,14 @@ def _texts(value: Any, pattern: str, where: str, example: str) -> tuple[str, ...
     if not isinstance(value, list):
         raise UsageError(f"{where} must be a list of strings", hint=f"write it like `{example}`")
     for item in value:
-        if not isinstance(item, str) or len(item) > 400 or re.fullmatch(pattern, item, re.ASCII) is None:
+        if (
+            not isinstance(item, str)
+            or len(item) > 400
+            or re.fullmatch(pattern, item, re.ASCII) is None
+        ):
             raise UsageError(
-                f"{where} has a malformed entry: {clean(str(item))[:80]}", hint=f"write it like `{example}`"
+                f"{where} has a malformed entry: {clean(str(item))[:80]}",
+                hint=f"write it like `{example}`",
             )
     return tuple(dict.fromkeys(value))
 
@@ -107,11 +121,19 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
     locked = locked_request(base.apt)
     if locked == wanted or not (locked.packages or wanted.packages):
         return
-    how = "the locked Debian packages are not those of" if locked.packages else "no Debian packages are locked for"
-    raise UsageError(f"{how} `apt` in [tool.envlock.container]", hint="run `envlock build --pin` to lock them")
+    how = (
+        "the locked Debian packages are not those of"
+        if locked.packages
+        else "no Debian packages are locked for"
+    )
+    raise UsageError(
+        f"{how} `apt` in [tool.envlock.container]", hint="run `envlock build --pin` to lock them"
+    )
 
 
-def resolve(engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say) -> DebianPackages:
+def resolve(
+    engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say
+) -> DebianPackages:
     """Return the packages that an image needs for a request, as apt in it says; nothing is downloaded.
 
     Args:
@@ -129,7 +151,9 @@ def resolve(engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: 
     at_hand(engine, image, say)
     proxies = {name: os.environ[name] for name in _PROXIES if os.environ.get(name)}
     argv = ["/bin/sh", "-euc", SCRIPT, "sh", *wanted.sources, "--", *wanted.packages]
-    done = engine.run(image, argv, Start(env=proxies, entrypoint=(), network="host" if host else "default"))
+    done = engine.run(
+        image, argv, Start(env=proxies, entrypoint=(), network="host" if host else "default")
+    )
     if done.exit_code:
         raise _refusal(done, image)
     return _resolved(done.stdout.splitlines(), wanted, image)
@@ -137,13 +161,16 @@ def resolve(engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: 
 
 def _refusal(done: Finished, image: str) -> EnvlockError:
     if done.exit_code == NO_APT:
-        return UsageError(f"{image} has no apt-get", hint="use a base of Debian or Ubuntu, or remove `apt`")
+        return UsageError(
+            f"{image} has no apt-get", hint="use a base of Debian or Ubuntu, or remove `apt`"
+        )
     lines = (done.stderr or done.stdout).splitlines()
     said = [line[3:] for line in lines if line.startswith("E: ")] or lines[-1:]
     shown = clean("; ".join(said))[:300]
     if said and said[0].startswith(_WRONG):
         return UsageError(
-            f"apt in {image}: {shown}", hint="correct `apt`: names and versions are those of its archives"
+            f"apt in {image}: {shown}",
+            hint="correct `apt`: names and versions are those of its archives",
         )
     hint = "check its archives; `--network host` lets it use this machine's network"
     return OutsideError(f"apt in {image} failed: {shown}", hint=hint)
@@ -165,11 +192,15 @@ def _resolved(lines: Iterable[str], wanted: AptRequest, image: str) -> DebianPac
     has |= {(row["name"], row["version"]) for row in new}
     for name, _, version in (each.partition("=") for each in wanted.packages):
         if version and (name, version) not in has:
-            raise OutsideError(f"{image} has {name} in another version than {version}", hint=_OWN_BASE)
+            raise OutsideError(
+                f"{image} has {name} in another version than {version}", hint=_OWN_BASE
+            )
     try:
         known = {(row["name"], unquote(row["version"]), row["architecture"]): row for row in files}
         packages = [_package(row, known) for row in sorted(new, key=itemgetter("name"))]
-        return DebianPackages(wanted=list(wanted.packages), sources=list(wanted.sources), packages=packages)
+        return DebianPackages(
+            wanted=list(wanted.packages), sources=list(wanted.sources), packages=packages
+        )
     except (KeyError, ValueError):
         raise OutsideError(
             f"apt in {image} names a file that cannot be locked: no SHA-256, no http, or credentials in its address",
@@ -177,7 +208,9 @@ def _resolved(lines: Iterable[str], wanted: AptRequest, image: str) -> DebianPac
         ) from None
 
 
-def _package(row: Mapping[str, str], files: Mapping[tuple[str, str, str], Mapping[str, str]]) -> DebianPackage:
+def _package(
+    row: Mapping[str, str], files: Mapping[tuple[str, str, str], Mapping[str, str]]
+) -> DebianPackage:
     """Return a package with its file.
 
     Raises:

@@ -44,7 +44,12 @@ class Inside(NamedTuple):
 
 
 def look_inside(
-    engine: Engine, image: str, python: str | None = None, *, gpus: bool = False, say: Say = lambda line: None
+    engine: Engine,
+    image: str,
+    python: str | None = None,
+    *,
+    gpus: bool = False,
+    say: Say = lambda line: None,
 ) -> Inside:
     """Return the facts of an image's environment, as its own entrypoint leaves it; the container is removed.
 
@@ -66,7 +71,13 @@ def look_inside(
 
 
 def _asked(
-    engine: Engine, image: str, known: dict[str, Any], python: str | None, brought: Path, *, gpus: bool
+    engine: Engine,
+    image: str,
+    known: dict[str, Any],
+    python: str | None,
+    brought: Path,
+    *,
+    gpus: bool,
 ) -> Inside:
     own = list((known.get("Config") or {}).get("Entrypoint") or [])
     last: Finished | None = None
@@ -105,12 +116,20 @@ def at_hand(engine: Engine, image: str, say: Say) -> dict[str, Any]:
 
 
 def _words() -> list[str]:
-    option, code, _, asked = launch.module("environment", {"question": "facts", "binding": f"/{PLACE}/binding"})
+    option, code, _, asked = launch.module(
+        "environment", {"question": "facts", "binding": f"/{PLACE}/binding"}
+    )
     return [option, GUARD + code, f"/{PLACE}/envlock", asked]
 
 
 def _run(
-    engine: Engine, image: str, words: Sequence[str], entrypoint: Sequence[str] | None, brought: Path, *, gpus: bool
+    engine: Engine,
+    image: str,
+    words: Sequence[str],
+    entrypoint: Sequence[str] | None,
+    brought: Path,
+    *,
+    gpus: bool,
 ) -> Finished | None:
     """Return how a program ended; None where the image does not have it."""
     try:
@@ -127,7 +146,9 @@ def _no_answer(image: str, python: str | None, last: Finished | None) -> FactErr
         return FactError(f"{image} has no {python or 'Python on its PATH'}", hint=hint)
     if TOO_OLD in last.stderr:
         version = last.stderr.rpartition(TOO_OLD)[2].split()[0]
-        return FactError(f"the Python of {image} is {version}, and envlock needs 3.8 or newer", hint=hint)
+        return FactError(
+            f"the Python of {image} is {version}, and envlock needs 3.8 or newer", hint=hint
+        )
     said = launch.last_words(last.stderr or last.stdout)
     return FactError(f"{image} gave no facts (exit code {last.exit_code}): {said}", hint=hint)
 
@@ -137,7 +158,9 @@ def _base(image: str, known: dict[str, Any]) -> BaseImage | None:
     digests = known.get("RepoDigests") or []
     reference = parse(image) if "/" in image or ":" in image or digests else None
     mine = [parse(each) for each in digests]
-    found = next((each for each in mine if reference is not None and each.name == reference.name), None)
+    found = next(
+        (each for each in mine if reference is not None and each.name == reference.name), None
+    )
     if found is None or found.digest is None or reference is None:
         return None
     return BaseImage(
@@ -154,8 +177,15 @@ def _base(image: str, known: dict[str, Any]) -> BaseImage | None:
 def _written(place: Path) -> Path:
     """Return the folder, filled: the runtime half, and NVML's binding if it is here. Every user may read it."""
     package = Path(str(files(envlock)))
-    runtime = [path for ending in ("*.py", "*.json") for path in (package / "runtime").rglob(ending)]
-    own = [package / "__init__.py", *runtime, package / "guest" / "__init__.py", package / "guest" / "environment.py"]
+    runtime = [
+        path for ending in ("*.py", "*.json") for path in (package / "runtime").rglob(ending)
+    ]
+    own = [
+        package / "__init__.py",
+        *runtime,
+        package / "guest" / "__init__.py",
+        package / "guest" / "environment.py",
+    ]
     held = [(f"envlock/{path.relative_to(package).as_posix()}", path) for path in own]
     for name, path in [*held, *_binding()]:
         target = place / name

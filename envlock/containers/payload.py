@@ -28,7 +28,14 @@ from envlock.runtime.errors import OutsideError, UsageError, WriteError
 
 HOME = "opt/envlock"
 WHEELS = "wheels"
-TARS = ("runtime.tar", standalone.TAR, "apt.tar", "code.tar", "lock.tar", *(f"{name}.tar" for name in NAMES))
+TARS = (
+    "runtime.tar",
+    standalone.TAR,
+    "apt.tar",
+    "code.tar",
+    "lock.tar",
+    *(f"{name}.tar" for name in NAMES),
+)
 OWN = {"Dockerfile", ".dockerignore", "apptainer.def", *TARS}
 """What a context may consist of."""
 
@@ -65,11 +72,18 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
         "apptainer.def": render.apptainer(plan),
     }
     try:
-        if folder.exists() and (not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN):
-            raise UsageError(f"{folder} has files that are not a build context", hint="name a new or an empty folder")
+        if folder.exists() and (
+            not folder.is_dir() or {item.name for item in folder.iterdir()} - OWN
+        ):
+            raise UsageError(
+                f"{folder} has files that are not a build context",
+                hint="name a new or an empty folder",
+            )
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"cannot write to {folder}: {error.strerror}", hint="name a writable folder") from None
+        raise WriteError(
+            f"cannot write to {folder}: {error.strerror}", hint="name a writable folder"
+        ) from None
     target = folder.resolve()
     try:
         with draft_folder(target.parent) as draft:
@@ -88,7 +102,9 @@ def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
             made.rename(target)
     except OSError as error:
         is_temporary = target.parent.name.startswith(PREFIX)
-        hint = "free disk space there" + (", or set TMPDIR to a folder with more" if is_temporary else "")
+        hint = "free disk space there" + (
+            ", or set TMPDIR to a folder with more" if is_temporary else ""
+        )
         raise WriteError(f"cannot write to {folder}: {error.strerror}", hint=hint) from None
 
 
@@ -97,11 +113,17 @@ def tars(plan: BuildPlan) -> dict[str, dict[str, Member]]:
     made: dict[str, dict[str, Member]] = {"runtime.tar": dict(_tools(plan))}
     if plan.debian:
         debs = {f"{WHEELS}/apt/{each.name}_{each.architecture}.deb": each for each in plan.debian}
-        made["apt.tar"] = {f"{WHEELS}/apt/packages.txt": render.debian(plan).encode("ascii"), **debs}
+        made["apt.tar"] = {
+            f"{WHEELS}/apt/packages.txt": render.debian(plan).encode("ascii"),
+            **debs,
+        }
     for layer in plan.layers:
         place = f"{WHEELS}/{layer.name}"
         held: dict[str, Member] = {f"{place}/{wheel.file}": wheel for wheel in layer.wheels}
-        made[f"{layer.name}.tar"] = {f"{place}/requirements.txt": render.requirements(layer).encode("ascii"), **held}
+        made[f"{layer.name}.tar"] = {
+            f"{place}/requirements.txt": render.requirements(layer).encode("ascii"),
+            **held,
+        }
     if plan.added.files:
         made["code.tar"] = dict(_code(plan))
     return {**made, "lock.tar": dict(_lock(plan))}
@@ -114,7 +136,9 @@ def write(members: Mapping[str, Member], epoch: int, wheelhouse: Path, stream: I
         OutsideError: a wheel is missing, or is not the one that the lock names; a file has changed.
         OSError: the stream does not take it.
     """
-    folders = dict.fromkeys({str(parent) for name in members for parent in Path(name).parents} - {"."}, 0o755)
+    folders = dict.fromkeys(
+        {str(parent) for name in members for parent in Path(name).parents} - {"."}, 0o755
+    )
     folders.update({name: mode for name, mode in members.items() if isinstance(mode, int)})
     # PAX differs from USTAR only where a name does not fit, and long names of wheels do not
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="ascii") as tar:
@@ -136,14 +160,21 @@ def _add(tar: tarfile.TarFile, info: tarfile.TarInfo, content: Member, wheelhous
         tar.addfile(info, io.BytesIO(data))
         return
     path = content.source if isinstance(content, CopiedFile) else wheelhouse / content.file
-    what, command = ("wheel", "envlock vendor") if isinstance(content, Wheel) else ("Debian package", "envlock build")
+    what, command = (
+        ("wheel", "envlock vendor")
+        if isinstance(content, Wheel)
+        else ("Debian package", "envlock build")
+    )
     try:
         source = path.open("rb")
     except OSError as error:
         if isinstance(content, CopiedFile):
-            raise OutsideError(f"cannot read {path}: {error.strerror}", hint="run `envlock build` again") from None
+            raise OutsideError(
+                f"cannot read {path}: {error.strerror}", hint="run `envlock build` again"
+            ) from None
         raise OutsideError(
-            f"cannot read the {what} {path}: {error.strerror}", hint=f"run `{command}` to fill the wheelhouse"
+            f"cannot read the {what} {path}: {error.strerror}",
+            hint=f"run `{command}` to fill the wheelhouse",
         ) from None
     with source:
         info.size = path.stat().st_size
@@ -170,9 +201,17 @@ def _tools(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
 def _programs() -> dict[str, bytes]:
     package = Path(str(files(envlock)))
     facade = [package / "__init__.py", package / "__main__.py"]
-    sources = [*facade, *(package / "runtime").rglob("*.py"), *(package / "runtime").rglob("*.json")]
-    half = {f"{HOME}/envlock/{source.relative_to(package).as_posix()}": source for source in sources}
-    programs = {f"{HOME}/{source.name}": source for source in (package / "guest" / "image").glob("*.py")}
+    sources = [
+        *facade,
+        *(package / "runtime").rglob("*.py"),
+        *(package / "runtime").rglob("*.json"),
+    ]
+    half = {
+        f"{HOME}/envlock/{source.relative_to(package).as_posix()}": source for source in sources
+    }
+    programs = {
+        f"{HOME}/{source.name}": source for source in (package / "guest" / "image").glob("*.py")
+    }
     return {name: source.read_bytes() for name, source in {**half, **programs}.items()}
 
 
@@ -185,7 +224,10 @@ def _code(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
 
 
 def _lock(plan: BuildPlan) -> Iterator[tuple[str, Member]]:
-    yield f"{HOME}/unset.json", (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii")
+    yield (
+        f"{HOME}/unset.json",
+        (json.dumps(dict(plan.unset), sort_keys=True) + "\n").encode("ascii"),
+    )
     if plan.lock is not None:
         yield f"{HOME}/envlock.lock", plan.lock
 
@@ -201,4 +243,6 @@ def wheels_in(folder: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise UsageError(f"cannot read the wheelhouse {folder}: {error.strerror}", hint="name a folder") from None
+        raise UsageError(
+            f"cannot read the wheelhouse {folder}: {error.strerror}", hint="name a folder"
+        ) from None

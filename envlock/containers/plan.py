@@ -97,7 +97,10 @@ class BuildPlan:
     @property
     def verified(self) -> bool:
         """Whether the runtime half can run in it: on Python 3.8 or newer."""
-        return self.python_version is None or (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
+        return (
+            self.python_version is None
+            or (release(self.python_version) or _OLDEST_PYTHON) >= _OLDEST_PYTHON
+        )
 
     @property
     def venv(self) -> Literal["none", "isolated", "system"]:
@@ -128,7 +131,11 @@ class BuildPlan:
     @property
     def entrypoint(self) -> tuple[str, ...]:
         """The base's own, then the one that verifies."""
-        own = self.base.entrypoint if self.base.entrypoint is not None else tuple(_defaults(self.base.route).entrypoint)
+        own = (
+            self.base.entrypoint
+            if self.base.entrypoint is not None
+            else tuple(_defaults(self.base.route).entrypoint)
+        )
         return (*own, self.python, "-B", "/opt/envlock/entrypoint.py") if self.verified else own
 
     @property
@@ -136,7 +143,11 @@ class BuildPlan:
         """The project's, else the base's own: an ENTRYPOINT takes it away."""
         if self.added.command:
             return self.added.command
-        return tuple(_defaults(self.base.route).command) if self.base.command is None else self.base.command
+        return (
+            tuple(_defaults(self.base.route).command)
+            if self.base.command is None
+            else self.base.command
+        )
 
 
 def _defaults(route: Route) -> RouteDefaults:
@@ -148,7 +159,9 @@ def _defaults(route: Route) -> RouteDefaults:
 def base_plan(base: Base) -> BuildPlan:
     """Return the plan of an image for teams to build on: a base that verifies whatever lock is put into it."""
     found = {**always(), **variables(None, _ngc_release(base))}
-    return BuildPlan(base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None, None))
+    return BuildPlan(
+        base, environ=tuple(sorted(found.items())), labels=_labels(base, None, None, None)
+    )
 
 
 def plan(
@@ -199,7 +212,9 @@ def plan(
         lock=inside,
         deterministic=deterministic,
         added=added,
-        labels=_labels(base, inside, lock.policy.name, lock.project.name if lock.project is not None else None),
+        labels=_labels(
+            base, inside, lock.policy.name, lock.project.name if lock.project is not None else None
+        ),
     )
 
 
@@ -212,7 +227,9 @@ def _without_program(lock: Lockfile, installed: Collection[str]) -> list[str]:
     ]
 
 
-def _without_patch(tensorflow: str | None, ngc: str | None, installed: Collection[str]) -> list[str]:
+def _without_patch(
+    tensorflow: str | None, ngc: str | None, installed: Collection[str]
+) -> list[str]:
     missing = missing_patch(tensorflow, ngc, installed)
     if missing is None:
         return []
@@ -242,7 +259,9 @@ def variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
 def missing_patch(tensorflow: str | None, ngc: str | None, packages: Collection[str]) -> str | None:
     """Return the package that this TensorFlow needs and the image has not; None where nothing is missing."""
     found = _recipe(tensorflow)
-    patches = [patch["package"] for patch in found.patches] if found is not None and ngc is None else []
+    patches = (
+        [patch["package"] for patch in found.patches] if found is not None and ngc is None else []
+    )
     return patches[0] if patches and not set(patches) & set(packages) else None
 
 
@@ -252,7 +271,9 @@ def program(tensorflow: str | None, ngc: str | None, packages: Collection[str]) 
     if found is None:
         return []
     patches = found.patches if ngc is None else []
-    calls = [patch["call"] for patch in patches if patch["package"] in packages] or [each["call"] for each in patches]
+    calls = [patch["call"] for patch in patches if patch["package"] in packages] or [
+        each["call"] for each in patches
+    ]
     return [*calls[:1], *found.program(SEED)]
 
 
@@ -276,9 +297,13 @@ def _environ(
         if has is not None and record(has.get(name), rows[name]) == value:
             continue  # the base has it so
         if is_hidden:
-            unread = "whether the base has that value is unknown, as a dry run does not read its config"
+            unread = (
+                "whether the base has that value is unknown, as a dry run does not read its config"
+            )
             missing = "so the image does not set it; set it when the container starts"
-            notes.append(f"{name} is locked without its value, {missing if has is not None else unread}")
+            notes.append(
+                f"{name} is locked without its value, {missing if has is not None else unread}"
+            )
         else:
             found[name] = safe(value, "value", f"facts.environ.{name}")
     for name, value in sorted(wanted.items()):
@@ -286,11 +311,15 @@ def _environ(
             found[name] = value
         elif locked[name] != value:
             state = "unset" if locked[name] is None else locked[name]
-            notes.append(f"{name}: locked {state}, but {value} would make this TensorFlow deterministic")
+            notes.append(
+                f"{name}: locked {state}, but {value} would make this TensorFlow deterministic"
+            )
     return found, notes
 
 
-def _unset(base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _unset(
+    base: Base, locked: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
     names = {name for name, value in locked.items() if value is None and name not in environ}
     return tuple(sorted((name, value) for name, value in base.environ or () if name in names))
 
@@ -314,7 +343,11 @@ def _wheels(
     missing: list[str] = []
     for name, entry in sorted(lock.identity.packages.items()):
         reason, wheel = _left_to_the_base(name, route), entry.wheel
-        if reason is None and wheel is not None and (wheelhouse is None or wheel.name in wheelhouse):
+        if (
+            reason is None
+            and wheel is not None
+            and (wheelhouse is None or wheel.name in wheelhouse)
+        ):
             where = f"identity.packages.{name}"
             file = safe(wheel.name, "file", f"{where}.wheel.name")
             digest = safe(wheel.sha256, "digest", f"{where}.wheel.sha256")
@@ -335,7 +368,11 @@ def _wheels(
 def _left_to_the_base(name: str, route: Route) -> str | None:
     """Return why a package is never installed over a base, whatever is at hand."""
     if name in DISTRIBUTIONS and route in COMPLETE:
-        return "NVIDIA's own build in the base is never replaced" if route == "ngc" else "the base has it"
+        return (
+            "NVIDIA's own build in the base is never replaced"
+            if route == "ngc"
+            else "the base has it"
+        )
     if name.startswith("nvidia-") and name != BINDING and route != "wheels":
         return "the base has NVIDIA's libraries"
     return None
@@ -356,13 +393,19 @@ def _no_wheels(missing: list[str], reasons: Mapping[str, str]) -> UsageError:
 
 def shipped(lock: Lockfile, amended: Mapping[str, str]) -> bytes:
     """Return the lock that goes into the image: without what a build adds to it, or no rebuild could be the same."""
-    kept = {key: value for key, value in lock.to_document().items() if key not in ("base_image", "image")}
+    kept = {
+        key: value
+        for key, value in lock.to_document().items()
+        if key not in ("base_image", "image")
+    }
     if amended:
         kept["facts"]["environ"] = {**(lock.facts.environ or {}), **amended}
     return dump(Lockfile.model_validate(kept))
 
 
-def _labels(base: Base, lock: bytes | None, policy: str | None, project: str | None) -> tuple[tuple[str, str], ...]:
+def _labels(
+    base: Base, lock: bytes | None, policy: str | None, project: str | None
+) -> tuple[tuple[str, str], ...]:
     """Return the labels that follow from lock and base: with a time or a commit, no rebuild would be the same image."""
     name, _, digest = base.reference.partition("@")
     labels = {

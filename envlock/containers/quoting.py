@@ -14,13 +14,18 @@ from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
 
 KINDS = {
-    "reference": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII),
-    "tag": re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}:[A-Za-z0-9_.-]{1,128}", re.ASCII),  # of a dry run
+    "reference": re.compile(
+        r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}@sha256:[0-9a-f]{64}", re.ASCII
+    ),
+    "tag": re.compile(
+        r"[A-Za-z0-9\[][A-Za-z0-9._:/\[\]-]{0,400}:[A-Za-z0-9_.-]{1,128}", re.ASCII
+    ),  # of a dry run
     "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}", re.ASCII),
     "name": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", re.ASCII),
     "variable": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII),
     "copied": re.compile(
-        r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*(/[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*)*", re.ASCII
+        r"(?!.*(^|/)\.{1,2}(/|$))[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*(/[A-Za-z0-9_.][A-Za-z0-9_.,+=@%-]*)*",
+        re.ASCII,
     ),
     "number": re.compile(r"[0-9]{1,12}", re.ASCII),
     "user": re.compile(r"[0-9]{1,10}:[0-9]{1,10}", re.ASCII),
@@ -28,9 +33,12 @@ KINDS = {
     "digest": re.compile(r"[0-9a-f]{64}", re.ASCII),
     "value": re.compile(r"[A-Za-z0-9 _.,:;=+/@%^()-]{0,1000}", re.ASCII),
     "word": re.compile(r"[A-Za-z0-9_.,:=+/@%-]{1,1000}", re.ASCII),
-    "sentence": re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;=+/@%^()'*-]{0,499}", re.ASCII),  # for comments
+    "sentence": re.compile(
+        r"[A-Za-z0-9][A-Za-z0-9 _.,:;=+/@%^()'*-]{0,499}", re.ASCII
+    ),  # for comments
     "debian": re.compile(
-        r"[a-z0-9][a-z0-9+.-]{1,127} (amd64|arm64|all) ([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}", re.ASCII
+        r"[a-z0-9][a-z0-9+.-]{1,127} (amd64|arm64|all) ([0-9]{1,9}:)?[0-9][A-Za-z0-9.+~-]{0,127}",
+        re.ASCII,
     ),
     "file": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,299}", re.ASCII),
 }

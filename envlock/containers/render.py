@@ -66,7 +66,9 @@ def apptainer(plan: BuildPlan) -> str:
         "tars_final": [_file(name) for name in inside],
         "built_layers": [_layer(name) for name in layers],
         "unpacked": [_file(name) for name in dict.fromkeys([*order, *inside])],
-        "exports": [line for line in _environ(plan) if not line.startswith("HOME=")],  # which Apptainer sets
+        "exports": [
+            line for line in _environ(plan) if not line.startswith("HOME=")
+        ],  # which Apptainer sets
         "label_lines": [_label(name, value) for name, value in plan.labels],
         "command_line": _shell(plan.command, "base_image.command"),
         "entrypoint_line": _shell(plan.entrypoint, "base_image.entrypoint"),
@@ -153,10 +155,14 @@ def _fields(plan: BuildPlan) -> dict[str, Any]:
         "venv": programs.get("venv"),
         "account": programs["account"],
         "runtime": programs["runtime"],
-        "wheels": [{"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers],
+        "wheels": [
+            {"name": _layer(each.name), "install": programs[each.name]} for each in plan.layers
+        ],
         "unproven": _unknown("the wheels of", plan.unknown.wheels, "facts.packages"),
         "unresolved": _unknown("the Debian packages", plan.unknown.debian, "apt"),
-        "layers": [{"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()],
+        "layers": [
+            {"name": _layer(name), "stage": _layer(stage)} for name, stage in stages.items()
+        ],
         "skipped": [safe(line, "sentence", "identity.packages") for line in _skipped(plan)],
         "about_environ": safe(_about_environ(plan), "sentence", "envlock"),
         "environ": _lines(_environ(plan), 4),
@@ -173,7 +179,9 @@ def _unknown(what: str, names: Sequence[str], path: str) -> Safe | None:
     """Return a sentence on what a build has still to find; None where it is nothing."""
     if not names:
         return None
-    return safe(f"Not known yet, and envlock build finds it: {what} {_few(names)}.", "sentence", path)
+    return safe(
+        f"Not known yet, and envlock build finds it: {what} {_few(names)}.", "sentence", path
+    )
 
 
 def _few(names: Sequence[str]) -> str:
@@ -192,7 +200,11 @@ def _about_base(plan: BuildPlan) -> str:
         "wheels": "A plain Python; CUDA libraries, if any, are installed from wheels",
     }
     pinned = "@" in plan.base.reference and "@" in (plan.base.python_from or "@")
-    how = "by digest, as a tag can move" if pinned else "not pinned: a tag can move, and --pin records the digest"
+    how = (
+        "by digest, as a tag can move"
+        if pinned
+        else "not pinned: a tag can move, and --pin records the digest"
+    )
     return f"{texts[plan.base.route]}, {how}."
 
 

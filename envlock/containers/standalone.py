@@ -39,17 +39,25 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
             source.seek(0)
             with (
                 tarfile.open(fileobj=source, mode="r:gz") as old,
-                tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as new,
+                tarfile.open(
+                    fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
+                ) as new,
             ):
                 folders: set[PurePosixPath] = set()
                 for member in old:
                     _add(member, old, new, epoch, folders)
     except (tarfile.TarError, EOFError) as error:
-        raise OutsideError(f"cannot read {path}: {error}", hint="remove it and run `envlock build` again") from None
+        raise OutsideError(
+            f"cannot read {path}: {error}", hint="remove it and run `envlock build` again"
+        ) from None
 
 
 def _add(
-    member: tarfile.TarInfo, old: tarfile.TarFile, new: tarfile.TarFile, epoch: int, folders: set[PurePosixPath]
+    member: tarfile.TarInfo,
+    old: tarfile.TarFile,
+    new: tarfile.TarFile,
+    epoch: int,
+    folders: set[PurePosixPath],
 ) -> None:
     """Add a member in its new place, and the folders above it: one without an entry would get the time of the build.
 
@@ -59,7 +67,8 @@ def _add(
     fits = member.isdir() or (len(parts) > 1 and (member.isfile() or member.issym()))
     if parts[:1] != (_TOP,) or ".." in parts or not fits:
         raise OutsideError(
-            f"the archive holds {member.name!r}, which does not belong to a Python", hint="use another build of Python"
+            f"the archive holds {member.name!r}, which does not belong to a Python",
+            hint="use another build of Python",
         )
     place = PurePosixPath(PLACE, *parts[1:])
     above = [*place.parents[-2::-1], *([place] if member.isdir() else [])]
@@ -72,6 +81,11 @@ def _add(
     if member.isdir():
         return
     info = tarfile.TarInfo(str(place))
-    info.type, info.size, info.linkname, info.mtime = member.type, member.size, member.linkname, epoch
+    info.type, info.size, info.linkname, info.mtime = (
+        member.type,
+        member.size,
+        member.linkname,
+        epoch,
+    )
     info.mode = 0o755 if member.mode & 0o100 else 0o644
     new.addfile(info, old.extractfile(member) if member.isfile() else None)

@@ -41,7 +41,9 @@ def verify(document: Mapping[str, Any], run: Run, *, installed: bool = True) -> 
     theirs = [finding for finding in report.findings if of_machine(finding.where.fact)]
     ours = [finding for finding in report.findings if not of_machine(finding.where.fact)]
     ours = ranked([*ours, *(_file(each, installed=installed) for each in files)])
-    image, machine = (Report(each, policy=report.policy, overrides=report.overrides) for each in (ours, theirs))
+    image, machine = (
+        Report(each, policy=report.policy, overrides=report.overrides) for each in (ours, theirs)
+    )
     return Verdict(image, machine)
 
 
@@ -98,6 +100,10 @@ def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
     for path in sorted(old.keys() & new.keys()):
         names = ("mode", "owner", "group", "content")
-        parts = [name for name, left, right in zip(names, old[path], new[path], strict=True) if left != right]
+        parts = [
+            name
+            for name, left, right in zip(names, old[path], new[path], strict=True)
+            if left != right
+        ]
         lines += [f"different {' and '.join(parts)}: {path}"] if parts else []
     return [clean(line) for line in lines]

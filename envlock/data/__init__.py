@@ -23,7 +23,14 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
 Rule = Literal[
-    "exact", "exact_where_locked", "same_minor", "at_least", "superset", "within_3_percent", "proven", "ignore"
+    "exact",
+    "exact_where_locked",
+    "same_minor",
+    "at_least",
+    "superset",
+    "within_3_percent",
+    "proven",
+    "ignore",
 ]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
 """How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
@@ -58,7 +65,9 @@ class Variable(Row):
     @model_validator(mode="after")
     def _words_where_they_are_read(self) -> Variable:
         if bool(self.words) != (self.records in ("word", "flags")):
-            raise ValueError(f"{self.name}: words belong to the kinds word and flags, and to no other")
+            raise ValueError(
+                f"{self.name}: words belong to the kinds word and flags, and to no other"
+            )
         if bool(self.flags) != (self.records == "flags"):
             raise ValueError(f"{self.name}: flags belong to the kind flags, and to no other")
         return self
@@ -71,7 +80,9 @@ class Variable(Row):
     @property
     def fix(self) -> str:
         """What to do about a difference, in one sentence."""
-        return f"Set or unset {self.name} as locked, before the process starts (`envlock run` does)."
+        return (
+            f"Set or unset {self.name} as locked, before the process starts (`envlock run` does)."
+        )
 
 
 class Fact(Row):
@@ -103,7 +114,11 @@ class PolicyTable(Row):
         """Return a row for each of `paths` that share a reason."""
         shared = [(row.get("paths", [row.get("path")]), row) for row in rows]
         return [
-            {"bits": row["same_arch"], **{key: value for key, value in row.items() if key != "paths"}, "path": path}
+            {
+                "bits": row["same_arch"],
+                **{key: value for key, value in row.items() if key != "paths"},
+                "path": path,
+            }
             for paths, row in shared
             for path in paths
         ]
@@ -347,7 +362,9 @@ class LauncherTable(Row):
                     f"{row.name}: neither of the processor nor in environ.toml: {', '.join(sorted(unknown))}"
                 )
             for source in row.source.split("; "):
-                if source.partition(":")[0] not in self.evidence and not source.startswith("run with "):
+                if source.partition(":")[0] not in self.evidence and not source.startswith(
+                    "run with "
+                ):
                     raise ValueError(f"{row.name}: no evidence `{source}`")
             if row.value is not None and row.value_of is not None:
                 raise ValueError(f"{row.name}: one of `value` and `value_of`")
@@ -366,4 +383,6 @@ def launcher_table() -> LauncherTable:
 
 def read(name: str) -> dict[str, Any]:
     """Return a table as it stands in its TOML file."""
-    return tomllib.loads(files("envlock").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("envlock").joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
+    )

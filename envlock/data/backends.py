@@ -37,9 +37,7 @@ class Setting(Row):
     def fix(self) -> str:
         """What to do about a difference, in one sentence."""
         if self.name.isupper():
-            return (
-                f"Set or unset {self.name} as locked, before the process starts; the program must not set it otherwise."
-            )
+            return f"Set or unset {self.name} as locked, before the process starts; the program must not set it otherwise."
         return f"Let the program set {self.name} as locked, or call envlock before it does."
 
 

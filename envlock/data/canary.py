@@ -13,7 +13,9 @@ Precision = Literal["float32", "float64", "bfloat16"]
 EPSILON: dict[Precision, float] = {"float32": 2.0**-23, "float64": 2.0**-52, "bfloat16": 2.0**-7}
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
-Sign = Annotated[str, Field(pattern=r"^([a-z0-9]+(_[a-z0-9]+)*|(ended|version|coarse):[a-z0-9-]+)$")]
+Sign = Annotated[
+    str, Field(pattern=r"^([a-z0-9]+(_[a-z0-9]+)*|(ended|version|coarse):[a-z0-9-]+)$")
+]
 
 
 class OperationRow(Row):
@@ -96,7 +98,9 @@ class ReplayTable(Row):
             each for each in self.positive if each[0].isupper()
         }
         if named - {*self.operations} or len({*self.operations}) != len(self.operations):
-            raise ValueError(f"operations that are not in the list, or twice: {sorted(named - {*self.operations})}")
+            raise ValueError(
+                f"operations that are not in the list, or twice: {sorted(named - {*self.operations})}"
+            )
         return self
 
 

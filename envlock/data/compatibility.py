@@ -78,7 +78,9 @@ def compatibility_table() -> CompatibilityTable:
 
 def ptx_cuda(tensorflow: str) -> str | None:
     """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where that was not read."""
-    return next((row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None)
+    return next(
+        (row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None
+    )
 
 
 def failing(tensorflow: str, capability: str) -> Fails | None:

@@ -81,7 +81,10 @@ class Source(Row):
     component: Text
     calls: list[Annotated[str, Field(pattern=r"^(tf|keras|numpy|horovod)(\.\w+)+$")]]
     category: Annotated[
-        str, Field(pattern="^(op|autotune|compiler|numerics|rng|input-pipeline|cpu|distributed|packaging|framework)$")
+        str,
+        Field(
+            pattern="^(op|autotune|compiler|numerics|rng|input-pipeline|cpu|distributed|packaging|framework)$"
+        ),
     ]
     platform: Literal["gpu", "cpu", "any"]
     path: Text
@@ -281,7 +284,9 @@ def variable_table() -> VariableTable:
         ValueError: a row says again what environ.toml says.
     """
     table = read("determinism_variables")
-    known = {row.name: {"read_by": row.read_by, "tensorflow": row.tensorflow} for row in variables()}
+    known = {
+        row.name: {"read_by": row.read_by, "tensorflow": row.tensorflow} for row in variables()
+    }
     for row in table["variable"]:
         twice = known.get(row["name"], {}).keys() & row.keys()
         if twice:
@@ -329,7 +334,11 @@ def source(name: str) -> Source:
 
 def source_of(kind: str, holds: frozenset[str]) -> Source | None:
     """Return what explains an operation of type `kind`, of which the conditions in `holds` are known; None: nothing."""
-    fitting = (each for each in operations() if kind in each.types and (each.when == "any" or each.when in holds))
+    fitting = (
+        each
+        for each in operations()
+        if kind in each.types and (each.when == "any" or each.when in holds)
+    )
     row = next(fitting, None)
     return None if row is None else source(row.source)
 
@@ -337,7 +346,9 @@ def source_of(kind: str, holds: frozenset[str]) -> Source | None:
 class MakerRow(Row):
     """Functions that can give another value in each run (makers.toml explains the columns)."""
 
-    functions: Annotated[list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)]
+    functions: Annotated[
+        list[Annotated[str, Field(pattern=r"^[a-z]+(\.\w+)+$")]], Field(min_length=1)
+    ]
     name: Text | None = None
     hold: Literal["random", "numpy", "clock", "bytes", "seed", "constant", "submitted", "nothing"]
     row: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None

@@ -162,8 +162,12 @@ class BaseSystem(Row):
 
     @model_validator(mode="after")
     def _an_image_has_what_it_is_named_for(self) -> BaseSystem:
-        if self.with_python is not None and (self.own is None or self.compiler is None or self.python is None):
-            raise ValueError(f"{self.name}: an image with a Python needs its version and its compiler")
+        if self.with_python is not None and (
+            self.own is None or self.compiler is None or self.python is None
+        ):
+            raise ValueError(
+                f"{self.name}: an image with a Python needs its version and its compiler"
+            )
         return self
 
 
@@ -182,7 +186,9 @@ class StandaloneBuild(Row):
     def file(self) -> str:
         """Name of the archive."""
         ending = "install_only_stripped" if self.stripped else "install_only"
-        return f"cpython-{self.python}+{self.release}-{self.machine}-unknown-linux-gnu-{ending}.tar.gz"
+        return (
+            f"cpython-{self.python}+{self.release}-{self.machine}-unknown-linux-gnu-{ending}.tar.gz"
+        )
 
 
 class StandaloneTable(Row):

@@ -17,7 +17,9 @@ class LintRule(Row):
     id: Annotated[str, Field(pattern=r"^ENV\d{3}$")]
     name: Annotated[str, Field(pattern=r"^[a-z-]+$")]
     severity: Literal["error", "warning", "info"]
-    title: Annotated[str, Field(pattern=r"^[^A-Z].*[^.]$|^(Python|NumPy|PYTHON).*[^.]$", max_length=90)]
+    title: Annotated[
+        str, Field(pattern=r"^[^A-Z].*[^.]$|^(Python|NumPy|PYTHON).*[^.]$", max_length=90)
+    ]
     why: Sentence
     fix: Sentence
     tensorflow: Specifiers = Field(default=["*"])
@@ -64,4 +66,7 @@ def reference(source: str) -> str:
         return source
     name = source.partition(":")[2]
     row = next(each for each in sources_table().source if each.id == name)
-    return next((each for each in row.sources if each.startswith("https://")), f"determinism_sources.toml, {name}")
+    return next(
+        (each for each in row.sources if each.startswith("https://")),
+        f"determinism_sources.toml, {name}",
+    )

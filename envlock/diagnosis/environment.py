@@ -106,7 +106,9 @@ class Environment:
 
     def holds(self, specifiers: Sequence[str]) -> bool:
         """Return whether the TensorFlow here is one of these; `*` holds without one too."""
-        return "*" in specifiers or (self.tensorflow is not None and determinism.holds(specifiers, self.tensorflow))
+        return "*" in specifiers or (
+            self.tensorflow is not None and determinism.holds(specifiers, self.tensorflow)
+        )
 
     def has_keras(self, specifier: str | None) -> bool:
         """Return whether the Keras here is one of these; no specifier takes every one."""

@@ -29,9 +29,13 @@ LEAST = 1 << 20  # bytes: smaller libraries of TensorFlow register no flag
 def of_lock(lock: Lockfile) -> Environment:
     """Return the environment of a lock; of variables that no lock holds nothing is known."""
     document = lock.to_document()
-    environment = Environment(document["facts"], document["unavailable"], dict(lock.facts.environ or {}))
+    environment = Environment(
+        document["facts"], document["unavailable"], dict(lock.facts.environ or {})
+    )
     locked = environment.get("keras.config.backend")
-    return replace(environment, installer=installer_of(environment, has_uv=True), locked_backend=locked)
+    return replace(
+        environment, installer=installer_of(environment, has_uv=True), locked_backend=locked
+    )
 
 
 def requirements_of(python: Path | None = None) -> list[Requirement]:
@@ -53,7 +57,9 @@ def requirements_of(python: Path | None = None) -> list[Requirement]:
             extra,
         )
         for name, found in by_name(place).items()
-        for version in [header(found, "Version") or "(version unknown)"]  # which parses its METADATA
+        for version in [
+            header(found, "Version") or "(version unknown)"
+        ]  # which parses its METADATA
         for each, extra in required(found, place.markers)
     ]
 
@@ -72,7 +78,9 @@ def of_live(
         python: the interpreter whose environment it is; this one when not given.
         requirements: what the distributions there require.
     """
-    known = {row.name for row in variables()} | {row.name for row in determinism.variable_table().variable}
+    known = {row.name for row in variables()} | {
+        row.name for row in determinism.variable_table().variable
+    }
     late = {path.rpartition(".")[2] for path in found.unavailable if path.startswith("environ.")}
     now = {name: environ.get(name) for name in known - late}
     file = now.get("XLA_FLAGS") or ""
@@ -81,12 +89,17 @@ def of_live(
         found.unavailable,
         now,
         others=sorted(name for name in environ if name not in known),
-        missing_flag_file=bool(file.strip()) and not file.strip().startswith("--") and not Path(file.strip()).is_file(),
+        missing_flag_file=bool(file.strip())
+        and not file.strip().startswith("--")
+        and not Path(file.strip()).is_file(),
         requirements=requirements,
     )
     installing = with_installer(found, python)
     environment = replace(environment, installer=installing.installer, python=installing.python)
-    unlisted, has_gpu = _unlisted(environment), environment.gpus and environment.get("tensorflow.cuda_build")
+    unlisted, has_gpu = (
+        _unlisted(environment),
+        environment.gpus and environment.get("tensorflow.cuda_build"),
+    )
     if environment.tensorflow is None or not (unlisted or has_gpu):
         return environment
     folder = _folder(python)
@@ -96,16 +109,25 @@ def of_live(
 
 def with_installer(found: Snapshot, python: Path | None = None) -> Environment:
     """Return what is installed somewhere, and what installs there; of variables nothing is known."""
-    name = sys.executable or "python" if python is None else str(Path(shutil.which(python) or python).absolute())
+    name = (
+        sys.executable or "python"
+        if python is None
+        else str(Path(shutil.which(python) or python).absolute())
+    )
     environment = Environment(found.facts, found.unavailable, python=name)
-    return replace(environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None))
+    return replace(
+        environment, installer=installer_of(environment, has_uv=shutil.which("uv") is not None)
+    )
 
 
 def _ptx_cuda(folder: Path | None) -> str | None:
     """Return the CUDA version that a driver needs for the PTX in TensorFlow's own library; None where it has none."""
     try:
         code = None if folder is None else read_gpu_code(str(folder / LIBRARY))
-    except (OSError, ValueError):  # of another layout, or from before TensorFlow 2.12, which has it elsewhere
+    except (
+        OSError,
+        ValueError,
+    ):  # of another layout, or from before TensorFlow 2.12, which has it elsewhere
         return None
     return None if code is None else code.ptx_cuda()
 
@@ -113,9 +135,19 @@ def _ptx_cuda(folder: Path | None) -> str | None:
 def _unlisted(environment: Environment) -> list[str]:
     """Return the flags that the table says nothing about for this TensorFlow."""
     rows = determinism.variable_table().flag
-    listed = {(row.variable, row.name) for row in rows if environment.stock and environment.holds(row.tensorflow)}
-    gone = {(row.variable, row.name) for row in rows if environment.stock and not environment.holds(row.tensorflow)}
-    return sorted({name for variable, name, _ in flags(environment) if (variable, name) not in listed | gone})
+    listed = {
+        (row.variable, row.name)
+        for row in rows
+        if environment.stock and environment.holds(row.tensorflow)
+    }
+    gone = {
+        (row.variable, row.name)
+        for row in rows
+        if environment.stock and not environment.holds(row.tensorflow)
+    }
+    return sorted(
+        {name for variable, name, _ in flags(environment) if (variable, name) not in listed | gone}
+    )
 
 
 def _folder(python: Path | None) -> Path | None:
@@ -143,9 +175,21 @@ def missing_flags(folder: Path | None, names: Sequence[str]) -> list[str]:
 
 
 def _libraries(folder: Path) -> list[Path]:
-    return sorted(file for place in (folder, folder / "python") for file in place.glob("*.so*") if file.is_file())
+    return sorted(
+        file
+        for place in (folder, folder / "python")
+        for file in place.glob("*.so*")
+        if file.is_file()
+    )
 
 
 def _contained(file: Path, names: set[str]) -> set[str]:
-    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return {name for name in names if content.find(os.fsencode(name.removeprefix("--")) + b"\0") >= 0}
+    with (
+        file.open("rb") as stream,
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return {
+            name
+            for name in names
+            if content.find(os.fsencode(name.removeprefix("--")) + b"\0") >= 0
+        }

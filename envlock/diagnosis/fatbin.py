@@ -41,13 +41,25 @@ class GpuCode:
 
     def targets(self) -> list[str]:
         """Return what *every* fat binary holds, as `gpu_code.judge` takes it: `sm_80`, `compute_90`."""
-        found = [f"sm_{number}" for number, count in sorted(self.sass.items()) if count == self.fatbins]
-        return found + [f"compute_{number}" for number, count in sorted(self.ptx.items()) if count == self.fatbins]
+        found = [
+            f"sm_{number}" for number, count in sorted(self.sass.items()) if count == self.fatbins
+        ]
+        return found + [
+            f"compute_{number}"
+            for number, count in sorted(self.ptx.items())
+            if count == self.fatbins
+        ]
 
     def partial(self) -> list[str]:
         """Return what only some of them hold: a GPU that needs one of these can run a part of the library."""
-        found = [f"sm_{number}" for number, count in sorted(self.sass.items()) if count < self.fatbins]
-        return found + [f"compute_{number}" for number, count in sorted(self.ptx.items()) if count < self.fatbins]
+        found = [
+            f"sm_{number}" for number, count in sorted(self.sass.items()) if count < self.fatbins
+        ]
+        return found + [
+            f"compute_{number}"
+            for number, count in sorted(self.ptx.items())
+            if count < self.fatbins
+        ]
 
     def ptx_cuda(self) -> str | None:
         """Return the CUDA version that a driver needs to compile the PTX; None without PTX or for an unknown ISA.
@@ -117,7 +129,12 @@ def _read_images(fd: int, at: int, end: int, code: GpuCode) -> int:
     images = 0
     while at + 64 <= end and images < IMAGE_LIMIT:
         kind, _, header, length, minor, major, number = _unpack(fd, "<HHIQ8xHHI", at)
-        if kind not in (_PTX, _SASS) or header < 64 or at + header + length > end or not 10 <= number < 2000:
+        if (
+            kind not in (_PTX, _SASS)
+            or header < 64
+            or at + header + length > end
+            or not 10 <= number < 2000
+        ):
             raise ValueError("an image of an unknown layout")
         (sass if kind == _SASS else ptx).add(number)
         if kind == _PTX:

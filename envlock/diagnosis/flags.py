@@ -39,7 +39,9 @@ def unknown(environment: Environment) -> Iterator[Finding]:
         if gone or name in environment.strange_flags:
             fix = f"remove that flag from {variable}"
             if row is not None or _is_plain(name):
-                fix = values.without(variable, name, "" if row is None or row.instead is None else row.instead)
+                fix = values.without(
+                    variable, name, "" if row is None or row.instead is None else row.instead
+                )
             yield Finding(
                 "flag-unknown",
                 "error",
@@ -47,7 +49,9 @@ def unknown(environment: Environment) -> Iterator[Finding]:
                 f"{variable} holds {_name(name, row)}, which TensorFlow {environment.tensorflow} does not know",
                 "An unknown flag aborts the process when XLA is first used.",
                 fix,
-                _MEASURED if row is None else cited(row.sources[0], tables.variable_table().evidence),
+                _MEASURED
+                if row is None
+                else cited(row.sources[0], tables.variable_table().evidence),
             )
 
 
@@ -68,7 +72,15 @@ def dangerous(environment: Environment) -> Iterator[Finding]:
             source = cited(row.sources[0], tables.variable_table().evidence)
             text = f"{name}={value}" if value else name
             where, fix = f"environ.{variable}", values.without(variable, name)
-            yield Finding("flag-dangerous", row.severity, where, f"{variable} holds {text}", row.why, fix, source)
+            yield Finding(
+                "flag-dangerous",
+                row.severity,
+                where,
+                f"{variable} holds {text}",
+                row.why,
+                fix,
+                source,
+            )
 
 
 def missing_file(environment: Environment) -> Iterator[Finding]:

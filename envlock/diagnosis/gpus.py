@@ -27,7 +27,11 @@ _COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/"
 def driver(environment: Environment) -> Iterator[Finding]:
     """Yield that the driver is too old for the CUDA runtime, or serves it by minor version compatibility only."""
     runtime, has = environment.get("cuda.cudart.version"), environment.get("gpu.driver_version")
-    if not isinstance(runtime, str) or not isinstance(has, str) or environment.get("cuda.cuda_driver.compat_cuda"):
+    if (
+        not isinstance(runtime, str)
+        or not isinstance(has, str)
+        or environment.get("cuda.cuda_driver.compat_cuda")
+    ):
         return
     table = image_tables().cuda
     own, oldest = driver_floor(runtime, table), oldest_driver(runtime, table)
@@ -35,7 +39,9 @@ def driver(environment: Environment) -> Iterator[Finding]:
         evidence = f"the driver is {has}, and CUDA {runtime} needs {oldest} or newer"
         why = "An older driver does not run this CUDA (error 35, 803 or 804), so TensorFlow computes on the CPU."
         fix = f"install driver {own.driver if own else oldest} or newer, or a TensorFlow for an older CUDA"
-        yield Finding("driver-version", "error", "gpu.driver_version", evidence, why, fix, _COMPATIBILITY)
+        yield Finding(
+            "driver-version", "error", "gpu.driver_version", evidence, why, fix, _COMPATIBILITY
+        )
     elif own is not None and numbers(has) < numbers(own.driver):
         evidence = f"the driver is {has}, older than {own.driver}, which came with CUDA {runtime}"
         why = "It runs by minor version compatibility, without PTX of this CUDA and features of the newer driver."
@@ -46,22 +52,37 @@ def driver(environment: Environment) -> Iterator[Finding]:
 
 def forward_compatibility(environment: Environment) -> Iterator[Finding]:
     """Yield that a forward-compatible libcuda is used where it does not work."""
-    cuda, branches = environment.get("cuda.cuda_driver.compat_cuda"), environment.get("cuda.cuda_driver.compat_drivers")
+    cuda, branches = (
+        environment.get("cuda.cuda_driver.compat_cuda"),
+        environment.get("cuda.cuda_driver.compat_drivers"),
+    )
     has = environment.get("gpu.driver_version")
     if not cuda or not isinstance(has, str):
         return
     branch = numbers(has)[0]
-    cards = sorted({str(gpu.get("name")) for gpu in environment.gpus.values() if "GeForce" in str(gpu.get("name"))})
+    cards = sorted(
+        {
+            str(gpu.get("name"))
+            for gpu in environment.gpus.values()
+            if "GeForce" in str(gpu.get("name"))
+        }
+    )
     told = f"the loader finds a forward-compatible libcuda of CUDA {cuda}"
     fix = "remove the compat folder from LD_LIBRARY_PATH, or install a driver of that CUDA"
     if branches and branch not in branches:
-        evidence = f"{told}, made for drivers {', '.join(map(str, branches))}, and the driver is {has}"
+        evidence = (
+            f"{told}, made for drivers {', '.join(map(str, branches))}, and the driver is {has}"
+        )
         why = "It works only with the kernel drivers of those branches; with others cuInit fails with error 803 or 804."
-        yield Finding("forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY)
+        yield Finding(
+            "forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY
+        )
     elif cards:
         evidence = f"{told}, and the GPU is {cards[0]}"
         why = "Forward compatibility is for data-centre and some professional GPUs; others fail with error 804."
-        yield Finding("forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY)
+        yield Finding(
+            "forward-compatibility", "error", "cuda.cuda_driver", evidence, why, fix, _COMPATIBILITY
+        )
 
 
 def gpu_code(environment: Environment) -> Iterator[Finding]:
@@ -69,7 +90,11 @@ def gpu_code(environment: Environment) -> Iterator[Finding]:
     targets = environment.get("tensorflow.compute_capabilities")
     if not targets or not environment.get("tensorflow.cuda_build"):
         return
-    known = ptx_cuda(environment.tensorflow) if environment.tensorflow is not None and environment.stock else None
+    known = (
+        ptx_cuda(environment.tensorflow)
+        if environment.tensorflow is not None and environment.stock
+        else None
+    )
     for index, gpu in environment.gpus.items():
         capability = gpu.get("compute_capability")
         if not isinstance(capability, str):
@@ -78,13 +103,17 @@ def gpu_code(environment: Environment) -> Iterator[Finding]:
         verdict = judge(targets, capability, toolkit, environment.get("gpu.cuda_driver_version"))
         if verdict.kind == NATIVE:
             continue
-        met = failing(environment.tensorflow, capability) if environment.tensorflow and environment.stock else None
+        met = (
+            failing(environment.tensorflow, capability)
+            if environment.tensorflow and environment.stock
+            else None
+        )
         if met is not None:
-            told = (
-                f"GPU {index} ({gpu.get('name')}): TensorFlow holds no machine code for compute capability {capability}"
-            )
+            told = f"GPU {index} ({gpu.get('name')}): TensorFlow holds no machine code for compute capability {capability}"
             source = cited(met.source, compatibility_table().evidence)
-            yield Finding("gpu-code", "error", f"gpu.devices.{index}", told, met.why, met.works, source)
+            yield Finding(
+                "gpu-code", "error", f"gpu.devices.{index}", told, met.why, met.works, source
+            )
             continue
         fails = verdict.kind == NONE or verdict.runs is False
         severity = "error" if fails else "warning"
@@ -103,9 +132,13 @@ def mixed(environment: Environment) -> Iterator[Finding]:
     """Yield that GPUs of several models are visible."""
     models = sorted({str(gpu.get("name")) for gpu in environment.gpus.values()})
     if len(models) > 1:
-        evidence = f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
+        evidence = (
+            f"{len(environment.gpus)} GPUs of {len(models)} models are visible: {', '.join(models)}"
+        )
         why = "Another architecture or number of multiprocessors gives different bits."
-        fix = "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
+        fix = (
+            "export CUDA_DEVICE_ORDER=PCI_BUS_ID, and let CUDA_VISIBLE_DEVICES show one model only"
+        )
         source = "https://docs.nvidia.com/deeplearning/cudnn/latest/developer/misc.html"
         yield Finding("gpus-mixed", "warning", "gpu.devices", evidence, why, fix, source)
 

@@ -18,7 +18,12 @@ _DRIVER = "cuda_driver"
 _OPTIONAL = ("tensorrt", "cupti", "nccl", "ptxas", "nvrtc")
 """Without these TensorFlow still registers the GPU."""
 
-_WHEELS = {"cublasLt": "cublas", "cudart": "cuda_runtime", "cupti": "cuda_cupti", "nvrtc": "cuda_nvrtc"}
+_WHEELS = {
+    "cublasLt": "cublas",
+    "cudart": "cuda_runtime",
+    "cupti": "cuda_cupti",
+    "nvrtc": "cuda_nvrtc",
+}
 """Folder below `nvidia` of the libraries whose wheel is not called as they are."""
 
 _SKIPPED = (
@@ -26,13 +31,17 @@ _SKIPPED = (
     "libraries`, skips every GPU and computes on the CPU."
 )
 _NO_GPU = "TensorFlow computes on the CPU, which needs none of them; a GPU would be skipped."
-_SKIPPED_SOURCE = "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
+_SKIPPED_SOURCE = (
+    "TensorFlow's core/common_runtime/gpu/gpu_device.cc, and TensorFlow 2.21.0[and-cuda]"
+)
 
 
 def found(environment: Environment) -> Mapping[str, Mapping[str, Any]]:
     """Return the libraries that TensorFlow opens at run time, with what the loader answers."""
     cuda = environment.get("cuda") or {}
-    return {key: each for key, each in cuda.items() if isinstance(each, Mapping) and each.get("soname")}
+    return {
+        key: each for key, each in cuda.items() if isinstance(each, Mapping) and each.get("soname")
+    }
 
 
 def missing(environment: Environment) -> Iterator[Finding]:
@@ -52,11 +61,23 @@ def missing(environment: Environment) -> Iterator[Finding]:
         if environment.gpus:
             commands = fix.commands
             yield Finding(
-                "library-missing", "error", where, evidence, _SKIPPED, fix.text, _SKIPPED_SOURCE, commands=commands
+                "library-missing",
+                "error",
+                where,
+                evidence,
+                _SKIPPED,
+                fix.text,
+                _SKIPPED_SOURCE,
+                commands=commands,
             )
         else:
-            evidence, told = f"{evidence}, and no GPU is visible", f"not needed on a CPU; for a GPU: {fix.text}"
-            yield Finding("library-missing", "info", where, evidence, _NO_GPU, told, _SKIPPED_SOURCE)
+            evidence, told = (
+                f"{evidence}, and no GPU is visible",
+                f"not needed on a CPU; for a GPU: {fix.text}",
+            )
+            yield Finding(
+                "library-missing", "info", where, evidence, _NO_GPU, told, _SKIPPED_SOURCE
+            )
 
 
 def _by_wheel(keys: Iterable[str]) -> list[list[str]]:
@@ -67,7 +88,9 @@ def _by_wheel(keys: Iterable[str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _named(keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str, several: str) -> str:
+def _named(
+    keys: list[str], libraries: Mapping[str, Mapping[str, Any]], one: str, several: str
+) -> str:
     first, more = libraries[keys[0]]["soname"], len(keys) - 1
     return f"{first} {one}" if not more else f"{first} and {more} more {several}"
 
@@ -89,8 +112,12 @@ def _found_again(environment: Environment, keys: Iterable[str]) -> Remedy:
             return fix
         lines += fix.commands
     for folder in [folder for wheel, folder in wheels.items() if environment.installed(wheel)]:
-        asked = shlex.join([environment.python, "-c", f"import nvidia.{folder} as m; print(m.__path__[0])"])
-        lines.append(f'export LD_LIBRARY_PATH="$({asked})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"')
+        asked = shlex.join(
+            [environment.python, "-c", f"import nvidia.{folder} as m; print(m.__path__[0])"]
+        )
+        lines.append(
+            f'export LD_LIBRARY_PATH="$({asked})/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+        )
     text = "; ".join(lines)
     return Remedy(text, [text])
 
@@ -106,20 +133,37 @@ def _wheel(key: str) -> str:
 
 def unloadable(environment: Environment) -> Iterator[Finding]:
     """Yield libraries that are found and cannot be loaded."""
-    driverless = found(environment).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not environment.gpus
+    driverless = (
+        found(environment).get(_DRIVER, {}).get("resolved_by") == NOT_FOUND and not environment.gpus
+    )
     for key, each in found(environment).items():
         problem = each.get("problem")
-        if problem is None or (driverless and "libcuda.so" in problem) or (key == _DRIVER and not environment.gpus):
+        if (
+            problem is None
+            or (driverless and "libcuda.so" in problem)
+            or (key == _DRIVER and not environment.gpus)
+        ):
             continue
         evidence = f"{each['soname']} cannot be loaded: {problem}"
         why = "The first operation that needs it fails, or TensorFlow skips every GPU."
         fix = "reinstall its wheel, and remove wrong folders from LD_LIBRARY_PATH"
-        yield Finding("library-broken", "error", f"cuda.{key}", evidence, why, fix, "the loader's own rules (ld.so(8))")
+        yield Finding(
+            "library-broken",
+            "error",
+            f"cuda.{key}",
+            evidence,
+            why,
+            fix,
+            "the loader's own rules (ld.so(8))",
+        )
 
 
 def cudnn(environment: Environment) -> Iterator[Finding]:
     """Yield that the cuDNN that is loaded is older than the one that TensorFlow was compiled against."""
-    built, runs = environment.get("tensorflow.compiled_against_cudnn"), environment.get("cuda.cudnn.version")
+    built, runs = (
+        environment.get("tensorflow.compiled_against_cudnn"),
+        environment.get("cuda.cudnn.version"),
+    )
     if not isinstance(built, str) or not isinstance(runs, str):
         return
     wants, has = (*numbers(built), 0, 0), (*numbers(runs), 0, 0)
@@ -127,23 +171,35 @@ def cudnn(environment: Environment) -> Iterator[Finding]:
         return
     evidence = f"cuDNN {runs} is loaded ({_place(environment)}), and TensorFlow was compiled against {built}"
     why = "TensorFlow rejects a cuDNN of another major or of a lower minor version, and the first convolution fails."
-    name = "nvidia-cudnn-cu12" if environment.installed("nvidia-cudnn-cu12") else f"nvidia-cudnn-cu{_cuda(environment)}"
+    name = (
+        "nvidia-cudnn-cu12"
+        if environment.installed("nvidia-cudnn-cu12")
+        else f"nvidia-cudnn-cu{_cuda(environment)}"
+    )
     fix = _other_cudnn(environment, name, f"{wants[0]}.{wants[1]}")
     if environment.get("cuda.cudnn.resolved_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         fix = Remedy(f"remove that cuDNN from {environment.get('cuda.cudnn.resolved_by')}")
     source = "TensorFlow's stream_executor/cuda/cuda_dnn.cc: `CuDNN library needs to have matching major version`"
     where = "cuda.cudnn.version"
-    yield Finding("cudnn-version", "error", where, evidence, why, fix.text, source, commands=fix.commands)
+    yield Finding(
+        "cudnn-version", "error", where, evidence, why, fix.text, source, commands=fix.commands
+    )
 
 
 def _other_cudnn(environment: Environment, name: str, minor: str) -> Remedy:
     """Return what installs the cuDNN that TensorFlow's own metadata names, else the newest of the minor version."""
-    own = {each.takes for each in environment.requirements if each.name == name and each.by in DISTRIBUTIONS}
+    own = {
+        each.takes
+        for each in environment.requirements
+        if each.name == name and each.by in DISTRIBUTIONS
+    }
     exact = own.pop() if len(own) == 1 and "==" in "".join(own) else f"=={minor}.*"
     agreed = joint(environment, name, exact)
     if agreed is None:
         asking = " and ".join(requirers(environment, name))
-        return Remedy(f"move {asking}, which requires another {name}, to another environment than TensorFlow's")
+        return Remedy(
+            f"move {asking}, which requires another {name}, to another environment than TensorFlow's"
+        )
     missing = {each.name for each in violated(environment) if each.by == name}
     beside = {
         each: requirement
@@ -161,7 +217,9 @@ def shadowed(environment: Environment) -> Iterator[Finding]:
     }  # that is the greater trouble of the two
     for by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         hit = [
-            key for key, each in libraries.items() if each.get("resolved_by") == by and not each.get("wheel_version")
+            key
+            for key, each in libraries.items()
+            if each.get("resolved_by") == by and not each.get("wheel_version")
         ]
         for keys in _by_wheel(key for key in hit if environment.installed(_wheel(key))):
             if told & {*keys}:
@@ -170,7 +228,9 @@ def shadowed(environment: Environment) -> Iterator[Finding]:
             why = "Another library computes than the installed wheel, and another build gives different bits."
             fix = f"remove its folder from {by}" if by == "LD_LIBRARY_PATH" else "unset LD_PRELOAD"
             source = "the loader's order (ld.so(8))"
-            yield Finding("library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source)
+            yield Finding(
+                "library-shadowed", "warning", f"cuda.{keys[0]}", evidence, why, fix, source
+            )
 
 
 def _place(environment: Environment) -> str:

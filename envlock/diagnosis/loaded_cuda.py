@@ -13,10 +13,14 @@ from envlock.runtime.host import Host
 from envlock.runtime.report import ABSENT, DEEP, ERROR, UNKNOWN, Finding, show
 
 Answers = dict[str, str | None]
-TIMEOUT = 120.0  # seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more
+TIMEOUT = (
+    120.0  # seconds: a cold `import tensorflow` was seen to take 8, on a busy network disk far more
+)
 
 
-def ask_tensorflow(host: Host, timeout: float = TIMEOUT, python: Path | None = None) -> Answers | Unavailable:
+def ask_tensorflow(
+    host: Host, timeout: float = TIMEOUT, python: Path | None = None
+) -> Answers | Unavailable:
     """Return the version of each library that TensorFlow loads, None for one that it cannot load.
 
     The child starts with this process's start variables for the dynamic loader and its present ones otherwise.
@@ -30,12 +34,16 @@ def ask_tensorflow(host: Host, timeout: float = TIMEOUT, python: Path | None = N
     environ = {name: value for name, value in host.environ.items() if not name.startswith("LD_")}
     environ.update({name: value for name, value in start.items() if name.startswith("LD_")})
     environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    path = host.path if python is None else None  # another interpreter has an import path of its own
+    path = (
+        host.path if python is None else None
+    )  # another interpreter has an import path of its own
     words = launch.text(launch.read("cuda_versions"), {"path": path})
     try:
         ended = launch.ask_python(words, python, timeout=timeout, environ=environ)
     except UsageError:
-        return Unavailable("the child process with TensorFlow could not be started", "child-not-started")
+        return Unavailable(
+            "the child process with TensorFlow could not be started", "child-not-started"
+        )
     if ended.code is None:
         return Unavailable(f"TensorFlow did not answer within {timeout:g} s", "child-timeout")
     if ended.code != 0:
@@ -73,7 +81,11 @@ def contradictions(cuda: Mapping[str, Any], answers: Answers) -> list[Finding]:
     found: list[Finding] = []
     for key, answer in answers.items():
         facts = cuda.get(key)
-        if not isinstance(facts, dict) or facts.get("resolved_by") == "loaded" or facts.get("linkage") == "absent":
+        if (
+            not isinstance(facts, dict)
+            or facts.get("resolved_by") == "loaded"
+            or facts.get("linkage") == "absent"
+        ):
             continue
         usable = facts.get("version") if "problem" not in facts else None
         if "version" in facts and not _agree(usable, answer):
@@ -85,7 +97,9 @@ def contradictions(cuda: Mapping[str, Any], answers: Answers) -> list[Finding]:
 
 def unanswered(reason: Unavailable) -> Finding:
     """Return the finding that TensorFlow could not be asked."""
-    return _finding("cuda", f"cuda: not checked with TensorFlow: {reason.reason}", ABSENT, reason, UNKNOWN)
+    return _finding(
+        "cuda", f"cuda: not checked with TensorFlow: {reason.reason}", ABSENT, reason, UNKNOWN
+    )
 
 
 def _finding(path: str, message: str, expected: Any, actual: Any, severity: str = ERROR) -> Finding:

@@ -11,7 +11,13 @@ from envlock.data.determinism import cited
 from envlock.data.images import image_tables
 from envlock.diagnosis.environment import CHOSEN, Environment, Requirement, fits
 from envlock.diagnosis.remedies import Remedy, change, pinned, reinstall
-from envlock.diagnosis.requirements import conflict, joint, joint_with_tensorflow, requirers, violated
+from envlock.diagnosis.requirements import (
+    conflict,
+    joint,
+    joint_with_tensorflow,
+    requirers,
+    violated,
+)
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.gpu.failures import of_binding
 from envlock.runtime.release import minor
@@ -23,13 +29,17 @@ _LEGACY = ("1", "true", "True")  # of TF_USE_LEGACY_KERAS: what TensorFlow takes
 def no_tensorflow(environment: Environment) -> Iterator[Finding]:
     """Yield that there is no TensorFlow, or that its version is unknown, so that most rules do not apply."""
     if environment.tensorflow is None:
-        entry = environment.unavailable.get("tensorflow") or environment.unavailable.get("tensorflow.version")
+        entry = environment.unavailable.get("tensorflow") or environment.unavailable.get(
+            "tensorflow.version"
+        )
         evidence = "TensorFlow is not installed"
         if entry is not None:
             evidence = f"the TensorFlow version is unknown: {entry['reason']}"
         why = "Its requirements depend on its version."
         fix = "name the interpreter of the environment: envlock doctor --python .venv/bin/python"
-        yield Finding("tensorflow-missing", "warning", "tensorflow.version", evidence, why, fix, "the facts")
+        yield Finding(
+            "tensorflow-missing", "warning", "tensorflow.version", evidence, why, fix, "the facts"
+        )
 
 
 def several_tensorflows(environment: Environment) -> Iterator[Finding]:
@@ -41,10 +51,21 @@ def several_tensorflows(environment: Environment) -> Iterator[Finding]:
         kept = min(names, key=lambda name: _price(environment, name, names))
         fix = reinstall(environment, kept, without=names)
         source, where = "the distributions' own file lists", "tensorflow.distributions"
-        yield Finding("tensorflow-twice", "error", where, evidence, why, fix.text, source, commands=fix.commands)
+        yield Finding(
+            "tensorflow-twice",
+            "error",
+            where,
+            evidence,
+            why,
+            fix.text,
+            source,
+            commands=fix.commands,
+        )
 
 
-def _price(environment: Environment, name: str, names: Sequence[str]) -> tuple[int, int, bool, bool]:
+def _price(
+    environment: Environment, name: str, names: Sequence[str]
+) -> tuple[int, int, bool, bool]:
     """Return what it costs to keep one of several distributions of TensorFlow and to remove the others.
 
     That is: others that require one of the removed by its name, requirements of its own that are not met, a build
@@ -53,7 +74,12 @@ def _price(environment: Environment, name: str, names: Sequence[str]) -> tuple[i
     gone = [each for each in names if each != name]
     asking = {by for each in gone for by in requirers(environment, each, without=names)}
     without_gpu = "cpu" in name and bool(environment.gpus)
-    return len(asking), _lacking(environment, name), without_gpu, environment.package(name) != environment.tensorflow
+    return (
+        len(asking),
+        _lacking(environment, name),
+        without_gpu,
+        environment.package(name) != environment.tensorflow,
+    )
 
 
 def _lacking(environment: Environment, name: str) -> int:
@@ -66,10 +92,14 @@ def python(environment: Environment) -> Iterator[Finding]:
     if environment.tensorflow is None or not environment.stock or not isinstance(version, str):
         return
     builds = image_tables().builds.build
-    build = next((row for row in builds if minor(row.tensorflow) == minor(environment.tensorflow)), None)
+    build = next(
+        (row for row in builds if minor(row.tensorflow) == minor(environment.tensorflow)), None
+    )
     if build is not None and minor(version) not in build.python:
         offered = ", ".join(build.python)
-        evidence = f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {offered}"
+        evidence = (
+            f"Python is {version}, and TensorFlow {environment.tensorflow} has wheels for {offered}"
+        )
         why = "Its extension modules are compiled for one version of Python each."
         fix = f"create the environment with Python {build.python[-1]}"
         source = cited(build.source, image_tables().builds.evidence)
@@ -83,18 +113,37 @@ def companions(environment: Environment) -> Iterator[Finding]:
         return
     for row in table.needs:
         version = environment.package(row.package)
-        if row.tensorflow != minor(environment.tensorflow) or version is None or fits(version, row.takes):
+        if (
+            row.tensorflow != minor(environment.tensorflow)
+            or version is None
+            or fits(version, row.takes)
+        ):
             continue
-        evidence = f"{row.package} is {version}, and TensorFlow {environment.tensorflow} needs {row.takes}"
+        evidence = (
+            f"{row.package} is {version}, and TensorFlow {environment.tensorflow} needs {row.takes}"
+        )
         severity, source = WARNING, cited(row.source, table.evidence)
         why = "TensorFlow was not tested with it, and may fail at import or later."
         for each in table.breaks:
-            if each.package == row.package and environment.holds(each.tensorflow) and fits(version, each.versions):
+            if (
+                each.package == row.package
+                and environment.holds(each.tensorflow)
+                and fits(version, each.versions)
+            ):
                 severity, why, source = ERROR, each.what, cited(each.source, table.evidence)
                 break
         fix = _change_to_agreed(environment, row.package, row.takes)
         where = f"packages.{row.package}"
-        yield Finding("package-version", severity, where, evidence, why, fix.text, source, commands=fix.commands)
+        yield Finding(
+            "package-version",
+            severity,
+            where,
+            evidence,
+            why,
+            fix.text,
+            source,
+            commands=fix.commands,
+        )
 
 
 def requirements(environment: Environment) -> Iterator[Finding]:
@@ -103,7 +152,11 @@ def requirements(environment: Environment) -> Iterator[Finding]:
     What `package-version` says of TensorFlow is left out.
     """
     reported = {finding.where.fact.removeprefix("packages.") for finding in companions(environment)}
-    found = [each for each in violated(environment) if each.by not in DISTRIBUTIONS or each.name not in reported]
+    found = [
+        each
+        for each in violated(environment)
+        if each.by not in DISTRIBUTIONS or each.name not in reported
+    ]
     agreed = {}
     for each in found:
         requirement = joint_with_tensorflow(environment, each.name)
@@ -118,7 +171,9 @@ def requirements(environment: Environment) -> Iterator[Finding]:
         else:
             fix = _change_to_agreed(environment, each.name)
         where, evidence = f"packages.{each.name}", _describe_violation(environment, each)
-        yield Finding("requirements", WARNING, where, evidence, why, fix.text, source, commands=fix.commands)
+        yield Finding(
+            "requirements", WARNING, where, evidence, why, fix.text, source, commands=fix.commands
+        )
 
 
 def _describe_violation(environment: Environment, required: Requirement) -> str:
@@ -154,9 +209,13 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
     """Yield NVIDIA's wheels for two majors of CUDA side by side."""
     names = [name for name in environment.get("packages") or {} if name.startswith("nvidia-")]
     twelve = {name[:-5]: name for name in names if name.endswith("-cu12")}
-    thirteen = {name.removesuffix("-cu13"): name for name in names if not name.endswith(("-cu11", "-cu12"))}
+    thirteen = {
+        name.removesuffix("-cu13"): name for name in names if not name.endswith(("-cu11", "-cu12"))
+    }
     parts = sorted(twelve.keys() & thirteen.keys())
-    fix = _one_cuda(environment, [twelve[part] for part in parts], [thirteen[part] for part in parts])
+    fix = _one_cuda(
+        environment, [twelve[part] for part in parts], [thirteen[part] for part in parts]
+    )
     for part in parts:
         pair = (twelve[part], thirteen[part])
         shared = _claimed(environment, pair)
@@ -167,15 +226,21 @@ def two_cudas(environment: Environment) -> Iterator[Finding]:
             evidence = f"{evidence}, and both have the file of cuda.{shared}"
         why = "A wheel for CUDA 13 can overwrite files of the one for CUDA 12, and TensorFlow loads the result."
         where, source = f"packages.{pair[1]}", "the wheels' RECORD files"
-        yield Finding("cuda-majors", severity, where, evidence, why, fix.text, source, commands=fix.commands)
+        yield Finding(
+            "cuda-majors", severity, where, evidence, why, fix.text, source, commands=fix.commands
+        )
 
 
 def _one_cuda(environment: Environment, kept: Sequence[str], others: Sequence[str]) -> Remedy:
     """Return what leaves the wheels for CUDA 12 alone, as they are now; not where somebody requires the others."""
     asking = sorted({by for name in others for by in requirers(environment, name, without=others)})
     if asking:
-        return Remedy(f"move {' and '.join(asking)}, which requires CUDA 13, to another environment than TensorFlow's")
-    wanted = {name: requirement for name in kept if (requirement := pinned(environment, name)) is not None}
+        return Remedy(
+            f"move {' and '.join(asking)}, which requires CUDA 13, to another environment than TensorFlow's"
+        )
+    wanted = {
+        name: requirement for name in kept if (requirement := pinned(environment, name)) is not None
+    }
     return change(environment, remove=[*wanted, *others], add=wanted, alone=True)
 
 
@@ -195,7 +260,11 @@ def nvml_binding(environment: Environment) -> Iterator[Finding]:
     """Yield that something stands in for NVIDIA's own binding of NVML."""
     binding = environment.get("gpu.binding") or {}
     problem, version = binding.get("problem"), binding.get("version")
-    if problem is None and environment.installed("pynvml") and environment.installed("nvidia-ml-py"):
+    if (
+        problem is None
+        and environment.installed("pynvml")
+        and environment.installed("nvidia-ml-py")
+    ):
         version = environment.package("pynvml")
         problem = "deprecated"
         # An older one brings a module of its own; a later one holds no file of NVIDIA's binding, and requires it.
@@ -205,9 +274,20 @@ def nvml_binding(environment: Environment) -> Iterator[Finding]:
         return
     evidence, _, _ = of_binding(problem, version).reason.partition("; ")
     fix = _one_binding(environment, problem)
-    why = "Programs that query GPUs through the module pynvml get the other package, or its warnings."
+    why = (
+        "Programs that query GPUs through the module pynvml get the other package, or its warnings."
+    )
     source = "the file lists of the two distributions"
-    yield Finding("nvml-binding", "warning", "gpu.binding", evidence, why, fix.text, source, commands=fix.commands)
+    yield Finding(
+        "nvml-binding",
+        "warning",
+        "gpu.binding",
+        evidence,
+        why,
+        fix.text,
+        source,
+        commands=fix.commands,
+    )
 
 
 def _one_binding(environment: Environment, problem: str) -> Remedy:
@@ -215,7 +295,9 @@ def _one_binding(environment: Environment, problem: str) -> Remedy:
     other = "nvidia-ml-py3" if problem == "abandoned" else "pynvml"
     asking = requirers(environment, other)
     if asking:
-        return Remedy(f"replace {' and '.join(asking)}, which requires {other}, or take a version that does not")
+        return Remedy(
+            f"replace {' and '.join(asking)}, which requires {other}, or take a version that does not"
+        )
     if problem == "deprecated":  # it holds no file of the other
         return change(environment, remove=[other], add={})
     if environment.installed(BINDING):
@@ -251,7 +333,10 @@ def keras_xla(environment: Environment) -> Iterator[Finding]:
 
 def keras_config(environment: Environment) -> Iterator[Finding]:
     """Yield what keras.json sets that changes every model without a word."""
-    floatx, backend = environment.get("keras.config.floatx"), environment.get("keras.config.backend")
+    floatx, backend = (
+        environment.get("keras.config.floatx"),
+        environment.get("keras.config.backend"),
+    )
     source = "measured: a keras.json with floatx float16, TensorFlow 2.15 and 2.21"
     fix = "remove it from ~/.keras/keras.json (or the one in KERAS_HOME)"
     if floatx not in (None, "float32"):
@@ -284,4 +369,6 @@ def patch_missing(environment: Environment) -> Iterator[Finding]:
         fix = change(environment, add={PATCH: PATCH + added(PATCH)})
         told = f"{fix.text}, and call fwr13y.d9m.tensorflow.enable_determinism()"
         source, where = "https://github.com/NVIDIA/framework-reproducibility", f"packages.{PATCH}"
-        yield Finding("patch-missing", "warning", where, evidence, why, told, source, commands=fix.commands)
+        yield Finding(
+            "patch-missing", "warning", where, evidence, why, told, source, commands=fix.commands
+        )

@@ -55,7 +55,11 @@ def _op_determinism(seen: Mapping[str, Any]) -> Shown:
     if clock == "ran" and holds([">=2.6"], version) and seen.get("crop", 0) > 1:
         return Shown(what, OFF, results)
     if clock == "ran":
-        return Shown(what, UNKNOWN, f"TensorFlow {version} has no operation that shows it on a CPU; {results}")
+        return Shown(
+            what,
+            UNKNOWN,
+            f"TensorFlow {version} has no operation that shows it on a CPU; {results}",
+        )
     return _untold(what, "clock", seen)
 
 
@@ -72,7 +76,9 @@ def _onednn(seen: Mapping[str, Any]) -> Shown:
         return _untold("oneDNN", "operations", seen)
     rewritten = [name for name in names if name.startswith("_Mkl")]
     return Shown(
-        "oneDNN", ON if rewritten else OFF, f"a product, a convolution and a softmax ran as {', '.join(names)}"
+        "oneDNN",
+        ON if rewritten else OFF,
+        f"a product, a convolution and a softmax ran as {', '.join(names)}",
     )
 
 
@@ -96,7 +102,9 @@ def _xla(seen: Mapping[str, Any]) -> Shown:
     if any(seen.get(key) is None for key in facts):
         return _untold("XLA", next(key for key in facts if seen.get(key) is None), seen)
     return Shown(
-        "XLA", OFF, "a function with strings, a Keras model that calls Python and a plain function ran without it"
+        "XLA",
+        OFF,
+        "a function with strings, a Keras model that calls Python and a plain function ran without it",
     )
 
 
@@ -106,7 +114,9 @@ def _intra(seen: Mapping[str, Any]) -> Shown:
 
 def _inter(seen: Mapping[str, Any]) -> Shown:
     if seen.get("clusters"):
-        return Shown("inter-op threads", UNKNOWN, "XLA's threads cannot be distinguished from the pool")
+        return Shown(
+            "inter-op threads", UNKNOWN, "XLA's threads cannot be distinguished from the pool"
+        )
     return _threads(seen, "inter-op threads", 1, "64 independent operations")
 
 
@@ -115,15 +125,26 @@ def _threads(seen: Mapping[str, Any], what: str, place: int, work: str) -> Shown
     if counts is None:
         return _untold(what, "threads", seen)
     return Shown(
-        what, str(counts[place]), f"{counts[place]} {'thread' if counts[place] == 1 else 'threads'} ran {work}"
+        what,
+        str(counts[place]),
+        f"{counts[place]} {'thread' if counts[place] == 1 else 'threads'} ran {work}",
     )
 
 
-def _untold(what: str, experiment: str, seen: Mapping[str, Any], otherwise: str = "not observed") -> Shown:
+def _untold(
+    what: str, experiment: str, seen: Mapping[str, Any], otherwise: str = "not observed"
+) -> Shown:
     return Shown(what, UNKNOWN, seen.get("reasons", {}).get(experiment) or otherwise)
 
 
-_READERS: Sequence[Callable[[Mapping[str, Any]], Shown]] = (_op_determinism, _onednn, _tf32, _xla, _intra, _inter)
+_READERS: Sequence[Callable[[Mapping[str, Any]], Shown]] = (
+    _op_determinism,
+    _onednn,
+    _tf32,
+    _xla,
+    _intra,
+    _inter,
+)
 
 
 def wanted(facts: Facts | None) -> dict[str, str]:
@@ -134,7 +155,9 @@ def wanted(facts: Facts | None) -> dict[str, str]:
     environ, cpu = facts.environ or {}, facts.cpu
     if environ.get("TF_DETERMINISTIC_OPS") in ("0", "false"):
         asked["op determinism"] = OFF
-    onednn = {"0": OFF, "1": ON, "false": OFF, "true": ON}.get(str(environ.get("TF_ENABLE_ONEDNN_OPTS")).lower())
+    onednn = {"0": OFF, "1": ON, "false": OFF, "true": ON}.get(
+        str(environ.get("TF_ENABLE_ONEDNN_OPTS")).lower()
+    )
     if onednn:
         asked["oneDNN"] = onednn
     if environ.get("NVIDIA_TF32_OVERRIDE") == "0":
@@ -145,7 +168,10 @@ def wanted(facts: Facts | None) -> dict[str, str]:
         and not environ.get("TF_FUNCTION_JIT_COMPILE_DEFAULT")
     ):
         asked["XLA"] = OFF
-    for what, key in (("intra-op threads", "intra_op_threads"), ("inter-op threads", "inter_op_threads")):
+    for what, key in (
+        ("intra-op threads", "intra_op_threads"),
+        ("inter-op threads", "inter_op_threads"),
+    ):
         if getattr(cpu, key, None):
             asked[what] = str(getattr(cpu, key))
     return asked
@@ -156,7 +182,11 @@ def missed(shown: Sequence[Shown], asked: Mapping[str, str], tensorflow: str) ->
     found = []
     for each in shown:
         want = asked.get(each.what)
-        if want is None or each.state == want or (each.state == UNKNOWN and each.what in ("TF32", "inter-op threads")):
+        if (
+            want is None
+            or each.state == want
+            or (each.state == UNKNOWN and each.what in ("TF32", "inter-op threads"))
+        ):
             continue
         found.append(
             Finding(
@@ -190,8 +220,15 @@ def _fix(what: str, want: str, tensorflow: str) -> str:
         recipe = recipe_for(tensorflow)
         if recipe is None:
             return "install a release of TensorFlow"
-        lines = [*(f"export {name}={value}" for name, value in sorted(recipe.set.items())), *recipe.calls]
-        return f"call envlock.activate() on line 1, which does: {' and '.join(lines)}" if lines else recipe.remarks[0]
+        lines = [
+            *(f"export {name}={value}" for name, value in sorted(recipe.set.items())),
+            *recipe.calls,
+        ]
+        return (
+            f"call envlock.activate() on line 1, which does: {' and '.join(lines)}"
+            if lines
+            else recipe.remarks[0]
+        )
     number = f"set_{what[:5]}_op_parallelism_threads({want})"
     return {
         "oneDNN": f"export TF_ENABLE_ONEDNN_OPTS={'1' if want == ON else '0'}",
@@ -212,9 +249,13 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
         UsageError: there is no such interpreter, or the lines themselves fail.
         FactError: TensorFlow died, or did not answer in time; the message holds its last words.
     """
-    ended = launch.ask_python(launch.text(launch.read("proof"), {"setup": setup}), python, timeout=timeout)
+    ended = launch.ask_python(
+        launch.text(launch.read("proof"), {"setup": setup}), python, timeout=timeout
+    )
     if ended.code is None:
-        raise FactError(f"the probe operations did not finish within {timeout:g} s", hint="try again")
+        raise FactError(
+            f"the probe operations did not finish within {timeout:g} s", hint="try again"
+        )
     if not ended.answers:
         raise FactError(
             f"TensorFlow {ended.ending} before the probe operations finished: {ended.last_words}",
@@ -222,7 +263,9 @@ def observe(python: Path | None, setup: str | None, timeout: float = TIMEOUT) ->
         )
     seen = ended.answers[-1]
     if "failed" in seen and setup is not None:
-        raise UsageError(f"the lines of `--with`, or the import of TensorFlow, fail: {seen['failed']}")
+        raise UsageError(
+            f"the lines of `--with`, or the import of TensorFlow, fail: {seen['failed']}"
+        )
     if "failed" in seen:
         hint = "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"
         raise FactError(f"TensorFlow cannot be imported: {seen['failed']}", hint=hint)

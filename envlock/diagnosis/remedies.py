@@ -88,7 +88,9 @@ def change(
     return Remedy(text, [text])
 
 
-def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (), fresh: bool = False) -> Remedy:
+def reinstall(
+    environment: Environment, name: str, *, without: Sequence[str] = (), fresh: bool = False
+) -> Remedy:
     """Return what installs a distribution anew at the version that it has, and removes others.
 
     It is removed first: files that it shares with the others are gone with them.
@@ -96,7 +98,9 @@ def reinstall(environment: Environment, name: str, *, without: Sequence[str] = (
     remove = [name, *(each for each in without if each != name)]
     requirement = pinned(environment, name)
     if requirement is None:
-        return Remedy(f"remove {' and '.join(remove)}, and install {name} again from where it came from")
+        return Remedy(
+            f"remove {' and '.join(remove)}, and install {name} again from where it came from"
+        )
     return change(environment, remove=remove, add={name: requirement}, alone=True, fresh=fresh)
 
 
@@ -108,7 +112,9 @@ def with_commands(findings: Iterable[Finding], environment: Environment) -> Iter
             owners = finding.expected.get("packages", [])
         if finding.rule in REINSTALLED and len(owners) == 1:
             fix = reinstall(environment, normalise(owners[0].partition(" ")[0]), fresh=True)
-            if environment.installer == "uv" and finding.rule == DAMAGED:  # uv removes nothing without a RECORD
+            if (
+                environment.installer == "uv" and finding.rule == DAMAGED
+            ):  # uv removes nothing without a RECORD
                 fix = change(environment, add={owners[0]: owners[0].replace(" ", "==")}, fresh=True)
                 fix = Remedy(f"remove the folder of its metadata, and run {fix.text}")
             finding.fix, finding.commands = f"Reinstall the package: {fix.text}", list(fix.commands)

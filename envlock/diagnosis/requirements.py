@@ -22,7 +22,9 @@ def violated(environment: Environment) -> Iterator[Requirement]:
             continue
         versions = [environment.package(each.name)] if environment.installed(each.name) else []
         if each.name in DISTRIBUTIONS and not versions:
-            versions = [environment.package(name) for name in DISTRIBUTIONS if environment.installed(name)]
+            versions = [
+                environment.package(name) for name in DISTRIBUTIONS if environment.installed(name)
+            ]
         if not any(version is None or _takes(each.takes, version) for version in versions):
             yield each
 
@@ -51,7 +53,11 @@ def joint(environment: Environment, name: str, wish: str = "") -> str | None:
 
 def joint_with_tensorflow(environment: Environment, name: str) -> str | None:
     """Return what `joint` does; where it can be, in the version that TensorFlow names, for whatever extra."""
-    own = {each.takes for each in environment.requirements if each.name == name and each.by in DISTRIBUTIONS}
+    own = {
+        each.takes
+        for each in environment.requirements
+        if each.name == name and each.by in DISTRIBUTIONS
+    }
     best = joint(environment, name, own.pop()) if len(own) == 1 else None
     return best or joint(environment, name)
 
@@ -77,7 +83,11 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
     If any does, one at a lower bound does or one just above it; where there is no lower bound, the lowest of all.
     """
-    named = [version for each in specifiers if (version := _version(each.version.removesuffix(".*"))) is not None]
+    named = [
+        version
+        for each in specifiers
+        if (version := _version(each.version.removesuffix(".*"))) is not None
+    ]
     above = [Version(f"{version.base_version}{end}") for version in named for end in _ABOVE]
     candidates = [Version("0"), *named, *above]
     return any(specifiers.contains(candidate, prereleases=True) for candidate in candidates)
@@ -92,11 +102,16 @@ def _tightest(specifiers: SpecifierSet) -> Sequence[str]:
     `<6.0.0dev` becomes `<6.0.0`: no pre-release fits that either (PEP 440), and naming one lets pip take others.
     """
     each_once = {
-        Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each for each in specifiers
+        Specifier(f"<{Version(each.version).base_version}") if _is_below(each) else each
+        for each in specifiers
     }
     lower = max((each for each in each_once if each.operator == ">="), key=_bound, default=None)
     upper = min((each for each in each_once if each.operator == "<"), key=_bound, default=None)
-    return sorted(str(each) for each in each_once if each in (lower, upper) or not _is_implied(each, lower, upper))
+    return sorted(
+        str(each)
+        for each in each_once
+        if each in (lower, upper) or not _is_implied(each, lower, upper)
+    )
 
 
 def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier | None) -> bool:
@@ -104,7 +119,13 @@ def _is_implied(specifier: Specifier, lower: Specifier | None, upper: Specifier 
     version = _version(specifier.version)
     below = version is not None and lower is not None and version < Version(lower.version)
     above = version is not None and upper is not None and version >= Version(upper.version)
-    sided = {"<": upper is not None, ">=": lower is not None, ">": below, "<=": above, "!=": below or above}
+    sided = {
+        "<": upper is not None,
+        ">=": lower is not None,
+        ">": below,
+        "<=": above,
+        "!=": below or above,
+    }
     return sided.get(specifier.operator, False)
 
 

@@ -13,25 +13,49 @@ Rule = Callable[[Environment], Iterator[Finding]]
 RULES: Mapping[str, tuple[Rule, str]] = {
     # will it run, and on what?
     "tensorflow-missing": (packages.no_tensorflow, "no TensorFlow, or one of unknown version"),
-    "tensorflow-twice": (packages.several_tensorflows, "several distributions of TensorFlow over each other"),
+    "tensorflow-twice": (
+        packages.several_tensorflows,
+        "several distributions of TensorFlow over each other",
+    ),
     "python-version": (packages.python, "a Python without wheels of this TensorFlow"),
-    "package-version": (packages.companions, "a NumPy, protobuf or Keras that this TensorFlow does not support"),
-    "requirements": (packages.requirements, "a distribution that another requires, missing or of another version"),
+    "package-version": (
+        packages.companions,
+        "a NumPy, protobuf or Keras that this TensorFlow does not support",
+    ),
+    "requirements": (
+        packages.requirements,
+        "a distribution that another requires, missing or of another version",
+    ),
     "fact-unknown": (gpus.untold, "a fact that could not be collected, such as a broken driver"),
     "driver-version": (gpus.driver, "a driver that is too old for the CUDA runtime"),
-    "driver-minor": (gpus.driver, "a driver that runs the CUDA runtime by minor version compatibility only"),
-    "forward-compatibility": (gpus.forward_compatibility, "a forward-compatible libcuda where it does not work"),
+    "driver-minor": (
+        gpus.driver,
+        "a driver that runs the CUDA runtime by minor version compatibility only",
+    ),
+    "forward-compatibility": (
+        gpus.forward_compatibility,
+        "a forward-compatible libcuda where it does not work",
+    ),
     "gpu-code": (gpus.gpu_code, "a GPU for which TensorFlow has no machine code, or none at all"),
     "gpus-mixed": (gpus.mixed, "GPUs of several models"),
     "library-missing": (libraries.missing, "a CUDA library that TensorFlow's loader does not find"),
     "library-broken": (libraries.unloadable, "a CUDA library that cannot be loaded"),
-    "library-shadowed": (libraries.shadowed, "a CUDA library that a variable puts before the wheel's"),
-    "cudnn-version": (libraries.cudnn, "a cuDNN older than the one TensorFlow was compiled against"),
+    "library-shadowed": (
+        libraries.shadowed,
+        "a CUDA library that a variable puts before the wheel's",
+    ),
+    "cudnn-version": (
+        libraries.cudnn,
+        "a cuDNN older than the one TensorFlow was compiled against",
+    ),
     "cuda-majors": (packages.two_cudas, "NVIDIA's wheels for CUDA 12 and 13 side by side"),
     "nvml-binding": (packages.nvml_binding, "another package instead of nvidia-ml-py"),
     # is it deterministic?
     "variable-value": (variables.aborts, "a variable with an invalid value"),
-    "variable-dangerous": (variables.dangerous, "a variable with a value that is wrong for determinism"),
+    "variable-dangerous": (
+        variables.dangerous,
+        "a variable with a value that is wrong for determinism",
+    ),
     "variable-needed": (variables.needed, "an unset variable that this TensorFlow needs"),
     "variable-not-read": (variables.not_read, "a variable that nothing here reads"),
     "variable-misspelt": (variables.misspelt, "a misspelt variable name"),

@@ -37,7 +37,11 @@ def shown(value: str, row: VariableRules) -> str:
         return "empty"
     locked = next((each for each in table("environ") if each["name"] == row.name), None)
     known = {word for each in row.dangerous for word in each.values} | {*row.accepts, *WORDS}
-    plain = value in known or value.lower() in known or (value.isascii() and value.isdigit() and len(value) < 24)
+    plain = (
+        value in known
+        or value.lower() in known
+        or (value.isascii() and value.isdigit() and len(value) < 24)
+    )
     if plain or (locked is not None and record(value, locked) == value):
         return value
     return "set to something else"
@@ -64,14 +68,19 @@ def without(variable: str, flag: str, instead: str = "") -> str:
     The rest stays as it is and is not shown. Nothing but letters, digits, `-`, `_` and `=` may be in the flags.
     """
     place = f" {instead} " if instead else " "
-    script = (
-        f"s/(^| ){flag}(=[^ ]*)?( |$)/{place}/; s/^ +//; s/ +$//"  # TensorFlow takes a lone blank for a file's name
-    )
+    script = f"s/(^| ){flag}(=[^ ]*)?( |$)/{place}/; s/^ +//; s/ +$//"  # TensorFlow takes a lone blank for a file's name
     return f'export {variable}="$(echo "${variable}" | sed -E \'{script}\')"'
 
 
 def exports(findings: Iterable[Finding]) -> list[str]:
     """Return the lines for a shell that put all variables right, one a variable, sorted by name."""
-    lines = [line for finding in findings for line in finding.commands if line.startswith(("unset ", "export "))]
-    by_name = {line.split()[1].partition("=")[0]: line for line in sorted(lines, reverse=True)}  # to set it wins
+    lines = [
+        line
+        for finding in findings
+        for line in finding.commands
+        if line.startswith(("unset ", "export "))
+    ]
+    by_name = {
+        line.split()[1].partition("=")[0]: line for line in sorted(lines, reverse=True)
+    }  # to set it wins
     return [line for _, line in sorted(by_name.items())]

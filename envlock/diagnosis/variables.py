@@ -13,11 +13,17 @@ from envlock.diagnosis.environment import CHOSEN, Environment
 from envlock.runtime.report import Finding
 
 _OTHERWISE: dict[str, tuple[str, str]] = {
-    "abort": ("error", "The process aborts when this variable is first read with a value that is not {takes}."),
+    "abort": (
+        "error",
+        "The process aborts when this variable is first read with a value that is not {takes}.",
+    ),
     "raise": ("error", "A value that is not {takes} is an error at import."),
     "ignored": ("warning", "A value that is not {takes} is ignored, and the default counts."),
     "off": ("warning", "A value that is not {takes} counts as off, without a message."),
-    "unknown": ("warning", "The variable takes {takes}; the effect of other values was not measured."),
+    "unknown": (
+        "warning",
+        "The variable takes {takes}; the effect of other values was not measured.",
+    ),
 }
 _TAKES = {"bool": "0, 1, true or false", "integer": "a number"}
 
@@ -26,13 +32,20 @@ def aborts(environment: Environment) -> Iterator[Finding]:
     """Yield variables with a value that their reader does not understand."""
     for row in tables.variable_table().variable:
         value = environment.variables.get(row.name)
-        if value is None or row.otherwise is None or not environment.reads(row) or values.is_understood(value, row):
+        if (
+            value is None
+            or row.otherwise is None
+            or not environment.reads(row)
+            or values.is_understood(value, row)
+        ):
             continue
         severity, why = _OTHERWISE[row.otherwise]
         takes = _TAKES.get(row.syntax) or f"one of {', '.join(row.accepts)}"
         evidence = f"{row.name} is {values.shown(value, row)}"
         meant = next((need.value for need in row.needed), None)
-        yield _report_value(row, "variable-value", severity, evidence, why.format(takes=takes), meant)
+        yield _report_value(
+            row, "variable-value", severity, evidence, why.format(takes=takes), meant
+        )
 
 
 def dangerous(environment: Environment) -> Iterator[Finding]:
@@ -47,16 +60,26 @@ def dangerous(environment: Environment) -> Iterator[Finding]:
                 if row.name == "KERAS_BACKEND" and value == environment.locked_backend:
                     yield _accept_choice(row, f"{evidence}, as locked", each.why)
                     break
-                meant = next((need.value for need in row.needed if _is_needed(need, environment)), None)
-                yield _report_value(row, "variable-dangerous", each.severity, evidence, each.why, meant)
+                meant = next(
+                    (need.value for need in row.needed if _is_needed(need, environment)), None
+                )
+                yield _report_value(
+                    row, "variable-dangerous", each.severity, evidence, each.why, meant
+                )
                 break
 
 
-def _is_dangerous(each: tables.Dangerous, value: str, row: tables.VariableRules, environment: Environment) -> bool:
+def _is_dangerous(
+    each: tables.Dangerous, value: str, row: tables.VariableRules, environment: Environment
+) -> bool:
     """Return whether a row about a value of a variable is about this one, in this environment."""
     if not each.set and values.canonical(value, row) not in each.values:
         return False
-    return environment.holds(each.tensorflow) and environment.has_keras(each.keras) and environment.is_such(each.when)
+    return (
+        environment.holds(each.tensorflow)
+        and environment.has_keras(each.keras)
+        and environment.is_such(each.when)
+    )
 
 
 def needed(environment: Environment) -> Iterator[Finding]:
@@ -67,18 +90,28 @@ def needed(environment: Environment) -> Iterator[Finding]:
         for need in row.needed:
             if _is_needed(need, environment):
                 evidence = f"{row.name} is unset"
-                yield _report_value(row, "variable-needed", need.severity, evidence, need.why, need.value)
+                yield _report_value(
+                    row, "variable-needed", need.severity, evidence, need.why, need.value
+                )
                 break
 
 
 def _is_needed(need: tables.Needed, environment: Environment) -> bool:
-    return environment.holds(need.tensorflow) and environment.is_build(need.build) and environment.is_such(need.when)
+    return (
+        environment.holds(need.tensorflow)
+        and environment.is_build(need.build)
+        and environment.is_such(need.when)
+    )
 
 
 def not_read(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set and that nobody here reads."""
     for row in tables.variable_table().variable:
-        if environment.variables.get(row.name) is None or environment.tensorflow is None or environment.reads(row):
+        if (
+            environment.variables.get(row.name) is None
+            or environment.tensorflow is None
+            or environment.reads(row)
+        ):
             continue
         severity = "info"
         if row.read_by == "nobody":
@@ -99,27 +132,42 @@ def combined(environment: Environment) -> Iterator[Finding]:
     table = tables.variable_table()
     rows = {row.name: row for row in table.variable}
     for each in table.combination:
-        if not environment.holds(each.tensorflow) or not all(name in environment.variables for name in each.values):
+        if not environment.holds(each.tensorflow) or not all(
+            name in environment.variables for name in each.values
+        ):
             continue
         now = {name: environment.variables[name] for name in each.values}
         if all(_is_one(name, now, wanted, rows) for name, wanted in each.values.items()):
-            evidence = " and ".join(f"{name} is {_show_value(name, value, rows)}" for name, value in now.items())
+            evidence = " and ".join(
+                f"{name} is {_show_value(name, value, rows)}" for name, value in now.items()
+            )
             lines = values.commands(each.set, each.unset)
             source = cited(each.sources[0], table.evidence)
             fix = "; ".join(lines)
             yield Finding(
-                "variables-contradict", each.severity, each.id, evidence, each.why, fix, source, commands=lines
+                "variables-contradict",
+                each.severity,
+                each.id,
+                evidence,
+                each.why,
+                fix,
+                source,
+                commands=lines,
             )
 
 
-def _is_one(name: str, now: dict[str, str | None], wanted: list[str], rows: dict[str, tables.VariableRules]) -> bool:
+def _is_one(
+    name: str, now: dict[str, str | None], wanted: list[str], rows: dict[str, tables.VariableRules]
+) -> bool:
     value = now[name]
     if value is None:
         return "<unset>" in wanted
     if "<set>" in wanted:
         return True
     if "<differs>" in wanted:
-        return all(other is not None and (key == name or other != value) for key, other in now.items())
+        return all(
+            other is not None and (key == name or other != value) for key, other in now.items()
+        )
     if name in rows:
         value = values.canonical(value, rows[name])
     return value in wanted
@@ -164,13 +212,24 @@ def _report_value(
         lines = values.commands({row.name: meant}, ())
     else:
         lines = values.commands({}, (row.name,))
-    return Finding(rule, severity, f"environ.{row.name}", evidence, why, "; ".join(lines), source, commands=lines)
+    return Finding(
+        rule,
+        severity,
+        f"environ.{row.name}",
+        evidence,
+        why,
+        "; ".join(lines),
+        source,
+        commands=lines,
+    )
 
 
 def _accept_choice(row: tables.VariableRules, evidence: str, why: str) -> Finding:
     """Return that a variable has the value that the lockfile has: nothing is to be done."""
     source = cited(row.sources[0], tables.variable_table().evidence)
-    return Finding("variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source)
+    return Finding(
+        "variable-dangerous", "info", f"environ.{row.name}", evidence, why, CHOSEN, source
+    )
 
 
 SHORTEST = 9  # letters of a known name: below, two changes make another word of it
@@ -179,7 +238,9 @@ SHORTEST = 9  # letters of a known name: below, two changes make another word of
 def misspelt(environment: Environment) -> Iterator[Finding]:
     """Yield variables that are set under a name that is nearly a known one."""
     table = determinism.variable_table()
-    known = {row.name for row in variables()} | {row.name for row in table.variable if row.read_by != "nobody"}
+    known = {row.name for row in variables()} | {
+        row.name for row in table.variable if row.read_by != "nobody"
+    }
     real = {*table.real, *(row.name for row in backend_table().setting)}
     for name in sorted(environment.others or ()):
         meant = None if name in real else nearest(name, known)
@@ -212,7 +273,11 @@ def nearest(name: str, known: set[str]) -> str | None:
     same = sorted(each for each in known if _bare(each) == bare and each != name)
     if same:
         return same[0]
-    near = [(distance(name, each), each) for each in known if len(each) >= SHORTEST and abs(len(each) - len(name)) <= 2]
+    near = [
+        (distance(name, each), each)
+        for each in known
+        if len(each) >= SHORTEST and abs(len(each) - len(name)) <= 2
+    ]
     best = min(near, default=(3, ""))
     return best[1] if 0 < best[0] <= 2 and _is_ours(name, best[1]) else None
 

@@ -90,13 +90,19 @@ class _Child(NamedTuple):
 
 
 def _start(
-    key: Key, asked: Mapping[str, Any], python: Path | None, environ: Mapping[str, str], output: BinaryIO
+    key: Key,
+    asked: Mapping[str, Any],
+    python: Path | None,
+    environ: Mapping[str, str],
+    output: BinaryIO,
 ) -> _Child:
     ours, theirs = socket.socketpair()
     with theirs:
         words = launch.module(PROGRAM, asked)
         stdin = theirs.fileno()
-        child = launch.start(words, python, stdin=stdin, output=output, errors=subprocess.STDOUT, environ=environ)
+        child = launch.start(
+            words, python, stdin=stdin, output=output, errors=subprocess.STDOUT, environ=environ
+        )
     return _Child(key, child, ours)
 
 

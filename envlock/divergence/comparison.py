@@ -105,7 +105,9 @@ class Comparison:
     @property
     def idle(self) -> bool:
         """Whether something differs, and nothing that the runs show or compute from it does."""
-        return self.first is not None and (self.reordered or (not self.spread and (self.shown > 0 or self.texts)))
+        return self.first is not None and (
+            self.reordered or (not self.spread and (self.shown > 0 or self.texts))
+        )
 
 
 def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
@@ -145,7 +147,9 @@ def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
         over = found.kind == "sequence"  # what comes then is only asked whether all have done it
     kept = [each for key, each in others.items() if first is None or key != _key(first)]
     lines, also = (*before, *after), tuple(kept[:OTHERS])
-    return Comparison(len(traces), index + 1, first, also, lines, last + 1, shown, spread, texts, work.is_same)
+    return Comparison(
+        len(traces), index + 1, first, also, lines, last + 1, shown, spread, texts, work.is_same
+    )
 
 
 class _Work:
@@ -190,7 +194,11 @@ def _keep(others: dict[tuple[str, Place | None], Difference], found: Difference)
 
 def _key(found: Difference) -> tuple[str, Place | None]:
     entry = found.entry
-    return (entry.operation.type, entry.operation.place) if isinstance(entry, Record) else (entry.name, None)
+    return (
+        (entry.operation.type, entry.operation.place)
+        if isinstance(entry, Record)
+        else (entry.name, None)
+    )
 
 
 def _line(index: int, lead: Entry, found: Difference | None, *, cause: bool) -> Line:
@@ -218,17 +226,23 @@ def _ends_here(found: Difference, *, cause: bool) -> bool:
         return True
     texts = _reads_texts(found)
     given = [each.outputs for each in records]
-    same = [number for number, values in enumerate(zip(*given, strict=False)) if len(set(values)) == 1]
+    same = [
+        number for number, values in enumerate(zip(*given, strict=False)) if len(set(values)) == 1
+    ]
     rest = [number for number in range(len(given[0])) if number not in same]
     if rest and not texts:
         return False
-    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (texts or bool(same or rest))
+    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (
+        texts or bool(same or rest)
+    )
 
 
 def _reads_texts(found: Difference) -> bool:
     """Return whether an operation reads nothing else that differs than texts."""
     entry = found.entry
-    read = isinstance(entry, Record) and all(_is_text(entry.operation.inputs, number) for number in found.inputs)
+    read = isinstance(entry, Record) and all(
+        _is_text(entry.operation.inputs, number) for number in found.inputs
+    )
     return read and found.kind == "outside"
 
 
@@ -249,7 +263,11 @@ def _difference(index: int, entries: tuple[Entry | None, ...]) -> Difference | N
     lead = present[0]
     if isinstance(lead, Value):
         prints = [(each.fingerprint, each.spec) for each in present if isinstance(each, Value)]
-        return Difference("quantity", index, entries, _groups(prints)) if len(set(prints)) > 1 else None
+        return (
+            Difference("quantity", index, entries, _groups(prints))
+            if len(set(prints)) > 1
+            else None
+        )
     records = [each for each in present if isinstance(each, Record)]
     return _of_records(index, lead, records)
 
@@ -268,15 +286,21 @@ def _of_records(index: int, lead: Record, records: list[Record]) -> Difference |
     if len(set(inputs)) == 1 and len(set(outputs)) == 1:
         return None
     groups = _groups(outputs)
-    fallen = len({*zip(inputs, outputs, strict=True)}) > len(set(inputs))  # equal inputs, several results
+    fallen = len({*zip(inputs, outputs, strict=True)}) > len(
+        set(inputs)
+    )  # equal inputs, several results
     whole: tuple[Entry | None, ...] = tuple(records)
     named = tuple(n for n, spec in enumerate(lead.operation.inputs) if spec.endswith(MARK))
     if fallen and named:  # of which only the steady part is compared
         return Difference("outside", index, whole, groups, named)
     if fallen:
         return Difference(_kind(lead), index, whole, groups)
-    differing = tuple(n for n in range(len(lead.inputs)) if len({_at(each, n) for each in records}) > 1)
-    return Difference("outside", index, whole, groups if len(set(outputs)) > 1 else _groups(inputs), differing)
+    differing = tuple(
+        n for n in range(len(lead.inputs)) if len({_at(each, n) for each in records}) > 1
+    )
+    return Difference(
+        "outside", index, whole, groups if len(set(outputs)) > 1 else _groups(inputs), differing
+    )
 
 
 def _kind(lead: Record) -> Kind:
@@ -321,14 +345,20 @@ def origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin, ...
         if number >= difference.index:
             break
         if isinstance(each, Record):
-            found = [replace(one, made_by=each) if _made(each, entry, one) else one for one in found]
+            found = [
+                replace(one, made_by=each) if _made(each, entry, one) else one for one in found
+            ]
     return tuple(found)
 
 
 def _made(earlier: Record, entry: Record, origin: Origin) -> bool:
     wanted = entry.inputs[origin.input] if origin.input < len(entry.inputs) else None
     if wanted is None:  # a variable: who wrote it last
-        return earlier.operation.name == entry.operation.name is not None and earlier.operation.type not in READS
+        return (
+            earlier.operation.name == entry.operation.name is not None
+            and earlier.operation.type not in READS
+        )
     return any(
-        p == wanted and s == origin.spec for p, s in zip(earlier.outputs, earlier.operation.outputs, strict=False)
+        p == wanted and s == origin.spec
+        for p, s in zip(earlier.outputs, earlier.operation.outputs, strict=False)
     )

@@ -14,7 +14,15 @@ from envlock.divergence.evidence import Evidence, Level, Verdict
 from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
 from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.makers import Maker
-from envlock.divergence.observe import AGAIN, Observed, Request, Say, observe, readable, without_first
+from envlock.divergence.observe import (
+    AGAIN,
+    Observed,
+    Request,
+    Say,
+    observe,
+    readable,
+    without_first,
+)
 from envlock.divergence.readings import (
     describe_idle,
     first_inside,
@@ -51,7 +59,9 @@ UNSEEDED = "seed=0 seed2=0"
 Observer = Callable[[Request, Path], Observed]
 
 
-def debug(request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True) -> Report:
+def debug(
+    request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True
+) -> Report:
     """Return what makes the runs differ.
 
     Args:
@@ -98,7 +108,9 @@ class _Search:
         elsewhere = other_workers(own, threads)
         if elsewhere is not None:
             level = level_of(replace(own, comparison=threads.comparison or own.comparison))
-            return replace(self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere)
+            return replace(
+                self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere
+            )
         if threads.comparison is not None or (first is not None and threads.race is not None):
             return self._in_threads(own, threads)
         if first is None:
@@ -110,7 +122,9 @@ class _Search:
         eagerly = replace(self.request, mode="eager", steps=self._until(first))
         eager = self._try("running it eagerly, operation by operation", eagerly)
         if eager.comparison.first is None and not eager.failures and makers_of(own, first):
-            eager = self._try("running it eagerly once more, as Python may have drawn the same", eagerly)
+            eager = self._try(
+                "running it eagerly once more, as Python may have drawn the same", eagerly
+            )
         levels = [level_of(own), level_of(eager)]
         if eager.comparison.first is not None:
             return self._eagerly_different(eager, eager.comparison.first, levels)
@@ -128,7 +142,9 @@ class _Search:
             raise FactError(NOTHING, hint=SHOW)
         return self._evidence("identical", own, [level_of(own)])
 
-    def _eagerly_different(self, eager: Observed, first: Difference, levels: list[Level]) -> Evidence:
+    def _eagerly_different(
+        self, eager: Observed, first: Difference, levels: list[Level]
+    ) -> Evidence:
         """Return the report on eager runs that differ, with a look into what stays a graph in them."""
         if inside_graph(first):
             inside = self._inside(racing=True)
@@ -153,19 +169,26 @@ class _Search:
         why = f"this TensorFlow does not show its operations: {clean(own.answers['callbacks'])}"
         if not own.comparison.entries:
             raise FactError(
-                why, hint="return named values from the function, or call envlock.record(), to compare those"
+                why,
+                hint="return named values from the function, or call envlock.record(), to compare those",
             )
         verdict: Verdict = "identical"
         if own.comparison.first is not None:
             verdict = "unseen"
         found = self._evidence(verdict, own, [level_of(own)])
-        return replace(found, notes=(*found.notes, f"{why}; only returned and recorded values were compared"))
+        return replace(
+            found, notes=(*found.notes, f"{why}; only returned and recorded values were compared")
+        )
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
         found = self.observer(request, self.folder / str(self.count))
-        if request.fresh or found.failures or not _is_first_alone(found.comparison.first, request.runs):
+        if (
+            request.fresh
+            or found.failures
+            or not _is_first_alone(found.comparison.first, request.runs)
+        ):
             return found
         # The first run initializes what the process keeps, so that it may run more operations than the others. It is
         # left out if that explains everything, and if the first run of another process does the same.
@@ -211,24 +234,35 @@ class _Search:
         if first.kind == "data":
             pipelines = pipelines_of(seen)
         return replace(
-            found, known=known, because=tuple(because), pipelines=pipelines, maker=maker, blind=threads.blind
+            found,
+            known=known,
+            because=tuple(because),
+            pipelines=pipelines,
+            maker=maker,
+            blind=threads.blind,
         )
 
-    def _in_threads(self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()) -> Evidence:
+    def _in_threads(
+        self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()
+    ) -> Evidence:
         """Return the report on a difference whose cause stands in another thread."""
         if threads.race is not None:
             race = threads.race
             found = self._evidence("race", seen, [*levels, level_of(seen)])
             source, start = lines_around(seen, race.record.operation.place)
             distinct = len(set(race.groups))
-            cause = replace(found, record=race.record, index=None, origins=(), differing=(), distinct=distinct)
+            cause = replace(
+                found, record=race.record, index=None, origins=(), differing=(), distinct=distinct
+            )
             return replace(cause, source=source, source_from=start, threads=race.threads)
         inside = replace(seen, comparison=threads.comparison or seen.comparison)
         first = inside.comparison.first
         verdict: Verdict = "threads"
         if first is not None:
             verdict = first.kind
-        found = self._evidence(verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}")
+        found = self._evidence(
+            verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}"
+        )
         record = found.record
         known = None
         if record is not None and verdict != "outside":
@@ -243,7 +277,9 @@ class _Search:
         determinism = seen.answers.get("determinism")
         return about(record.operation.type, holds, seen.header.tensorflow, determinism=determinism)
 
-    def _python(self, seen: Observed, first: Difference) -> tuple[list[str], Known | None, Maker | None]:
+    def _python(
+        self, seen: Observed, first: Difference
+    ) -> tuple[list[str], Known | None, Maker | None]:
         """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
         base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
         if self._is_left(first):
@@ -264,7 +300,9 @@ class _Search:
                 return because, known, None
             break
         if found:
-            because.append(f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}")
+            because.append(
+                f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}"
+            )
         if known is not None:
             return because, known, None
         return because, None, _name_possible_maker(seen, found)
@@ -281,7 +319,10 @@ class _Search:
         racing = not (own.answers.get("suspects") or {}).get("xla")
         if self.processes:
             alone = replace(self.request, serial=True)
-            racing = self._try("trying one operation of a graph at a time", alone).comparison.first is None
+            racing = (
+                self._try("trying one operation of a graph at a time", alone).comparison.first
+                is None
+            )
             outcome = "the runs still differ"
             if racing:
                 outcome = "the runs are identical"
@@ -290,13 +331,17 @@ class _Search:
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
             levels, suspects = [*levels, level_of(seen)], [*first_inside(seen), *suspects]
-        found = replace(self._evidence("graph", own, levels), because=tuple(because), source=(), source_from=0)
+        found = replace(
+            self._evidence("graph", own, levels), because=tuple(because), source=(), source_from=0
+        )
         if not suspects:
             return found
         likeliest = suspects[0]
         source, start = lines_around(own, likeliest.place)
         listed = tuple(dict.fromkeys(suspects))
-        return replace(found, suspects=listed, known=likeliest.known, source=source, source_from=start)
+        return replace(
+            found, suspects=listed, known=likeliest.known, source=source, source_from=start
+        )
 
     def _inside(self, *, racing: bool) -> Observed:
         """Return what looking into the graphs shows; operations that race are let race."""
@@ -334,13 +379,19 @@ class _Search:
     def _notes(self, seen: Observed) -> list[str]:
         found = []
         if seen.comparison.runs < self.request.runs and not seen.failures:
-            found.append("the first run ran other operations, as it initialized the process, and is left out")
+            found.append(
+                "the first run ran other operations, as it initialized the process, and is left out"
+            )
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of further threads were not compared")
         if seen.comparison.first is None and threads_of(seen).race is not None:
-            found.append("threads changed one variable in another order in each run; this time the results are equal")
+            found.append(
+                "threads changed one variable in another order in each run; this time the results are equal"
+            )
         if seen.comparison.first is None and not self.request.fresh and self.processes:
-            found.append("all runs were in one process; `--fresh` also finds differences between processes")
+            found.append(
+                "all runs were in one process; `--fresh` also finds differences between processes"
+            )
         return found
 
 

@@ -39,7 +39,9 @@ class Experiment:
     maker: Maker | None
 
 
-def plan_experiments(seen: Observed, base: Request, first: Difference, makers: Sequence[Maker]) -> list[Experiment]:
+def plan_experiments(
+    seen: Observed, base: Request, first: Difference, makers: Sequence[Maker]
+) -> list[Experiment]:
     """Return the experiments on a value that came from Python, the most telling first.
 
     Args:

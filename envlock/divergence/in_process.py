@@ -30,7 +30,9 @@ from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.report import Report
 
 
-def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None) -> Report:
+def diverge(
+    function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None
+) -> Report:
     """Return what makes runs of a function differ: the first operation, its line, and what helps.
 
     Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. The
@@ -50,14 +52,17 @@ def diverge(function: Callable[[], Any], *, runs: int = 5, steps: int | None = N
     """
     if runs < 2 or not callable(function):
         raise UsageError(
-            "diverge needs a function, and at least two runs", hint="call it like `envlock.diverge(train_step, runs=5)`"
+            "diverge needs a function, and at least two runs",
+            hint="call it like `envlock.diverge(train_step, runs=5)`",
         )
     try:
         tf = importlib.import_module("tensorflow")
     except ImportError:
         raise UsageError("diverge needs TensorFlow, which is not installed here") from None
     name = getattr(function, "__qualname__", type(function).__name__)
-    request = Request(Target(_file(function), name), None, runs, fresh=False, steps=steps, seed=seed)
+    request = Request(
+        Target(_file(function), name), None, runs, fresh=False, steps=steps, seed=seed
+    )
     observer = partial(_observe, tf, function, State(tf))
     return debug(request, lambda text: None, observer, processes=False)
 
@@ -69,7 +74,9 @@ def _file(function: Callable[[], Any]) -> Path:
         return Path("unknown.py")
 
 
-def _observe(tf: Any, function: Callable[[], Any], state: State, request: Request, folder: Path) -> Observed:
+def _observe(
+    tf: Any, function: Callable[[], Any], state: State, request: Request, folder: Path
+) -> Observed:
     folder.mkdir()
     places = Places(str(request.target.script.parent))
     datasets = Datasets(places)
@@ -81,7 +88,9 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
             _seed(request)
             path = str(folder / f"{number}.trace")
             try:
-                tracing = traced(tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets)
+                tracing = traced(
+                    tf, path, places, mode=request.mode, limit=request.steps, datasets=datasets
+                )
                 with tracing as tracer:
                     entries = partial(getattr, tracer, "entries")
                     makers = Makers(places, entries, request.held)
@@ -94,11 +103,18 @@ def _observe(tf: Any, function: Callable[[], Any], state: State, request: Reques
             suspects, blind = ran.suspects, ran.blind
     state.put_back()
     paths = [folder / f"{number}.trace" for number in range(request.runs)]
-    answers = {"ends": ends, "suspects": suspects, "determinism": determinism(), "datasets": datasets.to_json()}
+    answers = {
+        "ends": ends,
+        "suspects": suspects,
+        "determinism": determinism(),
+        "datasets": datasets.to_json(),
+    }
     blind = blind or blindness(tf)
     if blind is not None:
         answers["callbacks"] = blind
-    return Observed(request, folder, read(paths[0]).header, compare([read(path) for path in paths]), answers)
+    return Observed(
+        request, folder, read(paths[0]).header, compare([read(path) for path in paths]), answers
+    )
 
 
 def _seed(request: Request) -> None:

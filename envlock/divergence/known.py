@@ -30,7 +30,9 @@ class Known:
     source: str
 
 
-def about(kind: str, holds: frozenset[str], tensorflow: str, *, determinism: bool | None = None) -> Known | None:
+def about(
+    kind: str, holds: frozenset[str], tensorflow: str, *, determinism: bool | None = None
+) -> Known | None:
     """Return what is known of an operation of type `kind`; None where the tables have nothing."""
     source = source_of(kind, holds)
     return None if source is None else _known(source, tensorflow, determinism=determinism)
@@ -50,7 +52,14 @@ def _known(source: Source, tensorflow: str, *, determinism: bool | None = None) 
         solutions = [each for each in solutions if "enable_op_determinism" not in (each.api or "")]
     evidence = sources_table().evidence
     fixes = tuple(dict.fromkeys(text for each in solutions if (text := _sentence(each))))
-    return Known(source.id, source.component, source.why, source.platform, fixes, cited(source.sources[0], evidence))
+    return Known(
+        source.id,
+        source.component,
+        source.why,
+        source.platform,
+        fixes,
+        cited(source.sources[0], evidence),
+    )
 
 
 def _sentence(solution: Solution) -> str:

@@ -45,9 +45,17 @@ def candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Maker]:
     """
     rows = {row.name or name: row for row in makers() for name in row.functions}
     runs = [_calls(each.get("makers") or (), before) for each in ends]
-    latest = {key: calls[-1][:2] for run in reversed(runs) for key, calls in run.items() if key[0] in rows}
-    found = [key for key in latest if len({tuple(print_ for *_, print_ in run.get(key, ())) for run in runs}) > 1]
-    found.sort(key=lambda key: (latest[key][0], rows[key[0]].hold != "clock", latest[key][1]), reverse=True)
+    latest = {
+        key: calls[-1][:2] for run in reversed(runs) for key, calls in run.items() if key[0] in rows
+    }
+    found = [
+        key
+        for key in latest
+        if len({tuple(print_ for *_, print_ in run.get(key, ())) for run in runs}) > 1
+    ]
+    found.sort(
+        key=lambda key: (latest[key][0], rows[key[0]].hold != "clock", latest[key][1]), reverse=True
+    )
     return [Maker(name, place, rows[name]) for name, place in found]
 
 
@@ -55,7 +63,9 @@ def _calls(noted: Sequence[Mapping[str, Any]], before: int) -> dict[Key, list[Ca
     found = {}
     for each in noted:
         calls: list[Call] = [
-            (entries, number, print_) for entries, number, print_ in each["calls"] if entries <= before
+            (entries, number, print_)
+            for entries, number, print_ in each["calls"]
+            if entries <= before
         ]
         if calls:
             found[each["name"], Place(*each["place"])] = calls

@@ -90,7 +90,9 @@ class Observed:
         return grouped((str(each["run"]), each["message"], each["traceback"]) for each in failed)
 
 
-def observe(request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None) -> Observed:
+def observe(
+    request: Request, folder: Path, say: Say = lambda text: None, children: Children | None = None
+) -> Observed:
     """Return what the runs gave; `folder` is made for their traces, and `say` gets how long runs take.
 
     The process stays in `children` for the next runs, where they can follow upon these.
@@ -144,13 +146,19 @@ def _can_go_on(found: Observed) -> bool:
 
 def _observed(request: Request, folder: Path) -> Observed:
     said = answers(folder)
-    paths = [path for number in range(request.runs) if (path := folder / f"{number}.trace").exists()]
-    if _failed(said) and (len(paths) < 2 or any(next(readable(path), None) is None for path in paths)):
+    paths = [
+        path for number in range(request.runs) if (path := folder / f"{number}.trace").exists()
+    ]
+    if _failed(said) and (
+        len(paths) < 2 or any(next(readable(path), None) is None for path in paths)
+    ):
         raise _nothing(said, request)
     comparison = _compared(paths, [folder / f"{number}.trace" for number in _failed(said)])
     header = read(paths[0]).header
     if request.mode == "eager" and not comparison.entries:
-        raise FactError("TensorFlow showed no operations: the program runs none, or runs them in other threads")
+        raise FactError(
+            "TensorFlow showed no operations: the program runs none, or runs them in other threads"
+        )
     return Observed(request, folder, header, comparison, said)
 
 
@@ -219,11 +227,14 @@ def _child(request: Request, numbers: list[int], folder: Path, children: Childre
             code = children.run(asked, request.python, environ, output, request.timeout)
     except TimeoutError:
         raise RunError(
-            f"{request.target} ran for more than {request.timeout:g} s", hint="stop after fewer steps: `--steps 3`"
+            f"{request.target} ran for more than {request.timeout:g} s",
+            hint="stop after fewer steps: `--steps 3`",
         ) from None
     missing = [number for number in numbers if number not in answers(folder)["ends"]]
     if code and missing:
-        message = f"the process {launch.ending(code)}; its last output: {_last_words(children.output)}"
+        message = (
+            f"the process {launch.ending(code)}; its last output: {_last_words(children.output)}"
+        )
         line = json.dumps({"run": missing[0], "end": "failed", "message": message, "traceback": ""})
         with (folder / ANSWERS).open("a", encoding="utf-8") as said:
             said.write(line + "\n")

@@ -29,11 +29,17 @@ KERAS_SEEDS = frozenset({"int32[2]", "uint32[2]", "int64[2]"})
 def describe_idle(comparison: Comparison) -> str:
     """Return a note on what differs, where nothing comes of it."""
     found = [each.entry for each in (comparison.first, *comparison.others) if each is not None]
-    places = [(each.operation.type, each.operation.place) for each in found if isinstance(each, Record)]
-    named = dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places if place is not None)
+    places = [
+        (each.operation.type, each.operation.place) for each in found if isinstance(each, Record)
+    ]
+    named = dict.fromkeys(
+        f"{kind} at {place.file}:{place.line}" for kind, place in places if place is not None
+    )
     what = ", ".join(named) or "an operation"
     if comparison.reordered:
-        return f"the same operations ran in another order in each run, with the same results: {what}"
+        return (
+            f"the same operations ran in another order in each run, with the same results: {what}"
+        )
     return f"not the same in every run, and nothing that the runs show or compute follows from it: {what}"
 
 
@@ -84,7 +90,11 @@ def other_workers(seen: Observed, threads: Threads) -> str | None:
 def first_inside(seen: Observed) -> list[Suspect]:
     """Return the first operation inside of a graph that gave something else."""
     first = seen.comparison.first
-    if first is None or not isinstance(first.entry, Record) or first.kind not in ("operation", "data", "outside"):
+    if (
+        first is None
+        or not isinstance(first.entry, Record)
+        or first.kind not in ("operation", "data", "outside")
+    ):
         return []
     operation = first.entry.operation
     if operation.type == CALL:
@@ -113,7 +123,9 @@ def level_of(seen: Observed) -> Level:
     mode = modes[seen.request.mode]
     if first is None:
         return Level(mode, (0,) * comparison.runs, None, None, comparison.entries, comparison.steps)
-    return Level(mode, first.groups, first.entry.step, label_of(first), comparison.entries, comparison.steps)
+    return Level(
+        mode, first.groups, first.entry.step, label_of(first), comparison.entries, comparison.steps
+    )
 
 
 def label_of(difference: Difference) -> str:
@@ -129,7 +141,12 @@ def label_of(difference: Difference) -> str:
 def keras_draws(seen: Observed) -> bool:
     """Return whether the value that differs is a seed of Keras's: two integers, or what a random operation reads."""
     first = seen.comparison.first
-    if seen.header.keras is None or first is None or not isinstance(first.entry, Record) or first.kind != "outside":
+    if (
+        seen.header.keras is None
+        or first is None
+        or not isinstance(first.entry, Record)
+        or first.kind != "outside"
+    ):
         return False
     if "Random" in first.entry.operation.type:
         return True

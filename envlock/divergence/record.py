@@ -56,10 +56,23 @@ def record(
     Raises:
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
-    plain = Request(target, python, 1, True, seed=seed, steps=steps, conditions=conditions(facts), serial=in_graph)
+    plain = Request(
+        target,
+        python,
+        1,
+        True,
+        seed=seed,
+        steps=steps,
+        conditions=conditions(facts),
+        serial=in_graph,
+    )
     with draft_folder(None) as folder:
         mode: Literal["in-graph-all", "eager"] = "in-graph-all" if in_graph else "eager"
-        say("running it, with its graphs traced" if in_graph else "running it eagerly, operation by operation")
+        say(
+            "running it, with its graphs traced"
+            if in_graph
+            else "running it eagerly, operation by operation"
+        )
         seen = need_finished(observe(replace(plain, mode=mode), folder / "traced"))
         effect: Effect = "unknown"
         if in_graph:
@@ -69,7 +82,14 @@ def record(
             shutil.copyfileobj(source, file)
         trace = read(output)
         entries = sum(1 for _ in trace)
-        return Recorded(trace.header, trace.end or {}, output.stat().st_size, entries, seen.comparison.steps, effect)
+        return Recorded(
+            trace.header,
+            trace.end or {},
+            output.stat().st_size,
+            entries,
+            seen.comparison.steps,
+            effect,
+        )
 
 
 def _effect(seen: Observed, plain: Request, folder: Path) -> Effect:
@@ -94,7 +114,9 @@ def results(trace: Trace) -> dict[str, tuple[int | None, ...]]:
     return found
 
 
-def differ(a: Mapping[str, tuple[int | None, ...]], b: Mapping[str, tuple[int | None, ...]]) -> bool | None:
+def differ(
+    a: Mapping[str, tuple[int | None, ...]], b: Mapping[str, tuple[int | None, ...]]
+) -> bool | None:
     """Return whether two runs have other results; None where they have none in common."""
     both = [name for name in a if name in b and any(each is not None for each in a[name])]
     return any(a[name] != b[name] for name in both) if both else None

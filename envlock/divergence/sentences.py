@@ -110,7 +110,9 @@ UNKNOWN_CAUSES: Mapping[Verdict, str] = {
     "unseen": "operations were not visible; `envlock repeat` measures how far the runs are apart",
     "graph": "operations of a graph run in parallel, and compilers reorder sums; `--in-graph` looks inside",
 }
-NOT_IN_TABLES = "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"
+NOT_IN_TABLES = (
+    "the cause is not in envlock's tables; TensorFlow's op determinism may refuse or fix it"
+)
 
 
 def explain_unknown(seen: Evidence) -> str:
@@ -123,4 +125,6 @@ def explain_unknown(seen: Evidence) -> str:
     order = "an order of names"
     if seen.threads:
         order = "the order in which threads finished"
-    return f"it comes from Python or NumPy: an unseeded random generator, the time, files, or {order}"
+    return (
+        f"it comes from Python or NumPy: an unseeded random generator, the time, files, or {order}"
+    )

@@ -70,12 +70,18 @@ def examine(ends: Sequence[Mapping[str, Any]], trace_of: Open, before: int | Non
     race = _race(ends)
     if race is not None:
         return Seen(race=race)
-    blind = "operations of more threads ran than were recorded" if any(each.get("elsewhere") for each in ends) else None
+    blind = (
+        "operations of more threads ran than were recorded"
+        if any(each.get("elsewhere") for each in ends)
+        else None
+    )
     starts: list[Mapping[str, int]] = [each.get("starts") or {} for each in ends]
     if _is_same_work(starts, trace_of):  # by whichever threads, as a pool has them
         return Seen(blind=blind)
     if len({tuple(sorted(each)) for each in starts}) > 1:
-        return Seen(blind=blind or "another number of threads ran TensorFlow operations in each run")
+        return Seen(
+            blind=blind or "another number of threads ran TensorFlow operations in each run"
+        )
     for name in sorted(starts[0], key=lambda each: [int(part) for part in each.split("-")]):
         if before is not None and starts[0][name] > before:
             continue
@@ -83,7 +89,9 @@ def examine(ends: Sequence[Mapping[str, Any]], trace_of: Open, before: int | Non
         if found.first is None:
             continue
         pool = any(name in (each.get("pools") or ()) for each in ends)
-        if _is_explained(found.first, alone=before is None) and not (pool and found.first.kind == "sequence"):
+        if _is_explained(found.first, alone=before is None) and not (
+            pool and found.first.kind == "sequence"
+        ):
             return Seen(name, found, blind=blind)
         blind = blind or f"thread {name} did something else in each run"
     return Seen(blind=blind)
@@ -105,7 +113,9 @@ def handed(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open)
         return None
     made: list[tuple[str, Record]] = []
     for number, entry in enumerate(first.entries):
-        found = _made(entry, first.inputs[0], [*(ends[number].get("starts") or {}), OWN], number, trace_of)
+        found = _made(
+            entry, first.inputs[0], [*(ends[number].get("starts") or {}), OWN], number, trace_of
+        )
         if found is None:
             return None
         made.append(found)
@@ -115,8 +125,14 @@ def handed(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open)
     record = others[0][1]
     if record.operation.inputs[:1] == ("resource[]",):
         return Handed("", Race(record, first.groups, len({name for name, _ in others}) + 1))
-    places = [(each.operation.type, each.operation.place) for _, each in others if each.operation.place is not None]
-    where = ", ".join(dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places))
+    places = [
+        (each.operation.type, each.operation.place)
+        for _, each in others
+        if each.operation.place is not None
+    ]
+    where = ", ".join(
+        dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places)
+    )
     names = ", ".join(dict.fromkeys(name for name, _ in others))
     return Handed(f"the value that differs was made in other threads ({names}), by {where}")
 
@@ -130,7 +146,9 @@ def _made(
     value = entry.inputs[wanted], entry.operation.inputs[wanted]
     for name in threads:
         for each in trace_of(run, name) or ():
-            if not isinstance(each, Record) or (name == OWN and each.operation.inputs[:1] != ("resource[]",)):
+            if not isinstance(each, Record) or (
+                name == OWN and each.operation.inputs[:1] != ("resource[]",)
+            ):
                 continue
             if value in zip(each.outputs, each.operation.outputs, strict=False):
                 return name, each
@@ -150,7 +168,10 @@ def _race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
     """Return the first variable whose uses by threads came in another order."""
     for number, first in enumerate(ends[0].get("shared") or []):
         alike = [(each.get("shared") or [])[number : number + 1] for each in ends]
-        orders = [each[0]["order"] if each and each[0]["name"] == first["name"] else None for each in alike]
+        orders = [
+            each[0]["order"] if each and each[0]["name"] == first["name"] else None
+            for each in alike
+        ]
         if len(set(orders)) > 1:
             known: dict[str | None, int] = {}
             groups = tuple(known.setdefault(order, len(known)) for order in orders)

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from envlock.guest.tracing.trace_writer import DEFINITIONS_LIMIT, LINE_LIMIT, TENSORS_LIMIT, TEXT_LIMIT, TRACE_VERSION
+from envlock.guest.tracing.trace_writer import (
+    DEFINITIONS_LIMIT,
+    LINE_LIMIT,
+    TENSORS_LIMIT,
+    TEXT_LIMIT,
+    TRACE_VERSION,
+)
 from envlock.runtime.errors import LockfileError
 from envlock.runtime.report import clean
 
@@ -137,7 +143,9 @@ class Trace:
         match line:
             case [int(number), list(inputs), list(outputs)] if type(number) is int:
                 return self._record(number, inputs, outputs)
-            case ["value", str(name), fingerprint, str(spec)] if max(len(name), len(spec)) <= TEXT_LIMIT:
+            case ["value", str(name), fingerprint, str(spec)] if (
+                max(len(name), len(spec)) <= TEXT_LIMIT
+            ):
                 return Value(self._step, name, self._fingerprint(fingerprint), spec)
             case ["op", *fields]:
                 self._define(fields, len(str(fields)))
@@ -171,7 +179,13 @@ class Trace:
 
     def _define(self, fields: list[Any], size: int) -> None:
         match fields:
-            case [str(kind), str() | None as name, list() | None as place, list(inputs), list(outputs)]:
+            case [
+                str(kind),
+                str() | None as name,
+                list() | None as place,
+                list(inputs),
+                list(outputs),
+            ]:
                 pass
             case _:
                 raise self._damaged("invalid definition of an operation")
@@ -181,13 +195,17 @@ class Trace:
         self._bytes += size
         if len(self._operations) >= DEFINITIONS_LIMIT or self._bytes > DEFINITIONS_BYTES:
             raise self._damaged("it defines too many operations")
-        self._operations.append(Operation(kind, name, self._place(place), tuple(inputs), tuple(outputs)))
+        self._operations.append(
+            Operation(kind, name, self._place(place), tuple(inputs), tuple(outputs))
+        )
 
     def _place(self, place: list[Any] | None) -> Place | None:
         match place:
             case None:
                 return None
-            case [str(file), int(line), str(function)] if max(len(file), len(function)) <= TEXT_LIMIT:
+            case [str(file), int(line), str(function)] if (
+                max(len(file), len(function)) <= TEXT_LIMIT
+            ):
                 return Place(file, line, function)
         raise self._damaged(f"invalid place in a file: {_short(place)}")
 
@@ -195,7 +213,9 @@ class Trace:
         match _parsed(line, self._name):
             case {"trace_version": int(version)} if version > TRACE_VERSION:
                 sentence = f"has trace_version {version}; this envlock reads up to {TRACE_VERSION}"
-                raise _refuse(self._name, sentence, "read it with the envlock that wrote it, or a newer one")
+                raise _refuse(
+                    self._name, sentence, "read it with the envlock that wrote it, or a newer one"
+                )
             case {
                 "trace_version": 1,
                 "made_by": str(made_by),
@@ -210,7 +230,9 @@ class Trace:
                 texts = (made_by, tensorflow, keras or "", python, fingerprint)
                 if max(map(len, texts)) > TEXT_LIMIT:
                     raise self._damaged("a text in its header is too long")
-                return Header(made_by, tensorflow, keras, python, mode, fingerprint, self._scalars(conditions))
+                return Header(
+                    made_by, tensorflow, keras, python, mode, fingerprint, self._scalars(conditions)
+                )
             case _:
                 raise _refuse(
                     self._name,
@@ -221,12 +243,18 @@ class Trace:
     def _scalars(self, values: dict[str, Any]) -> dict[str, Scalar]:
         for name, value in values.items():
             fits = value is None or isinstance(value, bool | int | float | str)
-            if not fits or len(values) > CONDITIONS_LIMIT or max(len(name), len(str(value))) > TEXT_LIMIT:
+            if (
+                not fits
+                or len(values) > CONDITIONS_LIMIT
+                or max(len(name), len(str(value))) > TEXT_LIMIT
+            ):
                 raise self._damaged(f"invalid condition {_short(name)}")
         return values
 
     def _damaged(self, what: str) -> TraceError:
-        return _refuse(self._name, f"is damaged after {self._count} entries: {what}", "record it again")
+        return _refuse(
+            self._name, f"is damaged after {self._count} entries: {what}", "record it again"
+        )
 
 
 def _lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
@@ -238,17 +266,25 @@ def _lines(stream: BinaryIO, name: str) -> Generator[bytes, None, None]:
             read += len(raw)
             text = inflate.decompress(raw, _CHUNK)
             if not raw and not text:
-                hint = "record it again, or copy it again: the run crashed, or the copy is incomplete"
+                hint = (
+                    "record it again, or copy it again: the run crashed, or the copy is incomplete"
+                )
                 raise _refuse(name, "is truncated: it has no end" if read else "is empty", hint)
             *lines, left = (left + text).split(b"\n")
             yield from lines
             if len(left) > LINE_LIMIT:
-                raise _refuse(name, f"is damaged: a line of more than {LINE_LIMIT} bytes", "record it again")
+                raise _refuse(
+                    name, f"is damaged: a line of more than {LINE_LIMIT} bytes", "record it again"
+                )
         if left or inflate.unused_data or stream.read(1):
-            raise _refuse(name, "is damaged: it has data after its end", "record it again, or copy it again")
+            raise _refuse(
+                name, "is damaged: it has data after its end", "record it again, or copy it again"
+            )
     except zlib.error:
         raise _refuse(
-            name, "is not a trace, or is damaged: it is not a gzip file", "record it again, or copy it again"
+            name,
+            "is not a trace, or is damaged: it is not a gzip file",
+            "record it again, or copy it again",
         ) from None
     except OSError as error:
         raise _refuse(name, f"cannot be read: {error.strerror}", "check the path") from None

@@ -68,7 +68,12 @@ class Across:
     @property
     def same(self) -> bool:
         """Whether everything that was compared is equal, and something was."""
-        return self.earliest is None and self.first is None and self.compared > 0 and self.longer is None
+        return (
+            self.earliest is None
+            and self.first is None
+            and self.compared > 0
+            and self.longer is None
+        )
 
     @property
     def aligned(self) -> float:
@@ -120,7 +125,9 @@ def difference(a: Entry, b: Entry) -> Pair | None:
         return None if same else Pair("value", a, b)
     if a.outputs == b.outputs:
         return None
-    inputs = [(x, y) for x, y in zip(a.inputs, b.inputs, strict=False) if x is not None and y is not None]
+    inputs = [
+        (x, y) for x, y in zip(a.inputs, b.inputs, strict=False) if x is not None and y is not None
+    ]
     kind: Kind = "operation" if all(x == y for x, y in inputs) else "carried"
     return Pair(kind, a, b, len(inputs))
 
@@ -226,7 +233,8 @@ def _findings(across: Across) -> Iterator[Finding]:
     first, earliest = across.first, across.earliest
     if across.aligned < ALIGNED:
         yield _finding(
-            "not-comparable", "the traces cannot be aligned: the runs ran different operations, or at different lines"
+            "not-comparable",
+            "the traces cannot be aligned: the runs ran different operations, or at different lines",
         )
         return
     if first is not None:
@@ -236,9 +244,14 @@ def _findings(across: Across) -> Iterator[Finding]:
         said = "differs first, and so does its input, which came from outside the traced operations"
         yield _finding("carried", f"{_called(earliest)} {said}", earliest)
     elif across.longer is not None:
-        yield _finding("longer", f"they are equal up to the end of the shorter one; {across.longer} has more steps")
+        yield _finding(
+            "longer",
+            f"they are equal up to the end of the shorter one; {across.longer} has more steps",
+        )
     for each in across.others:
-        message = f"also different, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
+        message = (
+            f"also different, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
+        )
         yield _finding("operation", message, each, severity=WARNING)
 
 
@@ -273,13 +286,20 @@ def _check(a: Header, b: Header) -> None:
         if a.mode != b.mode
         else "their fingerprints are of different kinds"
     )
-    raise UsageError(f"the traces cannot be compared: {ways}", hint="record both with `--in-graph`, or both without")
+    raise UsageError(
+        f"the traces cannot be compared: {ways}",
+        hint="record both with `--in-graph`, or both without",
+    )
 
 
 def _differing(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
     left, right = _conditions(a), _conditions(b)
     names = sorted({*left, *right} - {*_IGNORED})
-    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+    return {
+        name: (left.get(name), right.get(name))
+        for name in names
+        if left.get(name) != right.get(name)
+    }
 
 
 def _conditions(trace: Trace) -> dict[str, Scalar]:
@@ -306,4 +326,9 @@ def _at(pair: Pair) -> str:
 def _pair_json(pair: Pair | None) -> dict[str, Any] | None:
     if pair is None:
         return None
-    return {"kind": pair.kind, "inputs_known": pair.known, "a": render_entry(pair.a), "b": render_entry(pair.b)}
+    return {
+        "kind": pair.kind,
+        "inputs_known": pair.known,
+        "a": render_entry(pair.a),
+        "b": render_entry(pair.b),
+    }

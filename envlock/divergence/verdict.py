@@ -112,7 +112,9 @@ def _locate(seen: Evidence) -> Where:
     for number, line in enumerate(seen.source, seen.source_from):
         if number == place.line:
             text = line.strip()
-    return Where(operation=operation, file=place.file, line=place.line, function=place.function, text=text)
+    return Where(
+        operation=operation, file=place.file, line=place.line, function=place.function, text=text
+    )
 
 
 def _find_other(difference: Difference, why: str) -> Finding:
@@ -132,7 +134,9 @@ def _find_other(difference: Difference, why: str) -> Finding:
 
 def _attach(seen: Evidence) -> dict[str, Any]:
     """Return what is shown beside the findings, as JSON values."""
-    plain = asdict(replace(seen, record=None, timeline=(), pipelines=(), others=(), failures=(), maker=None))
+    plain = asdict(
+        replace(seen, record=None, timeline=(), pipelines=(), others=(), failures=(), maker=None)
+    )
     for name in (*RENDERED, *NOT_ATTACHED):
         del plain[name]
     attachments = {name: _use_lists(value) for name, value in plain.items()}
@@ -176,7 +180,12 @@ def _render_origin(origin: Origin) -> dict[str, Any]:
 
 
 def _render_line(line: Line) -> dict[str, Any]:
-    return {"number": line.index, "state": line.state, "distinct": line.distinct, **render_entry(line.entry)}
+    return {
+        "number": line.index,
+        "state": line.state,
+        "distinct": line.distinct,
+        **render_entry(line.entry),
+    }
 
 
 def _use_lists(value: Any) -> Any:
@@ -191,7 +200,11 @@ def _use_lists(value: Any) -> Any:
 def render_entry(entry: Record | Value) -> dict[str, Any]:
     """Return an entry of a trace as JSON values."""
     if not isinstance(entry, Record):
-        return {"step": entry.step, "value": entry.name, "outputs": [_render_tensor(entry.spec, entry.fingerprint)]}
+        return {
+            "step": entry.step,
+            "value": entry.name,
+            "outputs": [_render_tensor(entry.spec, entry.fingerprint)],
+        }
     kind, name, place, inputs, outputs = entry.operation
     return {
         "step": entry.step,

@@ -13,7 +13,9 @@ from envlock.runtime.policy import Policy
 from envlock.runtime.report import Finding
 
 
-def bits(found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy) -> tuple[list[Finding], str]:
+def bits(
+    found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy
+) -> tuple[list[Finding], str]:
     """Return what nodes compute otherwise than the lockfile's canary, or else than most nodes; and a sentence.
 
     Args:
@@ -38,5 +40,7 @@ def bits(found: Mapping[str, Numerics], locked: Numerics | None, policy: Policy)
 
 def _by_ranks(numerics: Numerics) -> Numerics:
     """Return what ranks compute of a canary: on the processor, no group that can end the job, and no program."""
-    groups = {name: group for name, group in numerics.groups.items() if on_cpu(name) and name != FATAL}
+    groups = {
+        name: group for name, group in numerics.groups.items() if on_cpu(name) and name != FATAL
+    }
     return numerics.model_copy(update={"groups": groups, "program": None})

@@ -8,7 +8,9 @@ from envlock.runtime.errors import FactError, UsageError
 from envlock.runtime.fleet.ranks import OWN, launched_job
 
 
-def job_of(found: Sequence[str], folder: str, environ: Mapping[str, str], named: str | None = None) -> str:
+def job_of(
+    found: Sequence[str], folder: str, environ: Mapping[str, str], named: str | None = None
+) -> str:
     """Return the job that is meant: the one named, that of the launcher around this process, or the only one.
 
     Args:
@@ -30,5 +32,7 @@ def job_of(found: Sequence[str], folder: str, environ: Mapping[str, str], named:
         raise FactError(f"{what} has reported to {folder}{others}", hint=hint)
     if len(fitting) > 1:
         shown = ", ".join(fitting[:5]) + (", ..." if len(fitting) > 5 else "")
-        raise UsageError(f"several jobs have reported to {folder}: {shown}", hint="name one with `--job`")
+        raise UsageError(
+            f"several jobs have reported to {folder}: {shown}", hint="name one with `--job`"
+        )
     return fitting[0]

@@ -17,7 +17,11 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         UsageError: the image is in no registry.
     """
     made = deployment(lock)
-    service: dict[str, Any] = {"image": made.image, "platform": made.platform, "shm_size": made.shared_memory}
+    service: dict[str, Any] = {
+        "image": made.image,
+        "platform": made.platform,
+        "shm_size": made.shared_memory,
+    }
     if made.cpus:
         service["cpuset"] = f"0-{made.cpus - 1}" if made.cpus > 1 else "0"
     if made.gpus:

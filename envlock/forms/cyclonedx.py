@@ -49,11 +49,17 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
-            "tools": {"components": [{"type": "application", "name": "tf-envlock", "version": __version__}]},
+            "tools": {
+                "components": [
+                    {"type": "application", "name": "tf-envlock", "version": __version__}
+                ]
+            },
             "component": _subject(lock),
         },
         "components": components,
-        "dependencies": [{"ref": SUBJECT, "dependsOn": sorted(each["bom-ref"] for each in components)}],
+        "dependencies": [
+            {"ref": SUBJECT, "dependsOn": sorted(each["bom-ref"] for each in components)}
+        ],
         "compositions": _compositions(components),
     }
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
@@ -70,14 +76,23 @@ def _subject(lock: Lockfile) -> dict[str, Any]:
     if lock.image is None or lock.image.reference is None:
         return own
     pushed = parse(lock.image.reference)
-    return {**own, "type": "container", **_image(pushed, str(pushed.digest), None), "bom-ref": SUBJECT}
+    return {
+        **own,
+        "type": "container",
+        **_image(pushed, str(pushed.digest), None),
+        "bom-ref": SUBJECT,
+    }
 
 
 def _images(base: BaseImage | None) -> list[dict[str, Any]]:
     if base is None:
         return []
     found = [_pinned(base, BASE, base.platform)]
-    return found if base.python is None else [*found, _pinned(base.python, PYTHON_IMAGE, base.platform)]
+    return (
+        found
+        if base.python is None
+        else [*found, _pinned(base.python, PYTHON_IMAGE, base.platform)]
+    )
 
 
 def _pinned(image: PinnedImage, ref: str, platform: str) -> dict[str, Any]:
@@ -178,7 +193,11 @@ def _packages(lock: Lockfile, licenses: Mapping[str, License]) -> list[dict[str,
 
 
 def _package(
-    lock: Lockfile, name: str, version: str | None, identity: PackageIdentity | None, declared: License
+    lock: Lockfile,
+    name: str,
+    version: str | None,
+    identity: PackageIdentity | None,
+    declared: License,
 ) -> dict[str, Any]:
     component: dict[str, Any] = {"type": "library", "bom-ref": f"package:{name}", "name": name}
     if version is not None:

@@ -38,13 +38,21 @@ def job(made: Deployment) -> dict[str, Any]:
         "nodeSelector": _node(made),
         "securityContext": {"runAsNonRoot": True},
         "containers": [_container(made)],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(made.shared_memory)}}],
+        "volumes": [
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(made.shared_memory)}}
+        ],
     }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": made.name, "annotations": {f"{NAMESPACE}/lock": f"sha256:{made.lock}"}},
-        "spec": {"backoffLimit": 0, "template": {"spec": pod}},  # a refusal is one the next time, too
+        "metadata": {
+            "name": made.name,
+            "annotations": {f"{NAMESPACE}/lock": f"sha256:{made.lock}"},
+        },
+        "spec": {
+            "backoffLimit": 0,
+            "template": {"spec": pod},
+        },  # a refusal is one the next time, too
     }
 
 

@@ -38,7 +38,10 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     job = kubernetes.job(made)
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    container["args"] = [*(made.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"), *COMMAND]
+    container["args"] = [
+        *(made.entrypoint[0], "-m", "envlock", "fleet", "run", "--to", SHARED, "--"),
+        *COMMAND,
+    ]
     container["env"] = [
         {"name": "ENVLOCK_FLEET_SIZE", "value": str(PODS)},
         {"name": "ENVLOCK_FLEET_JOB", "valueFrom": {"fieldRef": {"fieldPath": UID}}},
@@ -61,7 +64,12 @@ def _policy(made: Deployment) -> dict[str, Any]:
     digest = made.image.rpartition("@")[2]
     images = f"object.spec.template.spec.containers.all(each, each.image.endsWith('@{digest}'))"
     message = f"the image of this job is not the one that was built from the lockfile sha256:{made.lock[:12]}"
-    jobs = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["jobs"]}
+    jobs = {
+        "apiGroups": ["batch"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["jobs"],
+    }
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [jobs]},

@@ -43,5 +43,7 @@ def oci(reference: Reference, digest: str, platform: str | None = None) -> str:
 def _purl(kind: str, name: str, version: str | None, qualifiers: Mapping[str, str]) -> str:
     head = f"pkg:{kind}/{quote(name, safe='')}"
     at = "" if version is None else f"@{quote(version, safe=':')}"
-    pairs = "&".join(f"{key}={quote(value, safe=_PLAIN)}" for key, value in sorted(qualifiers.items()))
+    pairs = "&".join(
+        f"{key}={quote(value, safe=_PLAIN)}" for key, value in sorted(qualifiers.items())
+    )
     return f"{head}{at}?{pairs}" if pairs else f"{head}{at}"

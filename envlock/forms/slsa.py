@@ -31,7 +31,8 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
     image, base = lock.image, lock.base_image
     if image is None or base is None or image.lock is None or image.wheels is None:
         raise UsageError(
-            "the lockfile does not say how its image was built", hint="run `envlock build` to build and record one"
+            "the lockfile does not say how its image was built",
+            hint="run `envlock build` to build and record one",
         )
     document = {
         "_type": "https://in-toto.io/Statement/v1",
@@ -52,7 +53,10 @@ def render(lock: Lockfile, licenses: Mapping[str, License]) -> str:
             "runDetails": {
                 "builder": {
                     "id": BUILDER,
-                    "version": {"envlock": image.envlock or "unknown", image.engine: image.engine_version},
+                    "version": {
+                        "envlock": image.envlock or "unknown",
+                        image.engine: image.engine_version,
+                    },
                 }
             },
         },
@@ -74,7 +78,11 @@ def _materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[s
         yield _pinned(base.python, base.platform)
     if base.python_archive is not None:
         url = image_tables().standalone.url(base.python_archive.file)
-        yield {"name": base.python_archive.file, "uri": url, "digest": {"sha256": base.python_archive.sha256}}
+        yield {
+            "name": base.python_archive.file,
+            "uri": url,
+            "digest": {"sha256": base.python_archive.sha256},
+        }
     for each in base.apt.packages if base.apt is not None else ():
         yield {"name": each.file, "uri": each.url, "digest": {"sha256": each.sha256}}
     yield {"name": "envlock.lock", "digest": {"sha256": image.lock}}
@@ -93,4 +101,8 @@ def _materials(lock: Lockfile, image: Image, base: BaseImage) -> Iterator[dict[s
 def _pinned(image: PinnedImage, platform: str) -> dict[str, Any]:
     reference = replace(parse(image.name), tag=image.tag)
     uri = purl.oci(reference, image.digest, platform)
-    return {"name": reference.name, "uri": uri, "digest": {"sha256": image.digest.removeprefix("sha256:")}}
+    return {
+        "name": reference.name,
+        "uri": uri,
+        "digest": {"sha256": image.digest.removeprefix("sha256:")},
+    }

@@ -64,7 +64,13 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     head: Dict[str, Any] = {"battery": BATTERY, "numpy": np.__version__, "groups": []}
     if on_cpu and "numpy" not in asked["skip"]:
         say({"begin": ["numpy", "library"]})
-        say({"group": "numpy", "execution": "library", "operations": _computed(np, numpy_operations(np), 2)})
+        say(
+            {
+                "group": "numpy",
+                "execution": "library",
+                "operations": _computed(np, numpy_operations(np), 2),
+            }
+        )
     import tensorflow as tf
 
     start, spent = time.perf_counter(), time.process_time()
@@ -75,7 +81,9 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
     if not on_cpu and asked["device"] >= len(gpus):
         say({"head": head})
         return
-    if not on_cpu:  # this one alone, and no more of its memory than needed: others may be computing on it
+    if (
+        not on_cpu
+    ):  # this one alone, and no more of its memory than needed: others may be computing on it
         tf.config.set_visible_devices(gpus[asked["device"]], "GPU")
         tf.config.experimental.set_memory_growth(gpus[asked["device"]], True)
     repeats = 2 if on_cpu else 3
@@ -86,7 +94,13 @@ def _run(asked: Dict[str, Any], say: Callable[[Dict[str, Any]], None]) -> None:
         for group, execution, operations in groups:
             if group not in asked["skip"]:
                 say({"begin": [group, execution]})
-                say({"group": group, "execution": execution, "operations": _computed(np, operations, repeats)})
+                say(
+                    {
+                        "group": group,
+                        "execution": execution,
+                        "operations": _computed(np, operations, repeats),
+                    }
+                )
     say({"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - spent})
 
 
@@ -105,7 +119,9 @@ def set_variables(asked: Dict[str, Any], on_cpu: bool) -> None:
     if asked["determinism"] is not None:
         wanted["TF_DETERMINISTIC_OPS"] = "1" if asked["determinism"] else "0"
     began_again = os.environ.pop(BEGAN_AGAIN, None) is not None
-    is_late = "numpy" in sys.modules and any(os.environ.get(name) != value for name, value in wanted.items())
+    is_late = "numpy" in sys.modules and any(
+        os.environ.get(name) != value for name, value in wanted.items()
+    )
     os.environ.update(wanted)
     if is_late and not began_again:  # once: sitecustomize can set the variables, too
         os.environ[BEGAN_AGAIN] = "1"
@@ -206,7 +222,12 @@ def onednn_operations(tf: Any, x: Inputs) -> Dict[str, Operation]:
 
     def batch_norm() -> Any:
         found = raw.FusedBatchNormV3(
-            x=x((4, 14, 14, 16), 20), scale=x((16,), 21), offset=x((16,), 22), mean=[], variance=[], is_training=True
+            x=x((4, 14, 14, 16), 20),
+            scale=x((16,), 21),
+            offset=x((16,), 22),
+            mean=[],
+            variance=[],
+            is_training=True,
         )
         return tf.concat([tf.reshape(found[0], [-1]), found[1], found[2]], 0)
 
@@ -239,7 +260,9 @@ def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
 
     def cross_entropy() -> Any:
         labels = tf.one_hot([i * 37 % 101 for i in range(64)], 101)
-        loss, slope = raw.SoftmaxCrossEntropyWithLogits(features=x((64, 101), 12) * 8, labels=labels)
+        loss, slope = raw.SoftmaxCrossEntropyWithLogits(
+            features=x((64, 101), 12) * 8, labels=labels
+        )
         return tf.concat([loss[:, None], slope], 1)
 
     def layer_norm() -> Any:
@@ -251,16 +274,23 @@ def eigen_operations(tf: Any, np: Any, x: Inputs) -> Dict[str, Operation]:
     def stateful() -> Any:
         tf.random.set_seed(7)
         shape = (500,)
-        return tf.concat([tf.random.uniform(shape), tf.random.normal(shape), tf.random.truncated_normal(shape)], 0)
+        return tf.concat(
+            [tf.random.uniform(shape), tf.random.normal(shape), tf.random.truncated_normal(shape)],
+            0,
+        )
 
     return {
         "bias_gradient": lambda: raw.BiasAddGrad(out_backprop=x((16, 28, 28, 32), 10)),
         "reduce": reduce,
         "cross_entropy": cross_entropy,
         "segment_sum": lambda: tf.math.unsorted_segment_sum(x((20000, 4), 13), rows, 113),
-        "scatter_add": lambda: tf.tensor_scatter_nd_add(tf.zeros((113, 4)), rows[:, None], x((20000, 4), 14)),
+        "scatter_add": lambda: tf.tensor_scatter_nd_add(
+            tf.zeros((113, 4)), rows[:, None], x((20000, 4), 14)
+        ),
         "resize_gradient": lambda: raw.ResizeBilinearGrad(
-            grads=x((2, 37, 41, 3), 18), original_image=x((2, 16, 17, 3), 19), half_pixel_centers=True
+            grads=x((2, 37, 41, 3), 18),
+            original_image=x((2, 16, 17, 3), 19),
+            half_pixel_centers=True,
         ),
         "layer_norm": layer_norm,
         "random_uniform": lambda: tf.random.stateless_uniform((2000,), [1, 2], alg="philox"),
@@ -297,7 +327,13 @@ def training(tf: Any, np: Any, x: Inputs, compiled: bool) -> Operation:
         if not made:  # at the first call: a second one must not compile anew
             first = [x((20, 32), 26) * 0.25, x((32, 10), 27) * 0.25]
             state = [tuple(tf.Variable(tf.zeros_like(w)) for _ in range(3)) for w in first]
-            made.append((first, state, _step(tf, x((64, 20), 25), tf.constant(np.arange(64) % 10), state, compiled)))
+            made.append(
+                (
+                    first,
+                    state,
+                    _step(tf, x((64, 20), 25), tf.constant(np.arange(64) % 10), state, compiled),
+                )
+            )
         first, state, step = made[0]
         for (w, m, v), start in zip(state, first):
             w.assign(start)
@@ -317,7 +353,9 @@ def _step(tf: Any, images: Any, labels: Any, state: Any, compiled: bool) -> Any:
         weights = [each[0] for each in state]
         with tf.GradientTape() as tape:
             logits = tf.matmul(tf.nn.relu(tf.matmul(images, weights[0])), weights[1])
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+            loss = tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+            )
         for (w, m, v), gradient in zip(state, tape.gradient(loss, weights)):
             tf.raw_ops.ResourceApplyAdam(
                 var=w.handle,
@@ -345,11 +383,18 @@ def _result(np: Any, operation: Operation, repeats: int) -> Dict[str, Any]:
     try:
         arrays = [_array(np, operation()) for _ in range(repeats)]
     except Exception as error:
-        return {"failed": type(error).__name__}  # and no more of it: a message may name a user's folder
+        return {
+            "failed": type(error).__name__
+        }  # and no more of it: a message may name a user's folder
     shape = list(arrays[0].shape)
     if len({array.tobytes() for array in arrays}) > 1:
         return {"unstable": True, "dtype": arrays[0].dtype.str, "shape": shape}
-    return {"sha256": digest(arrays[0]), "dtype": arrays[0].dtype.str, "shape": shape, "sample": sample(arrays[0])}
+    return {
+        "sha256": digest(arrays[0]),
+        "dtype": arrays[0].dtype.str,
+        "shape": shape,
+        "sample": sample(arrays[0]),
+    }
 
 
 def _array(np: Any, value: Any) -> Any:
@@ -360,7 +405,9 @@ def digest(*arrays: Any) -> str:
     """Return the SHA-256 of type, shape and bytes of each."""
     found = hashlib.sha256()
     for array in arrays:
-        found.update("{}{}".format(array.dtype.str, list(array.shape)).encode("ascii") + array.tobytes())
+        found.update(
+            "{}{}".format(array.dtype.str, list(array.shape)).encode("ascii") + array.tobytes()
+        )
     return found.hexdigest()
 
 

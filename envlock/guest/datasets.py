@@ -55,7 +55,12 @@ def _node(node: Any) -> Tuple[str, str, Tuple[str, ...], Dict[str, Value], Dict[
         if value.HasField("func"):
             functions[name] = value.func.name
         elif value.HasField("list") and value.list.func:
-            functions.update({"{}/{}".format(name, number): each.name for number, each in enumerate(value.list.func)})
+            functions.update(
+                {
+                    "{}/{}".format(name, number): each.name
+                    for number, each in enumerate(value.list.func)
+                }
+            )
         else:
             attributes[name] = _value(value)
     return node.name, node.op, tuple(node.input), attributes, functions

@@ -52,7 +52,9 @@ def markers() -> dict[str, str]:
         "platform_release": platform.release(),
         "platform_system": platform.system(),
         "platform_version": platform.version(),
-        "python_full_version": version.rstrip("+"),  # a build between two releases says 3.13.0+, which is no version
+        "python_full_version": version.rstrip(
+            "+"
+        ),  # a build between two releases says 3.13.0+, which is no version
         "python_version": "{}.{}".format(*sys.version_info),
         "sys_platform": sys.platform,
     }

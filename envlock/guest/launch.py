@@ -87,7 +87,9 @@ class Ended(NamedTuple):
     @property
     def ending(self) -> str:
         """How it ended, for a sentence that begins with its name."""
-        return f"did not answer within {self.timeout:g} s" if self.code is None else ending(self.code)
+        return (
+            f"did not answer within {self.timeout:g} s" if self.code is None else ending(self.code)
+        )
 
     @property
     def last_words(self) -> str:
@@ -175,7 +177,11 @@ def ask(
 
 
 def ask_python(
-    words: Sequence[str], python: Path | None, *, timeout: float, environ: Mapping[str, str] | None = None
+    words: Sequence[str],
+    python: Path | None,
+    *,
+    timeout: float,
+    environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Do what `ask` does with a program of this room, from `module` or `text`, which ends with this process.
 
@@ -209,9 +215,13 @@ def ending(code: int) -> str:
 def last_words(text: str) -> str:
     """Return the line that says most about why a process ended: the last that names an error, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("F0") or any(word in line for word in _TELLING)]
+    telling = [
+        line for line in lines if line.startswith("F0") or any(word in line for word in _TELLING)
+    ]
     words = (telling or lines or ["no output"])[-1]
-    return (words.rpartition("] ")[2] or words)[:LONGEST]  # without the head of a line of TensorFlow's log
+    return (words.rpartition("] ")[2] or words)[
+        :LONGEST
+    ]  # without the head of a line of TensorFlow's log
 
 
 def _limit(pid: int, memory: int) -> None:

@@ -30,7 +30,9 @@ def observe() -> None:
         if isinstance(path, str) and path not in seen and path[:1] != "<":
             seen.add(path)
             line = os.fsencode("{}\t{}\n".format(kind, os.path.abspath(path).replace("\n", "?")))
-            stream = os.open(os.path.join(FOLDER, SEEN), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            stream = os.open(
+                os.path.join(FOLDER, SEEN), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600
+            )
             try:
                 os.write(stream, line)
             finally:
@@ -46,7 +48,10 @@ def observe() -> None:
     def finish() -> None:
         for module in list(sys.modules.values()):
             with contextlib.suppress(Exception):  # a lazy one must not be loaded by looking at it
-                note("imported", types.ModuleType.__getattribute__(module, "__dict__").get("__file__"))
+                note(
+                    "imported",
+                    types.ModuleType.__getattribute__(module, "__dict__").get("__file__"),
+                )
         with contextlib.suppress(Exception):
             with open("/proc/self/maps", errors="surrogateescape") as maps:
                 lines = maps.readlines()

@@ -34,10 +34,15 @@ def main() -> None:
         sys.path[:] = [folder for folder in sys.path if folder]
     answer: Dict[str, Any] = {}
     try:
-        exec(compile(asked["setup"] or "", "<the lines given with --with>", "exec"), {"__name__": "__main__"})  # noqa: S102
+        exec(  # noqa: S102
+            compile(asked["setup"] or "", "<the lines given with --with>", "exec"),
+            {"__name__": "__main__"},
+        )
         answer = observe()
     except BaseException as error:
-        answer["failed"] = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0][:200])
+        answer["failed"] = "{}: {}".format(
+            type(error).__name__, str(error).strip().partition("\n")[0][:200]
+        )
     os.write(answer_to, (asked["mark"] + json.dumps(answer) + "\n").encode("ascii"))
     os._exit(0)
 
@@ -53,7 +58,9 @@ def observe() -> Dict[str, Any]:
             found[name] = experiment(tf)
         except Exception as error:
             found[name] = None
-            reasons[name] = "{}: {}".format(type(error).__name__, str(error).strip().partition("\n")[0][:160])
+            reasons[name] = "{}: {}".format(
+                type(error).__name__, str(error).strip().partition("\n")[0][:160]
+            )
     return found
 
 
@@ -88,7 +95,9 @@ def crop(tf: Any) -> int:
         boxes = tf.concat([corners, corners + 0.5], 1)
         index = tf.random.stateless_uniform((256,), seed=(5, 6), maxval=4, dtype=tf.int32)
         weights = tf.random.stateless_normal((256, 24, 24, 8), seed=(7, 8))
-        return len({_digest(_crop_gradient(tf, image, boxes, index, weights)) for _ in range(REPEATS)})
+        return len(
+            {_digest(_crop_gradient(tf, image, boxes, index, weights)) for _ in range(REPEATS)}
+        )
 
 
 def _crop_gradient(tf: Any, image: Any, boxes: Any, index: Any, weights: Any) -> Any:
@@ -105,7 +114,9 @@ def operations(tf: Any) -> List[str]:
         return tf.nn.softmax(a @ a), tf.nn.conv2d(image, kernel, 1, "SAME")
 
     with tf.device("/CPU:0"):
-        return _executed(_uncompiled(tf, step), tf.ones((64, 64)), tf.ones((2, 16, 16, 8)), tf.ones((3, 3, 8, 8)))
+        return _executed(
+            _uncompiled(tf, step), tf.ones((64, 64)), tf.ones((2, 16, 16, 8)), tf.ones((3, 3, 8, 8))
+        )
 
 
 def clusters(tf: Any) -> bool:
@@ -216,7 +227,11 @@ def _workers(call: Callable[[], Any]) -> Set[int]:
     while time.monotonic() < end:
         call()
     after = _spent()
-    return {t for t, spent in after.items() if t != os.getpid() and spent - before.get(t, 0) > LEAST_WORK}
+    return {
+        t
+        for t, spent in after.items()
+        if t != os.getpid() and spent - before.get(t, 0) > LEAST_WORK
+    }
 
 
 def _spent() -> Dict[int, int]:

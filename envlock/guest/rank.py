@@ -27,11 +27,17 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     try:
         if asked["command"] is not None:
-            sys.exit(become(*(asked[name] for name in ("command", "folder", "lock", "policy", "timeout"))))
+            sys.exit(
+                become(
+                    *(asked[name] for name in ("command", "folder", "lock", "policy", "timeout"))
+                )
+            )
         if asked["folder"] is not None:
             report(asked["folder"], asked["lock"], asked["job"])
         else:
-            json.dump(looked(rank_of(os.environ, os.uname().nodename), asked["lock"])[1], sys.stdout)
+            json.dump(
+                looked(rank_of(os.environ, os.uname().nodename), asked["lock"])[1], sys.stdout
+            )
     except EnvlockError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)

@@ -41,7 +41,9 @@ def main() -> None:
             with open(os.path.join(folder.path, f"bits-{rank}.txt"), "wb") as stream:
                 stream.write(output)
         else:
-            folder.keep(*json.loads(output.rpartition(b"\n")[2]))  # what it has imported can have printed lines
+            folder.keep(
+                *json.loads(output.rpartition(b"\n")[2])
+            )  # what it has imported can have printed lines
     os._exit(0)  # not through the shutdown of Ray, which waits for tasks that hang
 
 
@@ -51,8 +53,12 @@ def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers may not have this package
-    names = {each["NodeID"]: each.get("NodeName") or each["NodeManagerHostname"] for each in ray.nodes()}
-    ranks = folder.peek("nodes") or sorted([each["NodeID"] for each in ray.nodes() if each["Alive"]])
+    names = {
+        each["NodeID"]: each.get("NodeName") or each["NodeManagerHostname"] for each in ray.nodes()
+    }
+    ranks = folder.peek("nodes") or sorted(
+        [each["NodeID"] for each in ray.nodes() if each["Alive"]]
+    )
     folder.post("nodes", ranks)  # the next program has the same ranks
     task = ray.remote(num_cpus=0, max_retries=0)(run)
     waiting = {}
@@ -71,7 +77,9 @@ def _outputs(ray: Any, folder: Folder, asked: Dict[str, Any]) -> Iterator[Tuple[
             sys.stderr.write(f"node {names[ranks[rank]]}: {str(error).strip().splitlines()[-1]}\n")
 
 
-def run(program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float) -> bytes:
+def run(
+    program: List[str], defaults: Dict[str, str], environ: Dict[str, str], timeout: float
+) -> bytes:
     """Return what a program prints on the node that this task runs on, in the interpreter of Ray's workers there.
 
     Raises:
@@ -82,7 +90,9 @@ def run(program: List[str], defaults: Dict[str, str], environ: Dict[str, str], t
     import sys
 
     variables = {**defaults, **os.environ, **environ}
-    done = subprocess.run([sys.executable, *program], env=variables, capture_output=True, timeout=timeout, check=False)
+    done = subprocess.run(
+        [sys.executable, *program], env=variables, capture_output=True, timeout=timeout, check=False
+    )
     if done.returncode:
         raise RuntimeError(done.stderr.decode("utf-8", "replace"))
     return done.stdout

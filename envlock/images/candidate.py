@@ -138,7 +138,9 @@ def rank(candidate: Candidate, asked: Wanted) -> Rank:
     after the other; then how much of it is more than expected; then the newer one.
     """
     names = [name for name in SUBJECTS if name != "nccl"]
-    names.insert(names.index("os" if asked.gpus > 1 else "compiler"), "nccl")  # one GPU never calls NCCL
+    names.insert(
+        names.index("os" if asked.gpus > 1 else "compiler"), "nccl"
+    )  # one GPU never calls NCCL
     held = [(name, candidate.holds.get(name, Value())) for name in names]
     return (
         candidate.able,
@@ -163,8 +165,15 @@ def _counted(asked: str | None, held: Value) -> Likeness:
 def reason(candidate: Candidate, asked: Wanted) -> str:
     """Return why it stands where it stands, in sentences."""
     driver = [candidate.driver] if candidate.driver else []
-    against = (*candidate.obstacles, *candidate.floors, *cannot_match(candidate, asked), *candidate.doubts)
-    return " ".join([candidate.lead, *_compared(candidate, asked), *against, *driver, *candidate.notes])
+    against = (
+        *candidate.obstacles,
+        *candidate.floors,
+        *cannot_match(candidate, asked),
+        *candidate.doubts,
+    )
+    return " ".join(
+        [candidate.lead, *_compared(candidate, asked), *against, *driver, *candidate.notes]
+    )
 
 
 def cannot_match(candidate: Candidate, asked: Wanted) -> tuple[str, ...]:

@@ -49,11 +49,20 @@ def _plain(name: str) -> str:
 
 def what_runs(capability: str, tables: Tables) -> dict[str, Any]:
     """Return what runs on a GPU of a compute capability, and what does not and why, as JSON values."""
-    cards = [name for row in tables.cuda.card if row.compute_capability == capability for name in row.names]
+    cards = [
+        name
+        for row in tables.cuda.card
+        if row.compute_capability == capability
+        for name in row.names
+    ]
     rows = [*_images(capability, tables), *_wheels(capability, tables)]
     return {
         "listing_version": LISTING_VERSION,
-        "gpu": {"compute_capability": capability, "cards": cards, "first_cuda": _code_since(capability, tables)},
+        "gpu": {
+            "compute_capability": capability,
+            "cards": cards,
+            "first_cuda": _code_since(capability, tables),
+        },
         "answers": sorted(rows, key=lambda row: ORDER.index(row["runs"])),
     }
 
@@ -118,14 +127,22 @@ def _wheels(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
 
 def _by_code(build: WheelBuild, capability: str, tables: Tables) -> tuple[str, str, str]:
     """Return how a wheel runs, why, and who says so."""
-    code = next((row for row in tables.builds.code if minor(build.tensorflow) in row.tensorflow), None)
-    verdict = judge(code.targets if code else [], capability, ptx_cuda(build.tensorflow) or build.cuda)
+    code = next(
+        (row for row in tables.builds.code if minor(build.tensorflow) in row.tensorflow), None
+    )
+    verdict = judge(
+        code.targets if code else [], capability, ptx_cuda(build.tensorflow) or build.cuda
+    )
     source = cited(code.source if code else build.source, tables.builds.evidence)
     if verdict.kind == NATIVE:
         return YES, verdict.sentence, source
     met = failing(build.tensorflow, capability)
     if met is not None:
-        return NO, f"{met.why} What works: {met.works}.", cited(met.source, compatibility_table().evidence)
+        return (
+            NO,
+            f"{met.why} What works: {met.works}.",
+            cited(met.source, compatibility_table().evidence),
+        )
     if code is not None:
         return (NO if verdict.kind == NONE else DRIVER), verdict.sentence, source
     since = _code_since(capability, tables)

@@ -56,8 +56,14 @@ class Trust:
             return None
         name, tag = reference.name, reference.tag
         locked = [image.digest for image in self.locked if (image.name, image.tag) == (name, tag)]
-        rows = (self.tables or image_tables()).ngc.digest if name == "nvcr.io/nvidia/tensorflow" else []
-        public = [row.digest for row in rows if row.tag is not None and row.tag == tag and not row.earlier]
+        rows = (
+            (self.tables or image_tables()).ngc.digest
+            if name == "nvcr.io/nvidia/tensorflow"
+            else []
+        )
+        public = [
+            row.digest for row in rows if row.tag is not None and row.tag == tag and not row.earlier
+        ]
         return next(iter([*locked, *public]), None)
 
 
@@ -120,10 +126,14 @@ def pin(
         _hold(reference, place, (digest,), trust)
         return Pinned(reference.at(digest), place.at(digest), platform, None, None)
     _hold(reference, place, (found.digest, found.manifest), trust)
-    return Pinned(reference.at(found.digest), place.at(found.digest), platform, found.manifest, found.config)
+    return Pinned(
+        reference.at(found.digest), place.at(found.digest), platform, found.manifest, found.config
+    )
 
 
-def _hold(reference: Reference, place: Reference, served: tuple[str, ...], trust: Trust | None) -> None:
+def _hold(
+    reference: Reference, place: Reference, served: tuple[str, ...], trust: Trust | None
+) -> None:
     """Make sure that a registry serves the image that is known; public lists name an index or one platform's image.
 
     Raises:
@@ -164,7 +174,12 @@ def look_up(
         elif isinstance(found, MovedTagError):
             if not told:
                 raise found
-            told.append(replace(candidate, obstacles=(*candidate.obstacles, f"Its tag has moved: {found.message}.")))
+            told.append(
+                replace(
+                    candidate,
+                    obstacles=(*candidate.obstacles, f"Its tag has moved: {found.message}."),
+                )
+            )
         elif found.gone or told:
             gone += [found] if found.gone else []
             told.append(_without(candidate, found))
@@ -175,7 +190,9 @@ def look_up(
     return ranked([*told, *candidates[LOOKED_UP:]], asked, tables), pinned
 
 
-def _tried(find: Callable[[Reference], Pinned], reference: Reference) -> Pinned | RegistryError | MovedTagError:
+def _tried(
+    find: Callable[[Reference], Pinned], reference: Reference
+) -> Pinned | RegistryError | MovedTagError:
     try:
         return find(reference)
     except (RegistryError, MovedTagError) as error:
@@ -184,11 +201,17 @@ def _tried(find: Callable[[Reference], Pinned], reference: Reference) -> Pinned 
 
 def _without(candidate: Candidate, error: RegistryError) -> Candidate:
     if error.gone:
-        return replace(candidate, obstacles=(*candidate.obstacles, f"It is not available: {error.message}."))
-    return replace(candidate, notes=(*candidate.notes, f"It could not be looked up: {error.message}."))
+        return replace(
+            candidate, obstacles=(*candidate.obstacles, f"It is not available: {error.message}.")
+        )
+    return replace(
+        candidate, notes=(*candidate.notes, f"It could not be looked up: {error.message}.")
+    )
 
 
-def base_image(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None = None) -> BaseImage:
+def base_image(
+    candidate: Candidate, asked: Wanted, image: Pinned, python: Pinned | None = None
+) -> BaseImage:
     """Return what the lock keeps of a base image, and of where its Python is from."""
     archive = candidate.python_archive
     return BaseImage(
@@ -203,10 +226,17 @@ def base_image(candidate: Candidate, asked: Wanted, image: Pinned, python: Pinne
 
 def _kept(image: Pinned) -> PinnedImage:
     reference = image.reference
-    return PinnedImage(name=reference.name, tag=reference.tag, digest=reference.digest or "", manifest=image.manifest)
+    return PinnedImage(
+        name=reference.name,
+        tag=reference.tag,
+        digest=reference.digest or "",
+        manifest=image.manifest,
+    )
 
 
-def choose(facts: Facts, *, platform: str | None = None, tables: Tables | None = None) -> list[Candidate]:
+def choose(
+    facts: Facts, *, platform: str | None = None, tables: Tables | None = None
+) -> list[Candidate]:
     """Return the base images for these facts, the best first; there is always one.
 
     Args:
@@ -219,10 +249,16 @@ def choose(facts: Facts, *, platform: str | None = None, tables: Tables | None =
 
 def candidates(asked: Wanted, tables: Tables) -> list[Candidate]:
     """Return what all sources have for this, the best first."""
-    return ranked((candidate for source in SOURCES.values() for candidate in source(asked, tables)), asked, tables)
+    return ranked(
+        (candidate for source in SOURCES.values() for candidate in source(asked, tables)),
+        asked,
+        tables,
+    )
 
 
 def ranked(found: Iterable[Candidate], asked: Wanted, tables: Tables) -> list[Candidate]:
     """Return candidates held against TensorFlow's needs, the lock's policy, its driver and its GPUs, the best first."""
-    told = [checked(grounded(judged(each, asked, tables.cuda), asked, tables), asked) for each in found]
+    told = [
+        checked(grounded(judged(each, asked, tables.cuda), asked, tables), asked) for each in found
+    ]
     return sorted(told, key=lambda candidate: rank(candidate, asked), reverse=True)

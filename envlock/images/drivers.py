@@ -25,7 +25,12 @@ def judged(candidate: Candidate, asked: Wanted, table: CudaImagesTable) -> Candi
     if candidate.route != "ngc":
         doubts += code_for(asked)
     obstacles = candidate.obstacles
-    if asked.jetson is not None and asked.gpu and candidate.route != "wheels" and JETSON not in obstacles:
+    if (
+        asked.jetson is not None
+        and asked.gpu
+        and candidate.route != "wheels"
+        and JETSON not in obstacles
+    ):
         obstacles = (*obstacles, JETSON)
     return replace(candidate, obstacles=obstacles, doubts=tuple(doubts), driver=driver)
 
@@ -45,7 +50,9 @@ def oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
     return min(floors, key=numbers, default=None)
 
 
-def judge_driver(cuda: Value, asked: Wanted, table: CudaImagesTable) -> tuple[str | None, str | None]:
+def judge_driver(
+    cuda: Value, asked: Wanted, table: CudaImagesTable
+) -> tuple[str | None, str | None]:
     """Return a doubt, and a note, about the lock's driver under this CUDA."""
     if cuda.version is None or asked.driver is None:
         return None, None
@@ -54,26 +61,45 @@ def judge_driver(cuda: Value, asked: Wanted, table: CudaImagesTable) -> tuple[st
         return None, None
     name = f"CUDA {cuda.version}"
     if numbers(asked.driver) >= numbers(own.driver):
-        return None, f"Driver {asked.driver} is new enough for {name}, which came with {own.driver}."
+        return (
+            None,
+            f"Driver {asked.driver} is new enough for {name}, which came with {own.driver}.",
+        )
     if numbers(asked.driver) >= numbers(oldest):
-        compatible = f"runs it by minor version compatibility ({oldest} or newer), except for PTX of {name}"
-        return None, f"Driver {asked.driver} is older than {own.driver}, which came with {name}; it {compatible}."
+        compatible = (
+            f"runs it by minor version compatibility ({oldest} or newer), except for PTX of {name}"
+        )
+        return (
+            None,
+            f"Driver {asked.driver} is older than {own.driver}, which came with {name}; it {compatible}.",
+        )
     compat = "on data-centre GPUs the cuda-compat of the image may suffice"
-    return f"Driver {asked.driver} is too old for {name}, which needs {oldest} or newer; {compat}.", None
+    return (
+        f"Driver {asked.driver} is too old for {name}, which needs {oldest} or newer; {compat}.",
+        None,
+    )
 
 
-def judge_gpus(cuda: Value, lowest: str | None, asked: Wanted, table: CudaImagesTable) -> Iterator[str]:
+def judge_gpus(
+    cuda: Value, lowest: str | None, asked: Wanted, table: CudaImagesTable
+) -> Iterator[str]:
     """Yield a doubt for each GPU of the lock that this CUDA, or an image for GPUs from `lowest` on, does not serve."""
     for capability in asked.capabilities:
         if lowest is not None and numbers(capability) < numbers(lowest):
             yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
         first = _first_cuda(capability, table)
-        if first is not None and cuda.version is not None and numbers(cuda.version)[:2] < numbers(first):
+        if (
+            first is not None
+            and cuda.version is not None
+            and numbers(cuda.version)[:2] < numbers(first)
+        ):
             yield f"CUDA {cuda.version} does not support compute capability {capability} ({first} and later do)."
 
 
 def _first_cuda(capability: str, table: CudaImagesTable) -> str | None:
     """Return the first CUDA for a compute capability; for one between two rows of a major number, that of the lower."""
-    same = [row for row in table.gpu if numbers(row.compute_capability)[0] == numbers(capability)[0]]
+    same = [
+        row for row in table.gpu if numbers(row.compute_capability)[0] == numbers(capability)[0]
+    ]
     lower = [row for row in same if numbers(row.compute_capability) <= numbers(capability)]
     return max(lower, key=lambda row: numbers(row.compute_capability)).cuda if lower else None

@@ -55,7 +55,11 @@ def code_for(asked: Wanted) -> Iterator[str]:
     known = ptx_cuda(version) if version and asked.label is None else None
     for capability in asked.capabilities if asked.targets else ():
         verdict = judge(list(asked.targets), capability, known or asked.cuda, asked.cuda_driver)
-        met = failing(version, capability) if version and asked.label is None and verdict.kind != NATIVE else None
+        met = (
+            failing(version, capability)
+            if version and asked.label is None and verdict.kind != NATIVE
+            else None
+        )
         if met is not None:
             yield f"TensorFlow holds no machine code for compute capability {capability}: {met.works}."
         elif verdict.kind == NONE or verdict.runs is False:

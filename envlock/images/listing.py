@@ -17,12 +17,16 @@ from envlock.runtime.release import numbers
 LISTING_VERSION = 1
 
 
-def ranking(candidates: Iterable[Candidate], asked: Wanted, pinned: Mapping[Reference, Pinned]) -> dict[str, Any]:
+def ranking(
+    candidates: Iterable[Candidate], asked: Wanted, pinned: Mapping[Reference, Pinned]
+) -> dict[str, Any]:
     """Return the base images for a lock, in their order."""
     return {
         "listing_version": LISTING_VERSION,
         "wanted": asdict(asked),
-        "candidates": [_row(candidate, asked, pinned.get(candidate.reference)) for candidate in candidates],
+        "candidates": [
+            _row(candidate, asked, pinned.get(candidate.reference)) for candidate in candidates
+        ],
     }
 
 
@@ -35,7 +39,9 @@ def _row(candidate: Candidate, asked: Wanted, found: Pinned | None) -> dict[str,
         "holds": _values({name: candidate.holds.get(name, Value()) for name in SUBJECTS}),
         "mismatches": list(candidate.mismatches),
         "python_from": None if candidate.python_from is None else str(candidate.python_from),
-        "python_archive": None if candidate.python_archive is None else asdict(candidate.python_archive),
+        "python_archive": None
+        if candidate.python_archive is None
+        else asdict(candidate.python_archive),
         "digest": None if found is None else found.reference.digest,
         "manifest": None if found is None else found.manifest,
         "reason": reason(candidate, asked),
@@ -50,13 +56,17 @@ def everything(tables: Tables) -> dict[str, Any]:
         "cuda": [
             {
                 "image": str(Reference(DOCKER_HUB, cuda.REPOSITORY, row.tag)),
-                "holds": _values({"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}),
+                "holds": _values(
+                    {"cuda": Value(row.cuda), "cudnn": Value(row.cudnn), "nccl": Value(row.nccl)}
+                ),
             }
             for row in reversed(tables.cuda.image)
         ],
         "python": [
             {
-                "image": str(Reference(DOCKER_HUB, slim.REPOSITORY, f"{row.python}-slim-{row.suite}")),
+                "image": str(
+                    Reference(DOCKER_HUB, slim.REPOSITORY, f"{row.python}-slim-{row.suite}")
+                ),
                 "patches": [row.first, row.last],
             }
             for row in sorted(tables.python.slim, key=lambda row: numbers(row.python), reverse=True)
@@ -67,12 +77,20 @@ def everything(tables: Tables) -> dict[str, Any]:
 
 def _system(row: BaseSystem) -> dict[str, Any]:
     own = row.with_python and f"{DOCKER_HUB}/{row.with_python}"
-    return {"image": f"{DOCKER_HUB}/{row.image}", "libc": row.libc, "with_python": own, "python": row.own}
+    return {
+        "image": f"{DOCKER_HUB}/{row.image}",
+        "libc": row.libc,
+        "with_python": own,
+        "python": row.own,
+    }
 
 
 def _release(release: Any, tag: str, tensorflow: str | None, tables: Tables) -> dict[str, Any]:
     held = ngc.contents(release, tables)
-    holds = {"tensorflow": Value(tensorflow), **{name: held[name] for name in SUBJECTS if name in held}}
+    holds = {
+        "tensorflow": Value(tensorflow),
+        **{name: held[name] for name in SUBJECTS if name in held},
+    }
     return {
         "release": release.release,
         "image": str(Reference(ngc.REGISTRY, ngc.REPOSITORY, tag)),

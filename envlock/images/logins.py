@@ -49,8 +49,13 @@ def login(registry: str, path: Path | None = None) -> Login | None:
         RegistryError: the configuration cannot be read, or its credential helper fails or takes too long.
     """
     found = _resolve(_read(path or config_path()), registry)
-    user, password = found.get("Username", found.get("username")), found.get("Password", found.get("password"))
-    return (user, password) if isinstance(user, str) and isinstance(password, str) and user else None
+    user, password = (
+        found.get("Username", found.get("username")),
+        found.get("Password", found.get("password")),
+    )
+    return (
+        (user, password) if isinstance(user, str) and isinstance(password, str) and user else None
+    )
 
 
 def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
@@ -73,15 +78,30 @@ def _resolve(config: dict[str, Any], registry: str) -> dict[str, Any]:
 
     Neither's words are passed on: they can hold a secret.
     """
-    from docker.auth import INDEX_NAME, INDEX_URL, load_config, resolve_index_name  # a tenth of a second
+    from docker.auth import (
+        INDEX_NAME,
+        INDEX_URL,
+        load_config,
+        resolve_index_name,
+    )  # a tenth of a second
     from docker.errors import DockerException
 
     server = INDEX_NAME if registry == DOCKER_HUB else registry
     try:
-        auths = {key: each for key, each in (config.get("auths") or {}).items() if resolve_index_name(key) == server}
+        auths = {
+            key: each
+            for key, each in (config.get("auths") or {}).items()
+            if resolve_index_name(key) == server
+        }
         helper = load_config(config_dict={**config, "auths": {}}).get_credential_store(server)
-        helped = None if helper is None else _helped(helper, INDEX_URL if server == INDEX_NAME else server)
-        return dict(helped or load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {})
+        helped = (
+            None
+            if helper is None
+            else _helped(helper, INDEX_URL if server == INDEX_NAME else server)
+        )
+        return dict(
+            helped or load_config(config_dict={"auths": auths}).resolve_authconfig(server) or {}
+        )
     except DockerException:
         raise _failed("a credential helper is missing, or failed") from None
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
@@ -117,7 +137,9 @@ def _helped(helper: str, server: str) -> dict[str, str] | None:
         raise _failed(f"no answer within {SECONDS:g} s")
     if code == 0:
         answer = json.loads(said)
-        has_login = (answer["Username"], answer["Secret"]) != ("", "") and answer["Username"] != _NO_USER
+        has_login = (answer["Username"], answer["Secret"]) != ("", "") and answer[
+            "Username"
+        ] != _NO_USER
         return {"Username": answer["Username"], "Password": answer["Secret"]} if has_login else None
     if code is None or b"credentials not found in native keychain" not in said:
         raise _failed("a credential helper is missing, or failed")

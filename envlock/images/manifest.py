@@ -13,8 +13,14 @@ from envlock.images.reference import Reference
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
 
-INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
-MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -84,7 +90,11 @@ def parse(data: bytes, what: str, reference: Reference, kind: str | None = None)
     try:
         document = strict_json.parse(data)
     except ValueError as error:
-        told = f"; it is {kind[:60]}" if kind and kind.partition(";")[0] not in (*INDEXES, *MANIFESTS) else ""
+        told = (
+            f"; it is {kind[:60]}"
+            if kind and kind.partition(";")[0] not in (*INDEXES, *MANIFESTS)
+            else ""
+        )
         raise unreadable(what, reference, f"{error}{told}") from None
     if not isinstance(document, dict):
         raise unreadable(what, reference, "it is not an object")
@@ -121,9 +131,15 @@ def _offered(index: dict[str, Any]) -> Iterator[tuple[str, str]]:
     rows = index.get("manifests")
     for row in reversed(rows if isinstance(rows, list) else []):
         platform = row.get("platform") if isinstance(row, dict) else None
-        if isinstance(platform, dict) and isinstance(row.get("digest"), str) and _DIGEST.fullmatch(row["digest"]):
+        if (
+            isinstance(platform, dict)
+            and isinstance(row.get("digest"), str)
+            and _DIGEST.fullmatch(row["digest"])
+        ):
             names = (platform.get("os"), platform.get("architecture"))
-            if all(isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) for name in names):
+            if all(
+                isinstance(name, str) and re.fullmatch(r"[a-z0-9]{1,20}", name) for name in names
+            ):
                 yield f"{names[0]}/{names[1]}", row["digest"]
 
 
@@ -150,7 +166,9 @@ def config(data: dict[str, Any]) -> ImageConfig:
     return ImageConfig(
         platform=f"{data.get('os')}/{data.get('architecture')}",
         environ={name: value for name, _, value in pairs if name},
-        labels={k: v for k, v in labels.items() if isinstance(v, str)} if isinstance(labels, dict) else {},
+        labels={k: v for k, v in labels.items() if isinstance(v, str)}
+        if isinstance(labels, dict)
+        else {},
         entrypoint=_texts(own.get("Entrypoint")),
         command=_texts(own.get("Cmd")),
         user=own["User"] if isinstance(own.get("User"), str) else "",
@@ -193,7 +211,9 @@ def told(config: ImageConfig) -> dict[str, str]:
 
 def informed(candidate: Candidate, config: ImageConfig) -> Candidate:
     """Return the candidate with what its image tells in place of what the tables say."""
-    facts = {name: version for name, version in told(config).items() if name in OWN[candidate.route]}
+    facts = {
+        name: version for name, version in told(config).items() if name in OWN[candidate.route]
+    }
     if not facts:
         return candidate
     listed = ", ".join(f"{SUBJECTS[name]} {facts[name]}" for name in SUBJECTS if name in facts)
@@ -209,7 +229,9 @@ class RegistryError(OutsideError):
         gone: it does not have this image, or not any more.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None, ours: bool = False, gone: bool = False) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, ours: bool = False, gone: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.ours = ours
         self.gone = gone

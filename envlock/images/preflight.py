@@ -34,7 +34,11 @@ class CannotMatchError(ImageMismatch):
 def checked(candidate: Candidate, asked: Wanted) -> Candidate:
     """Return the candidate with the facts that the policy does not accept."""
     found = tuple(mismatches(candidate, asked))
-    return replace(candidate, mismatches=found, refuses_wheels=any(True for _ in _wheels_refused(candidate, asked)))
+    return replace(
+        candidate,
+        mismatches=found,
+        refuses_wheels=any(True for _ in _wheels_refused(candidate, asked)),
+    )
 
 
 def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
@@ -48,13 +52,17 @@ def mismatches(candidate: Candidate, asked: Wanted) -> Iterator[str]:
         if held.version is None or held.expected or want is None or _may_be(subject, want, held):
             continue
         words = (
-            [(want, held.version)] if len(paths) == 1 else zip(want.split(" "), held.version.split(" "), strict=False)
+            [(want, held.version)]
+            if len(paths) == 1
+            else zip(want.split(" "), held.version.split(" "), strict=False)
         )
         for path, (locked, live) in zip(paths, words, strict=False):
             if locked != live and not _accepts(policy, path, locked, live):
                 yield f"{path} is {live}, locked {locked}"
     machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
-    if asked.machine not in (None, machine) and not _accepts(policy, "system.machine", asked.machine, machine):
+    if asked.machine not in (None, machine) and not _accepts(
+        policy, "system.machine", asked.machine, machine
+    ):
         yield f"system.machine is {machine}, locked {asked.machine}"
     yield from _other_build(candidate, asked, policy)
     for expected, sentence in _wheels_refused(candidate, asked):
@@ -78,18 +86,34 @@ def _other_build(candidate: Candidate, asked: Wanted, policy: Policy) -> Iterato
 def _wheels_refused(candidate: Candidate, asked: Wanted) -> Iterator[tuple[bool, str]]:
     """Yield why the locked wheels cannot be installed on an image, and whether that is only expected of it."""
     python, libc = candidate.holds.get("python", Value()), candidate.holds.get("libc", Value())
-    stray = strays(asked)  # wheels that contradict the lock's own Python are no reason against a base
+    stray = strays(
+        asked
+    )  # wheels that contradict the lock's own Python are no reason against a base
     foreign = [version for version in asked.wheel_pythons if version not in stray]
     if python.version is not None and any(version != minor(python.version) for version in foreign):
         wheels = ", ".join(version for version in foreign if version != minor(python.version))
-        yield python.expected, f"the locked wheels are for Python {wheels}, and it has {python.version}"
-    if libc.version is not None and asked.wheel_libc and numbers(libc.version) < numbers(asked.wheel_libc):
-        yield libc.expected, f"the locked wheels need glibc {asked.wheel_libc}, and it has {libc.version}"
+        yield (
+            python.expected,
+            f"the locked wheels are for Python {wheels}, and it has {python.version}",
+        )
+    if (
+        libc.version is not None
+        and asked.wheel_libc
+        and numbers(libc.version) < numbers(asked.wheel_libc)
+    ):
+        yield (
+            libc.expected,
+            f"the locked wheels need glibc {asked.wheel_libc}, and it has {libc.version}",
+        )
 
 
 def strays(asked: Wanted) -> tuple[str, ...]:
     """Return the Pythons of locked wheels that are not the locked Python."""
-    return tuple(version for version in asked.wheel_pythons if asked.python and version != minor(asked.python))
+    return tuple(
+        version
+        for version in asked.wheel_pythons
+        if asked.python and version != minor(asked.python)
+    )
 
 
 def _may_be(subject: str, want: str, held: Value) -> bool:
@@ -126,12 +150,15 @@ def admitted(best: Candidate, others: Sequence[Candidate], asked: Wanted) -> Non
         )
     if not best.mismatches:
         return
-    way = next((other for other in others if other.able and other.exact and not other.mismatches), None)
+    way = next(
+        (other for other in others if other.able and other.exact and not other.mismatches), None
+    )
     accept = "accept the facts with `envlock ignore`, or lock them less closely with another policy"
     under, facts = f"cannot match under policy {asked.policy}", "; ".join(best.mismatches)
     if way is not None:
         raise CannotMatchError(
-            f"{under}: {facts} ({best.reference})", hint=f"use {way.reference}, which can: `--base {way.reference}`"
+            f"{under}: {facts} ({best.reference})",
+            hint=f"use {way.reference}, which can: `--base {way.reference}`",
         )
     if best.reference in [other.reference for other in others]:
         raise CannotMatchError(

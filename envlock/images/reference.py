@@ -106,7 +106,9 @@ def parse_mirror(text: str) -> Mirror:
         UsageError: it is no such pair.
     """
     source, sign, target = text.partition("=")
-    if not sign or not all(_PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)):
+    if not sign or not all(
+        _PREFIX.fullmatch(side) and len(side) <= LONGEST for side in (source, target)
+    ):
         raise UsageError(
             f"invalid mirror `{text[:120]}`",
             hint="use REGISTRY=MIRROR, such as nvcr.io=harbor.example/nvcr",
@@ -141,7 +143,9 @@ def parse_digest(text: str) -> str:
         UsageError: it is not a reference.
     """
     if re.fullmatch(_DIGEST, text, re.ASCII) is None:
-        raise UsageError(f"invalid digest `{text[:120]}`", hint="use sha256: and 64 hexadecimal digits")
+        raise UsageError(
+            f"invalid digest `{text[:120]}`", hint="use sha256: and 64 hexadecimal digits"
+        )
     return text
 
 

@@ -37,7 +37,9 @@ class Writable(Protocol):
 
     def manifest(self, reference: Reference, name: str) -> bytes: ...
 
-    def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer: ...
+    def write(
+        self, reference: Reference, method: str, path: str, content: bytes | None, kind: str
+    ) -> Answer: ...
 
 
 def attach(registry: Writable, image: Reference, documents: Sequence[Document]) -> list[str]:
@@ -60,7 +62,9 @@ def attach(registry: Writable, image: Reference, documents: Sequence[Document]) 
         for blob in (document.content, EMPTY):
             _push_blob(registry, image, blob)
         made = _artifact(document, about)
-        answer = registry.write(image, "PUT", f"manifests/{manifest.digest_of(made)}", made, MANIFEST)
+        answer = registry.write(
+            image, "PUT", f"manifests/{manifest.digest_of(made)}", made, MANIFEST
+        )
         known = known and bool(answer.headers.get("OCI-Subject"))
         extra = {"annotations": dict(document.annotations)} if document.annotations else {}
         entries.append({**_descriptor(MANIFEST, made), "artifactType": document.kind, **extra})
@@ -107,7 +111,11 @@ def _by_tag(registry: Writable, image: Reference, entries: Sequence[Mapping[str,
         index = {}
     listed = index.get("manifests")
     new = {entry["digest"] for entry in entries}
-    kept = [each for each in listed if each.get("digest") not in new] if isinstance(listed, list) else []
+    kept = (
+        [each for each in listed if each.get("digest") not in new]
+        if isinstance(listed, list)
+        else []
+    )
     made = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [*kept, *entries]}
     registry.write(image, "PUT", f"manifests/{tag}", _dump(made), INDEX)
 
@@ -118,7 +126,9 @@ def _push_blob(registry: Writable, image: Reference, content: bytes) -> None:
     if not place:
         raise manifest.unreadable("an upload", image, "it names no place")
     sign = "&" if "?" in place else "?"
-    registry.write(image, "PUT", f"{place}{sign}digest={manifest.digest_of(content)}", content, BYTES)
+    registry.write(
+        image, "PUT", f"{place}{sign}digest={manifest.digest_of(content)}", content, BYTES
+    )
 
 
 def _descriptor(kind: str, content: bytes) -> dict[str, Any]:

@@ -58,7 +58,9 @@ class Registry:
         """
         asked = reference.digest or reference.tag
         if asked is None:
-            raise UsageError(f"{reference} has no tag", hint="add a tag or a digest; `latest` cannot be locked")
+            raise UsageError(
+                f"{reference} has no tag", hint="add a tag or a digest; `latest` cannot be locked"
+            )
         top, data = self._manifest(reference, asked)
         own = top
         if "manifests" in data:
@@ -84,7 +86,9 @@ class Registry:
         accept = {"Accept": ", ".join((*manifest.INDEXES, *manifest.MANIFESTS))}
         return self._ask(reference, f"manifests/{name}", accept, MANIFEST_LIMIT).body
 
-    def write(self, reference: Reference, method: str, path: str, content: bytes | None, kind: str) -> Answer:
+    def write(
+        self, reference: Reference, method: str, path: str, content: bytes | None, kind: str
+    ) -> Answer:
         """Put something into a repository, by its path there or by the address that the registry gave for it.
 
         Raises:
@@ -94,17 +98,25 @@ class Registry:
             origin = self._origin(reference.registry)
             url = _address(f"{origin}/v2/{reference.repository}/", path)
             if urlsplit(url).scheme != urlsplit(origin).scheme:
-                raise manifest.unreadable("the address of an upload", reference, "it is not encrypted")
+                raise manifest.unreadable(
+                    "the address of an upload", reference, "it is not encrypted"
+                )
             answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
             if answer.status == 401 and self._authorize(reference, answer, WRITE):
-                answer = self._send(reference, Request(url, {"Content-Type": kind}, method, content))
+                answer = self._send(
+                    reference, Request(url, {"Content-Type": kind}, method, content)
+                )
         except WebError as error:
-            raise RegistryError(f"cannot write to {reference.name}: {error.message}", hint=error.hint) from None
+            raise RegistryError(
+                f"cannot write to {reference.name}: {error.message}", hint=error.hint
+            ) from None
         if answer.status in (401, 403):
             raise self._refusal(reference, answer, path)
         if answer.status not in (200, 201, 202, 204):
             refusal = refused(answer.url, answer.status)
-            raise RegistryError(f"cannot write to {reference.name}: {refusal.message}", hint=refusal.hint)
+            raise RegistryError(
+                f"cannot write to {reference.name}: {refusal.message}", hint=refusal.hint
+            )
         return answer
 
     def _send(self, reference: Reference, request: Request) -> Answer:
@@ -123,9 +135,13 @@ class Registry:
         for promised in (name, said):
             if promised.startswith("sha256:"):
                 manifest.check(answer.body, promised, reference)
-        return digest, manifest.parse(answer.body, "a manifest", reference, answer.headers.get("Content-Type"))
+        return digest, manifest.parse(
+            answer.body, "a manifest", reference, answer.headers.get("Content-Type")
+        )
 
-    def _ask(self, reference: Reference, path: str, headers: Mapping[str, str], limit: int) -> Answer:
+    def _ask(
+        self, reference: Reference, path: str, headers: Mapping[str, str], limit: int
+    ) -> Answer:
         """Return the answer of the registry, after showing it what it wants to see."""
         try:
             url = f"{self._origin(reference.registry)}/v2/{reference.repository}/{path}"
@@ -133,7 +149,11 @@ class Registry:
             if answer.status == 401 and self._authorize(reference, answer):
                 answer = self._get(reference, url, headers, limit)
         except WebError as error:
-            hint = LATER.format(reference.registry) if error.status is not None and error.passing else error.hint
+            hint = (
+                LATER.format(reference.registry)
+                if error.status is not None and error.passing
+                else error.hint
+            )
             raise RegistryError(
                 f"cannot look up {reference}: {error.message}", hint=hint, ours=error.status is None
             ) from None
@@ -141,10 +161,14 @@ class Registry:
             raise self._refusal(reference, answer, path)
         return answer
 
-    def _get(self, reference: Reference, url: str, headers: Mapping[str, str], limit: int) -> Answer:
+    def _get(
+        self, reference: Reference, url: str, headers: Mapping[str, str], limit: int
+    ) -> Answer:
         shown = self._shown.get((reference.registry, reference.repository, READ))
         own = {"Authorization": shown} if shown else {}
-        return self._client.get(url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit)
+        return self._client.get(
+            url, headers={**headers, **own, "Accept-Encoding": "identity"}, limit=limit
+        )
 
     def _origin(self, registry: str) -> str:
         """Return the address of a registry: https, but for one on this machine that speaks plain http."""
@@ -172,11 +196,16 @@ class Registry:
         self._shown[key] = shown
         return True
 
-    def _token(self, reference: Reference, challenge: Challenge, known: Login | None, actions: str) -> str | None:
+    def _token(
+        self, reference: Reference, challenge: Challenge, known: Login | None, actions: str
+    ) -> str | None:
         """Return a bearer token for this repository, from where the registry says they are made."""
         realm = _address("", challenge.values.get("realm", ""))
         secure = urlsplit(realm).scheme == "https"
-        if not secure and (urlsplit(realm).scheme != "http" or self._origin(reference.registry).startswith("https:")):
+        if not secure and (
+            urlsplit(realm).scheme != "http"
+            or self._origin(reference.registry).startswith("https:")
+        ):
             raise RegistryError(
                 f"{reference.registry} names a token server without https",
                 hint="ask its administrator, or use a mirror",
@@ -189,7 +218,10 @@ class Registry:
         url = f"{realm}{'&' if urlsplit(realm).query else '?'}{query}"
         host = urlsplit(realm).hostname or ""
         if known is not None and not may_have_login(reference.registry, host):
-            self._withheld[reference.registry], known = clean(host), None  # what is public needs none
+            self._withheld[reference.registry], known = (
+                clean(host),
+                None,
+            )  # what is public needs none
         headers = {"Authorization": _basic(known)} if known else {}
         answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
         if answer.status in (401, 403):
@@ -221,7 +253,10 @@ class Registry:
             )
         origin = self._origin(reference.registry)
         if answer.status in (401, 403) and not answer.url.startswith(f"{origin}/"):
-            message, storage = refused(answer.url, answer.status).message, urlsplit(answer.url).hostname
+            message, storage = (
+                refused(answer.url, answer.status).message,
+                urlsplit(answer.url).hostname,
+            )
             return RegistryError(
                 f"cannot look up {reference}: {origin} redirects, and {message}",
                 hint=f"check that proxy and firewall allow {storage}, or use a mirror (`--mirror`)",
@@ -229,7 +264,9 @@ class Registry:
             )
         if answer.status in (401, 403):
             known = self._logins(reference.registry)
-            with_login = "with the login from Docker's configuration" if known else "without a login"
+            with_login = (
+                "with the login from Docker's configuration" if known else "without a login"
+            )
             return RegistryError(
                 f"{reference.registry} denies access to {reference.repository}: {answer.status} {with_login}",
                 hint=f"check the name; if it is private, run `docker login {reference.registry}`",
@@ -250,7 +287,10 @@ def _address(base: str, path: str) -> str:
 def _speaks_plainly(host: str) -> bool:
     """Whether it answers http as a registry does; asked once and briefly, as one with TLS may not answer at all."""
     try:
-        return Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (200, 401)
+        return Client(limits=PROBE).get(f"http://{host}/v2/", limit=TOKEN_LIMIT).status in (
+            200,
+            401,
+        )
     except WebError:
         return False
 

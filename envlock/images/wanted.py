@@ -78,7 +78,10 @@ def wanted_by(lock: Lockfile, platform: str | None = None) -> Wanted:
 
 
 def wanted(
-    facts: Facts, platform: str | None = None, policy: str = DEFAULT, overrides: dict[str, str] | None = None
+    facts: Facts,
+    platform: str | None = None,
+    policy: str = DEFAULT,
+    overrides: dict[str, str] | None = None,
 ) -> Wanted:
     """Return what these facts ask for, on their own platform unless another is named.
 
@@ -95,7 +98,9 @@ def wanted(
     )
     gpu = tensorflow.cuda_build
     if gpu is None:  # its build info was not to be read: what is installed beside it tells
-        gpu = tensorflow.version is not None and (tensorflow.nvidia_build is not None or facts.cuda is not None)
+        gpu = tensorflow.version is not None and (
+            tensorflow.nvidia_build is not None or facts.cuda is not None
+        )
     return Wanted(
         tensorflow=_told((tensorflow.version or "").partition("+")[0]),
         label=tensorflow.nvidia_build,
@@ -114,7 +119,9 @@ def wanted(
         driver=_told(driver),
         cuda_driver=_told(cuda_driver),
         gpus=len(devices),
-        capabilities=tuple(sorted({told for one in devices.values() if (told := _told(one.compute_capability))})),
+        capabilities=tuple(
+            sorted({told for one in devices.values() if (told := _told(one.compute_capability))})
+        ),
         wheel_pythons=tuple(sorted(set(_wheel_pythons(facts)), key=numbers)),
         wheel_libc=max(_wheel_libcs(facts), key=numbers, default=None),
         platform=_platform(system, platform),

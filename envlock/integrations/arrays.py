@@ -24,7 +24,9 @@ def digest_of(array: Any) -> str:
     found = numpy.asarray(array.numpy() if hasattr(array, "numpy") else array, order="C")
     if found.dtype.hasobject:
         raise TypeError("an array of objects has no bits to compare: convert it to numbers first")
-    return sha256(f"{found.dtype.str}{list(found.shape)}".encode("ascii") + found.tobytes()).hexdigest()
+    return sha256(
+        f"{found.dtype.str}{list(found.shape)}".encode("ascii") + found.tobytes()
+    ).hexdigest()
 
 
 def read_records(path: Path) -> Dict[str, Any]:
@@ -39,7 +41,9 @@ def read_records(path: Path) -> Dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} is not valid JSON ({error}): restore or delete it") from None
+        raise ValueError(
+            f"{os.fspath(path)} is not valid JSON ({error}): restore or delete it"
+        ) from None
     if not isinstance(found, dict):
         raise ValueError(f"{os.fspath(path)} holds no JSON object: restore or delete it")
     return found

@@ -38,7 +38,9 @@ def _run(line: str) -> Any:
     try:
         return _answer(line)
     except (envlock.EnvlockError, ImportError) as error:
-        raise UsageError(str(error)) from None  # which a notebook shows as one sentence, and stops at
+        raise UsageError(
+            str(error)
+        ) from None  # which a notebook shows as one sentence, and stops at
 
 
 def _answer(line: str) -> Any:
@@ -80,11 +82,16 @@ def to_html(report: envlock.Report) -> str:
         for each in deciding[:ROWS]:
             mark = f'<span style="color: {COLOURS[each.severity]}">{escape(each.severity)}</span>'
             place = f"{each.where}: " if each.where.file else ""
-            cells = [escape(text).replace("\n", "<br>") for text in (place + each.message, each.why, each.fix)]
+            cells = [
+                escape(text).replace("\n", "<br>")
+                for text in (place + each.message, each.why, each.fix)
+            ]
             lines += _row("td", [mark, *cells])
         lines.append("</table>")
     if len(deciding) > ROWS:
-        lines.append(f"<p>and {len(deciding) - ROWS} more: <code>print(report)</code> lists all</p>")
+        lines.append(
+            f"<p>and {len(deciding) - ROWS} more: <code>print(report)</code> lists all</p>"
+        )
     if others:
         lines.append(f"<details><summary>differences that are allowed: {len(others)}</summary><ul>")
         lines += [f"<li>{escape(each.message)}</li>" for each in others]

@@ -44,7 +44,11 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
     """
 
     def __init__(
-        self, path: Optional[Path] = None, policy: Optional[str] = None, *, repeat: Optional[Path] = None
+        self,
+        path: Optional[Path] = None,
+        policy: Optional[str] = None,
+        *,
+        repeat: Optional[Path] = None,
     ) -> None:
         super().__init__()
         self.path = path
@@ -78,13 +82,19 @@ class LockCallback(Callback):  # type: ignore[misc] # Keras has no types
         else:
             write_records(self.repeat, records)
             return
-        place = "the same environment" if known["envlock"] == self.line else f"another environment, {known['envlock']}"
+        place = (
+            "the same environment"
+            if known["envlock"] == self.line
+            else f"another environment, {known['envlock']}"
+        )
         raise RepeatMismatch(
             f"epoch {epoch + 1} is not as in the earlier run in {os.fspath(self.repeat)}: {told}; "
             f"the earlier run was in {place}"
         )
 
     def _weights(self) -> List[List[str]]:
-        names = [str(getattr(weight, "path", weight.name)) for weight in self.model.weights]  # Keras 2 has no path
+        names = [
+            str(getattr(weight, "path", weight.name)) for weight in self.model.weights
+        ]  # Keras 2 has no path
         arrays = self.model.get_weights()
         return [[name, digest_of(array)] for name, array in zip(names, arrays)]  # noqa: B905 (Python 3.8)

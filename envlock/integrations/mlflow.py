@@ -41,10 +41,16 @@ class LockContext:
             return {"envlock.error": str(error)}
         if report is None:  # ENVLOCK_MODE=off
             return found
-        return {**found, "envlock.match": str(report.match).lower(), "envlock.verdict": report.headline}
+        return {
+            **found,
+            "envlock.match": str(report.match).lower(),
+            "envlock.verdict": report.headline,
+        }
 
 
-def log_lock(path: Optional[Union[str, os.PathLike[str]]] = None, run_id: Optional[str] = None) -> str:
+def log_lock(
+    path: Optional[Union[str, os.PathLike[str]]] = None, run_id: Optional[str] = None
+) -> str:
     """Add the lockfile to a run, as the artifact `envlock/envlock.lock`, and return its line.
 
     Args:

@@ -30,14 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Decide once, before anything is collected; processes of pytest-xdist follow the one that starts them."""
-    config.addinivalue_line("markers", "envlock(policy=None): run this test in the locked environment only")
+    config.addinivalue_line(
+        "markers", "envlock(policy=None): run this test in the locked environment only"
+    )
     if config.getoption("envlock_update") and config.getoption("numprocesses", None):
-        raise pytest.UsageError("--envlock-update writes files that several processes would overwrite: leave out `-n`")
+        raise pytest.UsageError(
+            "--envlock-update writes files that several processes would overwrite: leave out `-n`"
+        )
     named = config.getoption("envlock")
     if named is None or hasattr(config, "workerinput"):
         return
     if os.path.isdir(named) or ".py" in os.path.basename(named):
-        raise pytest.UsageError(f"{named} is not a lockfile: write --envlock=LOCK, or `--envlock` after all paths")
+        raise pytest.UsageError(
+            f"{named} is not a lockfile: write --envlock=LOCK, or `--envlock` after all paths"
+        )
     try:
         lock = os.path.abspath(envlock.locate(named or None))
         report = envlock.assert_locked(lock)
@@ -104,7 +110,9 @@ class Bits:
             write_records(self.file, records)
         elif self.environment not in known:
             hint = "record it with `pytest --envlock-update`, after a run that you trust"
-            pytest.fail(f"{self.file.name} has no digest of `{name}` in this environment\nhint: {hint}")
+            pytest.fail(
+                f"{self.file.name} has no digest of `{name}` in this environment\nhint: {hint}"
+            )
         elif known[self.environment] != found:
             said = f"recorded {known[self.environment][:12]}, computed {found[:12]}"
             pytest.fail(f"the bits of `{name}` are not those in {self.file.name}: {said}")

@@ -7,10 +7,25 @@ import ast
 from envlock.linter.module import DEPTH, Definition, Module
 from envlock.linter.names import DATASETS
 
-ONLY_DATASETS = frozenset({"prefetch", "interleave", "flat_map", "padded_batch", "with_options", "ragged_batch"})
+ONLY_DATASETS = frozenset(
+    {"prefetch", "interleave", "flat_map", "padded_batch", "with_options", "ragged_batch"}
+)
 """Methods that nothing else in this field has."""
 ANY_DATASET = ONLY_DATASETS | {
-    *("map", "batch", "shuffle", "repeat", "cache", "filter", "take", "skip", "zip", "concatenate", "shard", "unbatch"),
+    *(
+        "map",
+        "batch",
+        "shuffle",
+        "repeat",
+        "cache",
+        "filter",
+        "take",
+        "skip",
+        "zip",
+        "concatenate",
+        "shard",
+        "unbatch",
+    ),
     *(
         "window",
         "enumerate",
@@ -22,7 +37,9 @@ ANY_DATASET = ONLY_DATASETS | {
         "rejection_resample",
     ),
 }
-TELLING = frozenset({"num_parallel_calls", "reshuffle_each_iteration", "drop_remainder", "buffer_size"})
+TELLING = frozenset(
+    {"num_parallel_calls", "reshuffle_each_iteration", "drop_remainder", "buffer_size"}
+)
 """Arguments that only methods of datasets take."""
 
 
@@ -62,7 +79,9 @@ def _words_before(node: ast.AST) -> frozenset[str]:
 
 
 def _telling(call: ast.Call) -> bool:
-    return any(keyword.arg in TELLING for keyword in call.keywords) and isinstance(call.func, ast.Attribute)
+    return any(keyword.arg in TELLING for keyword in call.keywords) and isinstance(
+        call.func, ast.Attribute
+    )
 
 
 def _made(module: Module, start: ast.AST, seen: set[ast.AST]) -> bool:
@@ -98,7 +117,11 @@ def _call(module: Module, call: ast.Call) -> bool | list[ast.AST]:
         return [call.func.value]
     function = module.definition(call.func)
     if isinstance(function, Definition):
-        return [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+        return [
+            node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Return) and node.value is not None
+        ]
     return []
 
 
@@ -107,7 +130,9 @@ def _annotated(module: Module, node: ast.AST) -> bool:
     if not isinstance(node, ast.Name):
         return False
     for binding in module.bindings(node) or []:
-        annotation = getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        annotation = (
+            getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        )
         if annotation is not None and module.name(annotation) == "tf.data.Dataset":
             return True
     return False

@@ -41,7 +41,9 @@ def default(module: Module, node: ast.AST | None, *, parameters: bool = False) -
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             found = default(module, node.operand, parameters=parameters)
             return ... if found is ... else not found
-        if isinstance(node, ast.BinOp):  # with None it fails, so that what is around it asks for None first
+        if isinstance(
+            node, ast.BinOp
+        ):  # with None it fails, so that what is around it asks for None first
             sides = [constant_or_flag(module, side) for side in (node.left, node.right)]
             return None if None in sides else ...
         if not isinstance(node, ast.Name):
@@ -123,7 +125,10 @@ def is_optional(module: Module, node: ast.expr) -> bool:
     named = (function.name, "Fire", "run", *([owner.name] if owner is not None else []))
     if any(_leaves_out(module, call, function, node.id) for call in module.worded(named)):
         return True
-    elsewhere = [_gives_nothing(other, call, function, node.id) for other, call in _calls_elsewhere(module, function)]
+    elsewhere = [
+        _gives_nothing(other, call, function, node.id)
+        for other, call in _calls_elsewhere(module, function)
+    ]
     return bool(elsewhere) and all(elsewhere)
 
 
@@ -144,7 +149,9 @@ def _place(function: Definition, name: str) -> int | None:
     return places.index(name) - (places[0] in ("self", "cls")) if name in places else None
 
 
-def _calls_elsewhere(module: Module, function: Definition, limit: int = FILES) -> Iterator[tuple[Module, ast.Call]]:
+def _calls_elsewhere(
+    module: Module, function: Definition, limit: int = FILES
+) -> Iterator[tuple[Module, ast.Call]]:
     """Yield the calls in other files, `limit` at most, of a function, or of the class that it makes objects of."""
     owner = module.class_around(function) if function.name == "__init__" else function
     if module.project is not None and owner is not None and module.parent(owner) is module.tree:
@@ -161,12 +168,18 @@ def _gives_nothing(module: Module, call: ast.Call, function: Definition, name: s
 def handed_to_worker(module: Module, node: ast.Name) -> list[ast.AST]:
     """Return what a parameter is given where workers start its function: `Process(target=work, args=(rows, seed))`."""
     function = module.function_around(node)
-    if not isinstance(function, Definition) or [each.kind for each in module.bindings(node) or []] != ["parameter"]:
+    if not isinstance(function, Definition) or [
+        each.kind for each in module.bindings(node) or []
+    ] != ["parameter"]:
         return []
     place, found = _place(function, node.id), list[ast.AST]()
     for call in module.worded(("Process", "Thread")):
         target, given = argument(call, "target", 1), argument(call, "args", 3)
-        if target is not None and module.definition(target) is function and isinstance(given, ast.Tuple | ast.List):
+        if (
+            target is not None
+            and module.definition(target) is function
+            and isinstance(given, ast.Tuple | ast.List)
+        ):
             found.extend(given.elts[place : place + 1] if place is not None else ())
     return found
 
@@ -177,7 +190,9 @@ def is_off(module: Module, call: ast.Call) -> bool:
     for around in module.ancestors(call):
         if isinstance(around, ast.If):
             taken = truth(module, around.test)
-            if (inside in around.body and taken is False) or (inside in around.orelse and taken is True):
+            if (inside in around.body and taken is False) or (
+                inside in around.orelse and taken is True
+            ):
                 return True
         inside = around
     return False
@@ -189,11 +204,17 @@ def is_never_asked_for(module: Module, node: ast.AST) -> bool:
     for around in module.ancestors(node):
         if isinstance(around, ast.If):
             taken = _without_parameters(module, around.test)
-            if (inside in around.body and taken is False) or (inside in around.orelse and taken is True):
+            if (inside in around.body and taken is False) or (
+                inside in around.orelse and taken is True
+            ):
                 return True
         body = getattr(around, "body", None)
         before = body[: body.index(inside)] if isinstance(body, list) and inside in body else []
-        left = (each for each in before if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Return))
+        left = (
+            each
+            for each in before
+            if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Return)
+        )
         if any(_without_parameters(module, each.test) is True for each in left):
             return True
         inside = around
@@ -210,19 +231,29 @@ def _without_parameters(module: Module, test: ast.expr) -> object:
 def _is_given_by_nobody(module: Module, node: ast.Name) -> bool:
     function = module.function_around(node)
     bound = [each.kind for each in module.bindings(node) or []]
-    if not isinstance(function, Definition) or bound != ["parameter"] or given_by_default(module, node) is None:
+    if (
+        not isinstance(function, Definition)
+        or bound != ["parameter"]
+        or given_by_default(module, node) is None
+    ):
         return False
-    here = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
+    here = [
+        each for each in module.worded((function.name,)) if module.definition(each.func) is function
+    ]
     calls = [*here, *(call for _, call in _calls_elsewhere(module, function, ALL))]
     place = _place(function, node.id)
-    return bool(calls) and all(not has_star(call) and argument(call, node.id, place) is None for call in calls)
+    return bool(calls) and all(
+        not has_star(call) and argument(call, node.id, place) is None for call in calls
+    )
 
 
 def truth(module: Module, test: ast.expr, *, parameters: bool = False) -> object:
     """Return whether a test is true by default; `...` where this file does not say; parameters as for `default`."""
     if isinstance(test, ast.BoolOp):
         parts = [_plain_truth(module, part, parameters=parameters) for part in test.values]
-        decided = isinstance(test.op, ast.Or)  # one true part decides an `or`, one false part an `and`
+        decided = isinstance(
+            test.op, ast.Or
+        )  # one true part decides an `or`, one false part an `and`
         return decided if decided in parts else ... if ... in parts else not decided
     return _plain_truth(module, test, parameters=parameters)
 
@@ -230,7 +261,10 @@ def truth(module: Module, test: ast.expr, *, parameters: bool = False) -> object
 def _plain_truth(module: Module, test: ast.expr, *, parameters: bool) -> object:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         compare = COMPARED.get(type(test.ops[0]))
-        sides = [default(module, side, parameters=parameters) for side in (test.left, test.comparators[0])]
+        sides = [
+            default(module, side, parameters=parameters)
+            for side in (test.left, test.comparators[0])
+        ]
         try:
             return ... if compare is None or ... in sides else bool(compare(*sides))
         except TypeError:

@@ -38,7 +38,9 @@ def assignments(module: Module) -> Iterator[Setting]:
             yield from _dict(augmented, augmented.value)
 
 
-def _subscript(module: Module, assign: ast.Assign, target: ast.AST, value: ast.AST) -> Iterator[Setting]:
+def _subscript(
+    module: Module, assign: ast.Assign, target: ast.AST, value: ast.AST
+) -> Iterator[Setting]:
     if isinstance(target, ast.Subscript) and module.name(target.value) == "os.environ":
         yield from _setting(assign, target.slice, value)
 

@@ -46,7 +46,10 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
         for file in _walk(path, exclude):
             found.setdefault(os.path.realpath(file), file)
             if len(found) > FILE_LIMIT:
-                raise UsageError(f"there are more than {FILE_LIMIT} files", hint="name the folders of the project")
+                raise UsageError(
+                    f"there are more than {FILE_LIMIT} files",
+                    hint="name the folders of the project",
+                )
     return sorted(found.values())
 
 
@@ -55,18 +58,26 @@ def _walk(path: str, exclude: Sequence[str]) -> Iterator[str]:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"cannot read {path}: {reason}", hint="name existing files and folders") from None
+        raise UsageError(
+            f"cannot read {path}: {reason}", hint="name existing files and folders"
+        ) from None
     if stat.S_ISREG(mode):
         yield path
         return
     if not stat.S_ISDIR(mode):
-        raise UsageError(f"cannot read {path}: it is neither a file nor a folder", hint="name files and folders")
+        raise UsageError(
+            f"cannot read {path}: it is neither a file nor a folder", hint="name files and folders"
+        )
     for folder, folders, names in os.walk(path):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if not _is_skipped(here / name, exclude))
         for name in names:
             file = here / name
-            if file.suffix in (".py", SUFFIX) and not _is_excluded(file, exclude) and file.is_file():
+            if (
+                file.suffix in (".py", SUFFIX)
+                and not _is_excluded(file, exclude)
+                and file.is_file()
+            ):
                 yield str(file)
 
 
@@ -77,7 +88,10 @@ def _is_skipped(folder: Path, exclude: Sequence[str]) -> bool:
 
 
 def _is_excluded(path: Path, exclude: Sequence[str]) -> bool:
-    return any(fnmatch(path.name, pattern) or fnmatch(str(path), pattern.rstrip("/")) for pattern in exclude)
+    return any(
+        fnmatch(path.name, pattern) or fnmatch(str(path), pattern.rstrip("/"))
+        for pattern in exclude
+    )
 
 
 def head(path: str) -> str:
@@ -105,7 +119,9 @@ def _code(path: str) -> tuple[str, Cells | None]:
         try:
             return data.decode(detect_encoding(BytesIO(data).readline)[0]), None
         except (SyntaxError, UnicodeDecodeError, LookupError):
-            raise Unreadable("it is not text in the encoding it declares (UTF-8 where it declares none)") from None
+            raise Unreadable(
+                "it is not text in the encoding it declares (UTF-8 where it declares none)"
+            ) from None
     try:
         text, cells = code(data.decode("utf-8-sig"))
     except ValueError as error:
@@ -115,7 +131,9 @@ def _code(path: str) -> tuple[str, Cells | None]:
     return text, cells
 
 
-def parse(path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None) -> Module:
+def parse(
+    path: str, text: str, project: Elsewhere | None = None, cells: Cells | None = None
+) -> Module:
     """Return Python source as a module.
 
     Raises:

@@ -94,21 +94,32 @@ class Flow:
             return False
         if isinstance(call.func, ast.Attribute) and method in KEEPERS:
             return self._kept(call.func.value)
-        return not (self._only_asked(call) or self._is_sorted_then(call) or is_sorted_there(self.module, call, node))
+        return not (
+            self._only_asked(call)
+            or self._is_sorted_then(call)
+            or is_sorted_there(self.module, call, node)
+        )
 
     def _comprehension(self, around: ast.comprehension, node: ast.AST, order: Order) -> bool | None:
         order.iterated()
         return None if node is around.iter else False
 
     def _dict_comprehension(self, around: ast.DictComp, node: ast.AST, order: Order) -> bool | None:
-        counted = any(isinstance(each, ast.Call) and _last_word(each.func) == "next" for each in ast.walk(around.value))
+        counted = any(
+            isinstance(each, ast.Call) and _last_word(each.func) == "next"
+            for each in ast.walk(around.value)
+        )
         order.kind = TABLE if order.numbered or counted else KEYS
         return None
 
     def _attribute(self, around: ast.Attribute, node: ast.AST, order: Order) -> bool | None:
         if order.kind == SEQUENCE:
-            return False if around.attr in (*SORTING, "count", "remove", "clear", "discard") else None
-        passes = around.attr in (("items", "keys", "values") if order.kind == KEYS else ("items", "values", "get"))
+            return (
+                False if around.attr in (*SORTING, "count", "remove", "clear", "discard") else None
+            )
+        passes = around.attr in (
+            ("items", "keys", "values") if order.kind == KEYS else ("items", "values", "get")
+        )
         order.iterated()
         return None if passes else False
 
@@ -128,9 +139,17 @@ class Flow:
         if order.kind == KEYS or not isinstance(function, Definition) or function in self.followed:
             return order.kind != KEYS
         self.followed.add(function)
-        if module.project is None or len(self.followed) > DEPTH or module.parent(function) is not module.tree:
+        if (
+            module.project is None
+            or len(self.followed) > DEPTH
+            or module.parent(function) is not module.tree
+        ):
             return not _hands_on(module, node)
-        calls = [each for each in module.worded((function.name,)) if module.definition(each.func) is function]
+        calls = [
+            each
+            for each in module.worded((function.name,))
+            if module.definition(each.func) is function
+        ]
         found = [(self, call) for call in calls]
         for other, call in module.project.calls(module.path, function.name, FILES):
             found.append((Flow(other, self.followed), call))
@@ -145,16 +164,26 @@ class Flow:
         if not isinstance(target, ast.Name) or around in self.followed:
             return False
         self.followed.add(around)
-        calls = [each for each in self.module.worded((target.id,)) if self.module.definition(each.func) is around]
+        calls = [
+            each
+            for each in self.module.worded((target.id,))
+            if self.module.definition(each.func) is around
+        ]
         return any(self.reaches_data(call, order.kind) for call in calls)
 
     def shuffled(self, call: ast.Call) -> bool:
         """Return whether the order in which a call leaves a list can reach data; no where it only says what is next."""
         given = call.args[0] if call.args else None
         bindings = self.module.bindings(given) if isinstance(given, ast.Name) else None
-        if not isinstance(given, ast.Name) or any(each.kind in ("parameter", "element") for each in bindings or []):
+        if not isinstance(given, ast.Name) or any(
+            each.kind in ("parameter", "element") for each in bindings or []
+        ):
             return True
-        uses = [use for use in self._uses(given, call) if use is not given and self.module.parent(use) is not call]
+        uses = [
+            use
+            for use in self._uses(given, call)
+            if use is not given and self.module.parent(use) is not call
+        ]
         return not uses or any(self._passes_on(use, SEQUENCE) for use in uses)
 
     def _handed_out(self, around: ast.AST, node: ast.AST, order: Order) -> bool:
@@ -176,12 +205,18 @@ class Flow:
 
     def _built_in(self, call: ast.Call) -> str:
         """Return the name of the built-in function that is called, or nothing."""
-        return call.func.id if isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None else ""
+        return (
+            call.func.id
+            if isinstance(call.func, ast.Name) and self.module.bindings(call.func) is None
+            else ""
+        )
 
     def _is_iterated(self, call: ast.Call) -> bool:
         """Return whether a loop runs over what a call returns, as `tqdm(files)`: its order is taken for the same."""
         around = self.module.parent(call)
-        return isinstance(around, ast.For | ast.AsyncFor | ast.comprehension) and around.iter is call
+        return (
+            isinstance(around, ast.For | ast.AsyncFor | ast.comprehension) and around.iter is call
+        )
 
     def _assigned(self, assign: Assigning, kind: str) -> bool:
         """Return whether what is assigned lets the order into data wherever its name is used."""
@@ -191,7 +226,11 @@ class Flow:
         targets = assign.targets if isinstance(assign, ast.Assign) else [assign.target]
         if len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List):
             targets = targets[0].elts  # taken apart: each part can have the order
-        tables = [each.value for each in targets if isinstance(each, ast.Subscript) and isinstance(assign, ast.Assign)]
+        tables = [
+            each.value
+            for each in targets
+            if isinstance(each, ast.Subscript) and isinstance(assign, ast.Assign)
+        ]
         if kind == SEQUENCE and any(self._is_returned(each) for each in tables):
             return True
         named = [each for each in targets if isinstance(each, ast.Name | ast.Attribute)]
@@ -220,21 +259,30 @@ class Flow:
             return told and isinstance(around.ctx, ast.Load) and not self._only_asked(around)
         if isinstance(around, ast.Attribute) and around.attr in ("index", "get") and kind != KEYS:
             return (around.attr == "index" or kind == TABLE) and not self._only_asked(around)
-        if isinstance(around, ast.Call) and use is not around.func and kind != KEYS and self._goes_elsewhere(around):
+        if (
+            isinstance(around, ast.Call)
+            and use is not around.func
+            and kind != KEYS
+            and self._goes_elsewhere(around)
+        ):
             sorted_there = self._is_sorted_then(around) or is_sorted_there(self.module, around, use)
             return not self._only_asked(around) and not sorted_there
         return self.reaches_data(use, kind)
 
     def _goes_elsewhere(self, call: ast.Call) -> bool:
         """Return whether a call hands what it is given to code that is not looked at."""
-        keeps_order = self._built_in(call) in {*SAME_ORDER, "dict"} or _last_word(call.func) in THROUGH
+        keeps_order = (
+            self._built_in(call) in {*SAME_ORDER, "dict"} or _last_word(call.func) in THROUGH
+        )
         known = keeps_order or getattr(call.func, "attr", "") in KEEPERS
         return not known and not self._is_iterated(call) and not forgets_order(self.module, call)
 
     def _is_sorted_then(self, call: ast.Call) -> bool:
         """Return whether the result of a call gets a name and is sorted."""
         assign = self.module.parent(call)
-        if not isinstance(assign, ast.Assign) or not isinstance(assign.targets[0], ast.Name | ast.Attribute):
+        if not isinstance(assign, ast.Assign) or not isinstance(
+            assign.targets[0], ast.Name | ast.Attribute
+        ):
             return isinstance(assign, ast.Attribute) and assign.attr in SORTING
         return any(sorts(self.module, use) for use in self._uses(assign.targets[0], assign))
 
@@ -243,7 +291,9 @@ class Flow:
         for around in self.module.ancestors(start):
             if isinstance(around, ast.Call) and forgets_order(self.module, around):
                 return not self.module.is_builtin(around.func, "print")
-            if isinstance(around, ast.Compare | ast.Assert | ast.FormattedValue | ast.SetComp | ast.Raise):
+            if isinstance(
+                around, ast.Compare | ast.Assert | ast.FormattedValue | ast.SetComp | ast.Raise
+            ):
                 return True
             if isinstance(around, ast.stmt):
                 return False
@@ -274,7 +324,11 @@ class Flow:
         """Return whether a name is one of a function, which makes it a list."""
         bindings = self.module.bindings(owner) if isinstance(owner, ast.Name) else None
         inside = self.module.function_around(owner) is not None
-        return inside and bool(bindings) and all(isinstance(each.node, ast.List) for each in bindings or [])
+        return (
+            inside
+            and bool(bindings)
+            and all(isinstance(each.node, ast.List) for each in bindings or [])
+        )
 
     def _only_fills(self, use: ast.AST) -> bool:
         method = self.module.parent(use)
@@ -297,7 +351,9 @@ class Flow:
         if loop in self.followed:
             return False
         self.followed.add(loop)
-        return any(self._keeps(node, loop) for statement in loop.body for node in ast.walk(statement))
+        return any(
+            self._keeps(node, loop) for statement in loop.body for node in ast.walk(statement)
+        )
 
     def _keeps(self, node: ast.AST, loop: Loop) -> bool:
         if isinstance(node, ast.Yield | ast.YieldFrom):
@@ -313,13 +369,27 @@ class Flow:
             return self._writes(node, loop)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target = node.targets[0]
-            return self._counts(node.value, loop) or self._is_next(target, loop) or self._is_listed(target, loop)
+            return (
+                self._counts(node.value, loop)
+                or self._is_next(target, loop)
+                or self._is_listed(target, loop)
+            )
         if isinstance(node, ast.Assign) and is_joined_on(node, loop):
             return True
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
-            began = [value for value in self.module.values(node.target) if not self._is_made_in(node.target, loop)]
+        if (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.op, ast.Add)
+            and isinstance(node.target, ast.Name)
+        ):
+            began = [
+                value
+                for value in self.module.values(node.target)
+                if not self._is_made_in(node.target, loop)
+            ]
             texts = (
-                isinstance(v, ast.List) or (isinstance(v, ast.Constant) and isinstance(v.value, str)) for v in began
+                isinstance(v, ast.List)
+                or (isinstance(v, ast.Constant) and isinstance(v.value, str))
+                for v in began
             )
             return any(texts) and self._kept(node.target, loop)
         return False
@@ -332,7 +402,11 @@ class Flow:
     def _is_next(self, target: ast.Subscript, loop: Loop) -> bool:
         """Return whether the next place of what outlives a loop is filled: `images[i] = image`, with `i += 1`."""
         raised = self._raised(loop)
-        first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
+        first = (
+            target.slice.elts[0]
+            if isinstance(target.slice, ast.Tuple) and target.slice.elts
+            else target.slice
+        )
         return dotted(first) in {*raised, counter(loop)} and self._kept(target.value, loop)
 
     def _is_listed(self, target: ast.Subscript, loop: Loop) -> bool:
@@ -343,7 +417,11 @@ class Flow:
         targets = ast.walk(loop.target) if isinstance(loop, ast.For | ast.AsyncFor) else ()
         elements = {each.id for each in targets if isinstance(each, ast.Name)}
         keyed = isinstance(key, ast.Name) and key.id in elements
-        if not keyed or not isinstance(owner, ast.Name | ast.Attribute) or self._is_made_in(owner, loop):
+        if (
+            not keyed
+            or not isinstance(owner, ast.Name | ast.Attribute)
+            or self._is_made_in(owner, loop)
+        ):
             return False
         return any(self._passes_on(use, KEYS) for use in self._uses(owner, owner))
 
@@ -353,9 +431,20 @@ class Flow:
             target = argument(call, "fdst", 1)
             return isinstance(target, ast.Name) and not self._is_made_in(target, loop)
         if self._built_in(call) == "print" and writes_to_file(call):
-            return not self._is_made_in(next(each.value for each in call.keywords if each.arg == "file"), loop)
-        given = [each for each in call.args if isinstance(each, ast.Name) and not self._is_made_in(each, loop)]
-        made = [value for each in given for value in self.module.values(each) if isinstance(value, ast.Call)]
+            return not self._is_made_in(
+                next(each.value for each in call.keywords if each.arg == "file"), loop
+            )
+        given = [
+            each
+            for each in call.args
+            if isinstance(each, ast.Name) and not self._is_made_in(each, loop)
+        ]
+        made = [
+            value
+            for each in given
+            for value in self.module.values(each)
+            if isinstance(value, ast.Call)
+        ]
         return any((self.module.name(each.func) or "").endswith("TFRecordWriter") for each in made)
 
     def _counts(self, value: ast.AST, loop: Loop) -> bool:
@@ -366,7 +455,9 @@ class Flow:
                 return True
             if isinstance(node, ast.Call):
                 name = self.module.name(node.func) or ""
-                drawn = name in RANDOM_OPS or name in PYTHON_DRAWS or name.startswith("numpy.random.")
+                drawn = (
+                    name in RANDOM_OPS or name in PYTHON_DRAWS or name.startswith("numpy.random.")
+                )
                 if drawn or getattr(node.func, "id", "") == "next" or is_length(node, loop):
                     return True
         return False
@@ -374,9 +465,13 @@ class Flow:
 
 def _hands_on(module: Module, node: ast.AST) -> bool:
     """Return whether this is a call that a function only hands on: `def ls(path): return os.listdir(path)`."""
-    given = [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    given = (
+        [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else []
+    )
     bound = [module.bindings(each) or [] if isinstance(each, ast.Name) else [] for each in given]
-    return bool(given) and all(each and all(one.kind == "parameter" for one in each) for each in bound)
+    return bool(given) and all(
+        each and all(one.kind == "parameter" for one in each) for each in bound
+    )
 
 
 def _last_word(node: ast.AST) -> str:
@@ -388,4 +483,8 @@ def _is_use(module: Module, use: ast.AST, name: tuple[str, ...], function: Funct
         return False
     if (use.id if isinstance(use, ast.Name) else use.attr,) != name[:1] or dotted(use) != name:
         return False
-    return isinstance(use, ast.Attribute) or function is None or module.function_around(use) is function
+    return (
+        isinstance(use, ast.Attribute)
+        or function is None
+        or module.function_around(use) is function
+    )

@@ -45,7 +45,9 @@ class Looked:
     cells: Cells | None = None
 
 
-def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None) -> list[Finding]:
+def lint(
+    files: Sequence[str], settings: Settings, step: Callable[[], None] = lambda: None
+) -> list[Finding]:
     """Return what is found in some files, by file and line; `step` is called after each file is read.
 
     Raises:
@@ -67,7 +69,9 @@ def lint(files: Sequence[str], settings: Settings, step: Callable[[], None] = la
     outside = frozenset({SWITCHED} if settings.switched_on else ())
     for each, does in zip(looked, programs([each.summary for each in looked]), strict=True):
         judged = judge(each, does | outside, active)
-        found.extend(judged if each.cells is None else (_in_cell(finding, each.cells) for finding in judged))
+        found.extend(
+            judged if each.cells is None else (_in_cell(finding, each.cells) for finding in judged)
+        )
     return sorted(found, key=_place)
 
 
@@ -89,7 +93,9 @@ def _in_cell(finding: Finding, cells: Cells) -> Finding:
         text=where.text,
     )
     message = f"cell {cell}: {finding.message}"
-    return Finding(finding.rule, finding.severity, place, message, finding.why, finding.fix, finding.source)
+    return Finding(
+        finding.rule, finding.severity, place, message, finding.why, finding.fix, finding.source
+    )
 
 
 @contextmanager
@@ -117,7 +123,11 @@ def look(module: Module, tensorflow: str, active: Sequence[str]) -> Looked:
 def judge(looked: Looked, does: frozenset[str], active: Sequence[str]) -> Iterator[Finding]:
     """Yield the findings of a file that count in programs that do this, without what its comments ignore."""
     for hit, finding in looked.found:
-        if hit.needs <= does and not hit.unless & does and not _is_ignored(finding, looked.comments):
+        if (
+            hit.needs <= does
+            and not hit.unless & does
+            and not _is_ignored(finding, looked.comments)
+        ):
             yield finding
     yield from _about_comments(looked, active)
 
@@ -137,7 +147,9 @@ def _active(settings: Settings) -> tuple[str, ...]:
 def _is_ignored(finding: Finding, comments: Sequence[Ignore]) -> bool:
     ignored = False
     for comment in comments:
-        inside = any(finding.where.line <= line <= finding.where.end_line for line in comment.covers)
+        inside = any(
+            finding.where.line <= line <= finding.where.end_line for line in comment.covers
+        )
         if comment.problem is None and finding.rule in comment.rules and inside:
             comment.used.add(finding.rule)
             ignored = True
@@ -156,7 +168,15 @@ def _finding(module: Module, rule: LintRule, hit: Hit) -> Finding:
         end_column=_column(module, end, getattr(hit.node, "end_col_offset", None) or 0),
         text=module.line(line).strip()[:TEXT_LIMIT],
     )
-    return Finding(rule.id, hit.severity or rule.severity, where, hit.message, rule.why, hit.fix or rule.fix, source)
+    return Finding(
+        rule.id,
+        hit.severity or rule.severity,
+        where,
+        hit.message,
+        rule.why,
+        hit.fix or rule.fix,
+        source,
+    )
 
 
 def _column(module: Module, line: int, offset: int) -> int:
@@ -224,7 +244,10 @@ def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token
-    except (tokenize.TokenError, SyntaxError):  # the parser took it, so that all comments before are right
+    except (
+        tokenize.TokenError,
+        SyntaxError,
+    ):  # the parser took it, so that all comments before are right
         return
 
 

@@ -27,12 +27,16 @@ def lint_dataset(dataset: Any) -> Report:
         raise UsageError("lint_dataset needs TensorFlow, which is not installed here") from None
     if not isinstance(dataset, tf.data.Dataset):
         hint = "pass the dataset before it is distributed or iterated over"
-        raise UsageError(f"lint_dataset needs a tf.data.Dataset, not {type(dataset).__name__}", hint=hint)
+        raise UsageError(
+            f"lint_dataset needs a tf.data.Dataset, not {type(dataset).__name__}", hint=hint
+        )
     try:
         data = serialized(tf, dataset)
     except (AttributeError, tf.errors.OpError) as error:
         reason = str(error).partition("\n")[0][:200]
-        raise UsageError(f"TensorFlow {tf.__version__} does not show the graph of this dataset: {reason}") from None
+        raise UsageError(
+            f"TensorFlow {tf.__version__} does not show the graph of this dataset: {reason}"
+        ) from None
     graph = graph_of(plain(data, getattr(dataset.options(), "deterministic", None)))
     return report_of(graph, switched_on=_switched_on())
 

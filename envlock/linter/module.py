@@ -63,7 +63,12 @@ class Module:
     """
 
     def __init__(
-        self, path: str, text: str, tree: ast.Module, project: Elsewhere | None = None, cells: Cells | None = None
+        self,
+        path: str,
+        text: str,
+        tree: ast.Module,
+        project: Elsewhere | None = None,
+        cells: Cells | None = None,
     ) -> None:
         self.path = path
         self.project = project
@@ -74,7 +79,9 @@ class Module:
         self._index = Index(tree)
         self._names: dict[ast.AST, str | None] = {}
         self._meanings: dict[int, str | None] = {}
-        self._starts: dict[tuple[Scope | None, str], str | None] = {}  # what a name means in a scope
+        self._starts: dict[
+            tuple[Scope | None, str], str | None
+        ] = {}  # what a name means in a scope
 
     @cached_property
     def lines(self) -> list[str]:
@@ -102,11 +109,15 @@ class Module:
         scope = self._index.scopes.get(node) if isinstance(node, ast.Name) else None
         if scope is not None:
             return scope.function
-        return next((around for around in self.ancestors(node) if isinstance(around, Function)), None)
+        return next(
+            (around for around in self.ancestors(node) if isinstance(around, Function)), None
+        )
 
     def class_around(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the class whose method this code is in, or None."""
-        return next((around for around in self.ancestors(node) if isinstance(around, ast.ClassDef)), None)
+        return next(
+            (around for around in self.ancestors(node) if isinstance(around, ast.ClassDef)), None
+        )
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
@@ -128,7 +139,11 @@ class Module:
         found: dict[str, list[ast.Call]] = {}
         for call in self.nodes(ast.Call):
             function = call.func
-            word = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            word = (
+                function.attr
+                if isinstance(function, ast.Attribute)
+                else getattr(function, "id", "")
+            )
             found.setdefault(word, []).append(call)
         return found
 
@@ -148,7 +163,9 @@ class Module:
 
     def called(self, names: Collection[str]) -> list[tuple[ast.Call, str]]:
         """Return every call of something of these names, with its name, in the order of the text."""
-        found = [(call, name) for name, calls in self.named.items() if name in names for call in calls]
+        found = [
+            (call, name) for name, calls in self.named.items() if name in names for call in calls
+        ]
         return sorted(found, key=lambda each: _place(each[0]))
 
     def worded(self, words: Collection[str]) -> list[ast.Call]:
@@ -157,7 +174,9 @@ class Module:
 
     def methods(self, words: Collection[str]) -> list[tuple[ast.Call, ast.Attribute]]:
         """Return every call of `x.word(...)`, with what is called, in the order of the text."""
-        return [(call, call.func) for call in self.worded(words) if isinstance(call.func, ast.Attribute)]
+        return [
+            (call, call.func) for call in self.worded(words) if isinstance(call.func, ast.Attribute)
+        ]
 
     @cached_property
     def imports(self) -> frozenset[str]:
@@ -172,7 +191,9 @@ class Module:
     @cached_property
     def packages(self) -> frozenset[str]:
         """The top-level names of what is imported or called, canonical: `tf`, `keras`, `numpy`."""
-        found = {canonical(name).partition(".")[0] for name in self.imports if not name.startswith(".")}
+        found = {
+            canonical(name).partition(".")[0] for name in self.imports if not name.startswith(".")
+        }
         passed = {name.partition(".")[0] for name in self.named if not name.startswith(".")}
         return frozenset(found | passed)
 
@@ -181,7 +202,9 @@ class Module:
         """Whether anything of Keras is named."""
         if "keras" in self.packages or "keras" not in self.text:
             return "keras" in self.packages
-        return any((self.name(node) or "").startswith("keras") for node in self.nodes(ast.Attribute))
+        return any(
+            (self.name(node) or "").startswith("keras") for node in self.nodes(ast.Attribute)
+        )
 
     def name(self, node: ast.AST) -> str | None:
         """Return the canonical dotted name of what an expression stands for: a module, a function, a class, or None.
@@ -212,7 +235,10 @@ class Module:
 
     def passed_on(self) -> dict[str, str]:
         """Return the names that importers of this file get from elsewhere through it, with their meaning."""
-        names = {name: self._meant(bindings, DEPTH) for name, bindings in self._index.top.bindings.items()}
+        names = {
+            name: self._meant(bindings, DEPTH)
+            for name, bindings in self._index.top.bindings.items()
+        }
         return {name: meaning for name, meaning in names.items() if meaning is not None}
 
     def stars(self) -> list[str]:
@@ -223,7 +249,11 @@ class Module:
         key = self._index.scopes.get(node), node.id
         if key not in self._starts:
             bindings = self.bindings(node)
-            unbound = None if bindings is not None or hasattr(builtins, node.id) else self._from_star(node.id)
+            unbound = (
+                None
+                if bindings is not None or hasattr(builtins, node.id)
+                else self._from_star(node.id)
+            )
             self._starts[key] = unbound if bindings is None else self._meant(bindings, depth)
         return self._starts[key]
 
@@ -231,7 +261,9 @@ class Module:
         """Return what `from x import *` may have given: from a file of the project, else from the last one."""
         for star in reversed(self._index.top.stars):
             found = self._elsewhere(f"{star}{'' if star.endswith('.') else '.'}{name}")
-            if found is not None and (not found.startswith("./") or (self.project and self.project.defines(found))):
+            if found is not None and (
+                not found.startswith("./") or (self.project and self.project.defines(found))
+            ):
                 return found
         last = self._index.top.stars[-1:]
         return f"{last[0]}.{name}" if last and not last[0].startswith(".") else None
@@ -240,11 +272,17 @@ class Module:
         """Return the one meaning of all bindings of a name."""
         key = id(bindings)  # the scope holds them as long as this module lives
         if key not in self._meanings:
-            self._meanings[key] = None  # while it is looked for: a name that is made of itself means nothing
+            self._meanings[key] = (
+                None  # while it is looked for: a name that is made of itself means nothing
+            )
             found = {self._meaning(binding, depth) for binding in bindings if not _is_none(binding)}
             words = {name.rpartition(".")[2] if name else name for name in found}
-            imported = all(binding.kind == "import" for binding in bindings)  # one of them stands in for the other
-            self._meanings[key] = min(found, key=str) if len(found) == 1 or (imported and len(words) == 1) else None
+            imported = all(
+                binding.kind == "import" for binding in bindings
+            )  # one of them stands in for the other
+            self._meanings[key] = (
+                min(found, key=str) if len(found) == 1 or (imported and len(words) == 1) else None
+            )
         return self._meanings[key]
 
     def _meaning(self, binding: Binding, depth: int) -> str | None:
@@ -269,7 +307,11 @@ class Module:
         if isinstance(node, ast.Name):
             bindings = self.bindings(node) or []
             return [binding.node for binding in bindings if binding.kind in ("value", "class")]
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls")
+        ):
             around = self.class_around(node)
             return [] if around is None else self._attributes.get((around, node.attr), [])
         return []
@@ -281,7 +323,9 @@ class Module:
         for assign in self.nodes(ast.Assign):
             for target in assign.targets:
                 if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                    around = self.class_around(target) if target.value.id in ("self", "cls") else None
+                    around = (
+                        self.class_around(target) if target.value.id in ("self", "cls") else None
+                    )
                     if around is not None:
                         found.setdefault((around, target.attr), []).append(assign.value)
         return found
@@ -292,7 +336,9 @@ class Module:
             depth -= 1
             if isinstance(node, ast.Lambda):
                 return node
-            if isinstance(node, ast.Call):  # an object, functools.partial(f, ...), or what decorates f
+            if isinstance(
+                node, ast.Call
+            ):  # an object, functools.partial(f, ...), or what decorates f
                 called = self._method(node, "__call__") or self._method(node, "call")
                 if called is not None or not node.args:
                     return called
@@ -309,10 +355,16 @@ class Module:
             bindings = self.bindings(node) or []
             last = bindings[-1] if bindings else None
             return last.node if last is not None and last.kind in ("def", "value") else None
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls")
+        ):
             around = self.class_around(node)
             found = None if around is None else _member(around, node.attr)
-            return found or next((each for each in self.values(node) if isinstance(each, ast.Call)), None)
+            return found or next(
+                (each for each in self.values(node) if isinstance(each, ast.Call)), None
+            )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Call):
             made = [node.value] if isinstance(node.value, ast.Call) else self.values(node.value)
             methods = (self._method(each, node.attr) for each in made if isinstance(each, ast.Call))
@@ -342,12 +394,18 @@ def _place(node: ast.Call) -> tuple[int, int, int, int]:
 
 def _member(owner: ast.ClassDef, name: str) -> Definition | None:
     """Return the method that a class defines under a name."""
-    return next((each for each in owner.body if isinstance(each, Definition) and each.name == name), None)
+    return next(
+        (each for each in owner.body if isinstance(each, Definition) and each.name == name), None
+    )
 
 
 def _is_none(binding: Binding) -> bool:
     """Return whether this is `name = None`, as it stands beside an import that may fail."""
-    return binding.kind == "value" and isinstance(binding.node, ast.Constant) and binding.node.value is None
+    return (
+        binding.kind == "value"
+        and isinstance(binding.node, ast.Constant)
+        and binding.node.value is None
+    )
 
 
 def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
@@ -371,7 +429,11 @@ def constant(node: ast.AST | None) -> object:
     """Return the value of a literal constant, a minus sign included; `...` for any other expression."""
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
         number = node.operand.value
         return -number if isinstance(number, int | float) else ...
     return ...

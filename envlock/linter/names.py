@@ -18,7 +18,10 @@ def canonical(dotted: str) -> str:
             del words[1:3]
         if words[1:3] == ["python", "keras"]:
             del words[:2]
-        elif words[1:3] in (["python", "ops"], ["python", "framework"]):  # tensorflow.python.ops.math_ops.add_n
+        elif words[1:3] in (
+            ["python", "ops"],
+            ["python", "framework"],
+        ):  # tensorflow.python.ops.math_ops.add_n
             del words[1:4]
         elif words[1:2] == ["keras"]:
             del words[0]
@@ -50,7 +53,9 @@ def _values(group: str) -> dict[str, Any]:
 
 
 SWITCH = "tf.config.experimental.enable_op_determinism"
-SEEDS: dict[str, tuple[str, ...]] = {name: tuple(seeded) for name, seeded in _values("seeds").items()}
+SEEDS: dict[str, tuple[str, ...]] = {
+    name: tuple(seeded) for name, seeded in _values("seeds").items()
+}
 OLD_PATCHES = tuple(sorted(_names("old_patches")))
 SWITCHES = (SWITCH, "envlock.activate", *OLD_PATCHES)
 """What turns op determinism on."""
@@ -83,7 +88,9 @@ GENERATORS = _names("generators")
 GENERATOR_METHODS = _names("generator_methods")
 RANDOM_WEIGHTS = _names("random_weights")
 DISTRIBUTIONS = tuple(sorted(_names("distributions")))
-SAMPLERS: dict[str, int | None] = {name: None if at < 0 else at for name, at in _values("samplers").items()}
+SAMPLERS: dict[str, int | None] = {
+    name: None if at < 0 else at for name, at in _values("samplers").items()
+}
 THREADED_QUEUES: dict[str, int] = _values("threaded_queues")
 NUMPY_METHODS: dict[str, list[str]] = _values("numpy_methods")
 ENVIRONMENTS = _names("environments")

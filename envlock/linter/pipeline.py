@@ -30,7 +30,9 @@ SEEDS_AT = {
     "RandomDatasetV2": 0,
 }
 """Datasets that draw, and the position of the first of their two seeds among the inputs."""
-UNSTABLE = frozenset({"metadata", "shared_name", "container", "token", "config_proto", "executor_type", "config"})
+UNSTABLE = frozenset(
+    {"metadata", "shared_name", "container", "token", "config_proto", "executor_type", "config"}
+)
 """Attributes that are another in every process, or about how and not what."""
 SERVICE = "DataServiceDataset"
 
@@ -71,7 +73,10 @@ def graph_of(plain: Mapping[str, Any]) -> Graph:
 
 
 def _body_of(plain: Mapping[str, Any]) -> Body:
-    nodes = (Node(name, op, tuple(inputs), attrs, inner) for name, op, inputs, attrs, inner in plain["nodes"])
+    nodes = (
+        Node(name, op, tuple(inputs), attrs, inner)
+        for name, op, inputs, attrs, inner in plain["nodes"]
+    )
     return Body(tuple(nodes), tuple(plain["arguments"]), tuple(plain["returns"]))
 
 
@@ -88,7 +93,9 @@ def findings(graph: Graph, *, switched_on: bool) -> list[Finding]:
 
 def _finding(rule: str, node: str, message: str, *, softened: bool) -> Finding:
     row, where = dataset_rules()[rule], Where(operation=node)
-    severity, said = (INFO, f"{message}; op determinism prevents this") if softened else (row.severity, message)
+    severity, said = (
+        (INFO, f"{message}; op determinism prevents this") if softened else (row.severity, message)
+    )
     return Finding(rule, severity, where, said, row.why, row.fix, reference(row.source))
 
 
@@ -100,7 +107,9 @@ def _look(graph: Graph) -> Iterator[Found]:
     if graph.deterministic is False:
         yield "ENV503", "options", "the options of the dataset have deterministic=False", True
     for body in _reachable(graph, graph.main):
-        constants = {node.name: node.attributes.get("value") for node in body.nodes if node.op == "Const"}
+        constants = {
+            node.name: node.attributes.get("value") for node in body.nodes if node.op == "Const"
+        }
         for node in body.nodes:
             yield from _dataset(node, constants)
             for name in node.functions.values():
@@ -118,7 +127,10 @@ def _dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
             yield "ENV501", node.name, f"{node.op} has no seed", False
         elif node.attributes.get("reshuffle_each_iteration") is True:
             yield "ENV502", node.name, f"{node.op} shuffles again in every epoch", False
-    if node.attributes.get("deterministic") in (b"false", "false") or node.attributes.get("sloppy") is True:
+    if (
+        node.attributes.get("deterministic") in (b"false", "false")
+        or node.attributes.get("sloppy") is True
+    ):
         yield "ENV503", node.name, f"{node.op} can give its elements in any order", True
     if node.op.startswith(SERVICE):
         yield "ENV511", node.name, "the elements come from the tf.data service", False
@@ -126,7 +138,10 @@ def _dataset(node: Node, constants: Mapping[str, Value]) -> Iterator[Found]:
 
 def _function(graph: Graph, node: Node, name: str, *, parallel: bool) -> Iterator[Found]:
     """Look at what a function that a dataset operation runs on each element does."""
-    if not node.op.endswith(("Dataset", "DatasetV2", "DatasetV3", "DatasetV4")) or name not in graph.functions:
+    if (
+        not node.op.endswith(("Dataset", "DatasetV2", "DatasetV3", "DatasetV4"))
+        or name not in graph.functions
+    ):
         return
     for body in _reachable(graph, graph.functions[name]):
         for inner in body.nodes:
@@ -198,8 +213,12 @@ def _body_digest(graph: Graph, body: Body, known: dict[str, str]) -> str:
             continue
         stack.pop()
         if name not in done:
-            done[name] = _node_digest(graph, nodes[name], done, known) if name in nodes else _hash("unknown")
-    return _hash("body", *(done[each] for each in returned), "beside", *sorted(done[each] for each in beside))
+            done[name] = (
+                _node_digest(graph, nodes[name], done, known) if name in nodes else _hash("unknown")
+            )
+    return _hash(
+        "body", *(done[each] for each in returned), "beside", *sorted(done[each] for each in beside)
+    )
 
 
 def _missing(node: Node, nodes: Mapping[str, Node], done: Mapping[str, str]) -> list[str]:

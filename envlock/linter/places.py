@@ -18,7 +18,9 @@ class Places:
             path if PurePath(file).stem == "__init__" else path[:-1]
             for file, path in zip(files, self.paths, strict=True)
         ]
-        self._packages = {path for path, folder in zip(self.paths, self.folders, strict=True) if path == folder}
+        self._packages = {
+            path for path, folder in zip(self.paths, self.folders, strict=True) if path == folder
+        }
         self._by_last: dict[str, list[int]] = {}
         for index, path in enumerate(self.paths):
             if path and not files[index].endswith(SUFFIX):  # nothing imports a notebook
@@ -30,16 +32,30 @@ class Places:
         A single word means a neighbour, or else the only file or package of that name, unless Python has one, too, or
         it lies in a package, where other files find it under that name only.
         """
-        fit = [each for each in self._by_last.get(name[-1], []) if self.paths[each][-len(name) :] == name]
+        fit = [
+            each
+            for each in self._by_last.get(name[-1], [])
+            if self.paths[each][-len(name) :] == name
+        ]
         if len(name) > 1:
             return fit
         near = [each for each in fit if self.paths[each][:-1] == folder]
         top = min(fit, key=lambda each: len(self.paths[each]), default=None)
-        below = top is not None and all(self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit)
-        alone = below and name[0] not in sys.stdlib_module_names  # a package of its own modules' name is one, too
-        return near or ([top] if alone and top is not None and self.paths[top][:-1] not in self._packages else [])
+        below = top is not None and all(
+            self.paths[each][: len(self.paths[top])] == self.paths[top] for each in fit
+        )
+        alone = (
+            below and name[0] not in sys.stdlib_module_names
+        )  # a package of its own modules' name is one, too
+        return near or (
+            [top]
+            if alone and top is not None and self.paths[top][:-1] not in self._packages
+            else []
+        )
 
-    def split(self, name: tuple[str, ...], folder: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
+    def split(
+        self, name: tuple[str, ...], folder: tuple[str, ...]
+    ) -> tuple[int, tuple[str, ...]] | None:
         """Return the file in which a name is looked up, and what is looked up there; None for what lies elsewhere.
 
         Of several files that it can mean, it is the one nearest to the folder.
@@ -61,7 +77,10 @@ def absolute(name: str, folder: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(other))
+    return next(
+        (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
+        len(other),
+    )
 
 
 def _dotted(path: str) -> tuple[str, ...]:

@@ -53,12 +53,21 @@ def is_length(call: ast.Call, loop: Loop) -> bool:
     if getattr(call.func, "id", "") != "len" or not call.args:
         return False
     measured = ast.dump(call.args[0])
-    filled = [node for node in ast.walk(loop) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    filled = [
+        node
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    ]
     methods = [
-        node.func for node in ast.walk(loop) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        node.func
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
     kept = [each.value for each in methods if each.attr in (*KEEPERS, "setdefault")]
-    return any(ast.dump(each).replace("Store()", "Load()") == measured for each in [*(f.value for f in filled), *kept])
+    return any(
+        ast.dump(each).replace("Store()", "Load()") == measured
+        for each in [*(f.value for f in filled), *kept]
+    )
 
 
 def pairs_are_numbered(call: ast.Call) -> bool:
@@ -73,7 +82,9 @@ def _uses_numbering(made: ast.GeneratorExp) -> bool:
 def is_renewed(loop: Loop, last: ast.AST | None, name: str) -> bool:
     """Return whether each round of a loop gives a name a new value before it is read, and before a statement."""
     for statement in loop.body:
-        if statement is last or any(getattr(each, "id", "") == name for each in ast.walk(statement)):
+        if statement is last or any(
+            getattr(each, "id", "") == name for each in ast.walk(statement)
+        ):
             return statement is not last and assigns(statement, name)
     return False
 
@@ -85,15 +96,27 @@ def assigns(statement: ast.stmt, name: str) -> bool:
     targets = [part for each in statement.targets for part in getattr(each, "elts", [each])]
     if not any(getattr(each, "id", "") == name for each in targets):
         return False
-    return not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value))
+    return not any(
+        isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value)
+    )
 
 
 def is_joined_on(assign: ast.Assign, loop: Loop) -> bool:
     """Return whether each round of a loop joins something to what those before made: `rows = concat([rows, x])`."""
     target = assign.targets[0]
-    joins = [each for each in ast.walk(assign.value) if isinstance(each, ast.Call) and _last(each.func) in JOINERS]
-    given = {getattr(each, "id", "") for join in joins for part in join.args for each in ast.walk(part)}
-    return isinstance(target, ast.Name) and target.id in given and not is_renewed(loop, None, target.id)
+    joins = [
+        each
+        for each in ast.walk(assign.value)
+        if isinstance(each, ast.Call) and _last(each.func) in JOINERS
+    ]
+    given = {
+        getattr(each, "id", "") for join in joins for part in join.args for each in ast.walk(part)
+    }
+    return (
+        isinstance(target, ast.Name)
+        and target.id in given
+        and not is_renewed(loop, None, target.id)
+    )
 
 
 def _last(node: ast.expr) -> str:

@@ -33,17 +33,39 @@ LOADERS = ("importlib.import_module", "imp.load_source", "importlib.util.spec_fr
 TRUE = ("1", "true", "True", "TRUE")
 
 
-_KERAS = ("layers.", "Model", "Sequential", "models.", "applications.", "initializers.", "optimizers.")
+_KERAS = (
+    "layers.",
+    "Model",
+    "Sequential",
+    "models.",
+    "applications.",
+    "initializers.",
+    "optimizers.",
+)
 DRAWING = tuple(f"keras.{name}" for name in _KERAS)
 """Names that appear only where weights are drawn."""
-WEIGHTLESS = (".layers", ".Flatten", ".Reshape", ".Permute", ".Activation", ".ReLU", ".Softmax", ".Concatenate", ".Add")
+WEIGHTLESS = (
+    ".layers",
+    ".Flatten",
+    ".Reshape",
+    ".Permute",
+    ".Activation",
+    ".ReLU",
+    ".Softmax",
+    ".Concatenate",
+    ".Add",
+)
 """Layers without weights, which draw nothing."""
 
 TF, NUMPY, PYTHON = "seeds-tf", "seeds-numpy", "seeds-python"
 SWITCHED, TRAINS, KERAS, GRAPHS = "switch", "trains", "keras", "graphs"
 """What a file can do for its programs: seed one of three generators, turn op determinism on, train, use Keras, use the
 sessions of TensorFlow 1, in which Keras takes its seeds from the graph."""
-SEEDS_ENVIRONMENT, SEEDS_SPACES, SEEDS_EACH = "seeds-environment", "seeds-spaces", "seeds-each-environment"
+SEEDS_ENVIRONMENT, SEEDS_SPACES, SEEDS_EACH = (
+    "seeds-environment",
+    "seeds-spaces",
+    "seeds-each-environment",
+)
 """It calls a method `seed`, or `reset` with a seed, of something, or `seed` of a space, or of each one in a list."""
 LEARNS, MAY_LEARN = "learns", "may-learn"
 """It trains or evaluates, or calls something by a name of that; some program that is not seen may use it so."""
@@ -86,7 +108,11 @@ def summary(module: Module, tensorflow: str) -> Summary:
     offers: list[tuple[str, frozenset[str]]] = []
     names = module.named.keys()
     for call, name in module.called(SEEDS):
-        if _seeds(module, call) and not is_off(module, call) and not _is_taken_back(module, call, name):
+        if (
+            _seeds(module, call)
+            and not is_off(module, call)
+            and not _is_taken_back(module, call, name)
+        ):
             drawn = drawn_from(module, call.args[0]) if call.args else None
             by = f"-by-{drawn}" if drawn else ""
             seeds = frozenset(f"seeds-{generator}{by}" for generator in SEEDS[name])
@@ -100,32 +126,62 @@ def summary(module: Module, tensorflow: str) -> Summary:
     does.update({NUMPY, PYTHON} if _is_seeded_by_sacred(module) else ())
     does.update({SWITCHED} if not names.isdisjoint(SWITCHES) else ())
     does.update({GRAPHS} if not names.isdisjoint(TENSORFLOW_1) else ())
-    does.update({TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ())
+    does.update(
+        {TRAINS} if not names.isdisjoint(TRAINING_NAMES) or module.methods(TRAINING_METHODS) else ()
+    )
     does.update({LEARNS} if TRAINS in does or any(map(LEARNING.search, module.words)) else ())
     resets = [
-        call for call in module.worded(("reset",)) if argument(call, "seed") is not None and _is_own(module, call)
+        call
+        for call in module.worded(("reset",))
+        if argument(call, "seed") is not None and _is_own(module, call)
     ]
-    seeding = [call for call, _ in module.methods(("seed",)) if call.args and module.name(call.func) not in SEEDS]
+    seeding = [
+        call
+        for call, _ in module.methods(("seed",))
+        if call.args and module.name(call.func) not in SEEDS
+    ]
     seeded = [call for call in seeding if _is_own(module, call)]
     does.update({SEEDS_ENVIRONMENT} if resets or seeded else ())
-    does.update({SEEDS_EACH} if any(_is_of_list(module, call) for call in (*seeded, *resets)) else ())
+    does.update(
+        {SEEDS_EACH} if any(_is_of_list(module, call) for call in (*seeded, *resets)) else ()
+    )
     spaces = [getattr(call.func, "value", call) for call in seeded]
-    does.update({SEEDS_SPACES} if any(getattr(each, "attr", "").endswith("space") for each in spaces) else ())
+    does.update(
+        {SEEDS_SPACES}
+        if any(getattr(each, "attr", "").endswith("space") for each in spaces)
+        else ()
+    )
     if _sets_the_variable(module, tensorflow):
         does.add(SWITCHED)
-    if any(module.name(base) == "tf.test.TestCase" for node in module.nodes(ast.ClassDef) for base in node.bases):
+    if any(
+        module.name(base) == "tf.test.TestCase"
+        for node in module.nodes(ast.ClassDef)
+        for base in node.bases
+    ):
         does.add(TESTED)
-    does.update({KERAS} if builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ())
+    does.update(
+        {KERAS} if builds_models(module) else (), {HANDLES_DATA} if DATA & module.packages else ()
+    )
     loaded = module.called(LOADERS)
     loads = any(call.args and constant(call.args[0]) is ... for call, _ in loaded)
     is_program = "__main__" in module.text
-    return Summary(module.path, frozenset(does), module.imports, loads, is_program, tuple(offers), _words(module))
+    return Summary(
+        module.path,
+        frozenset(does),
+        module.imports,
+        loads,
+        is_program,
+        tuple(offers),
+        _words(module),
+    )
 
 
 def _is_of_evaluation(module: Module, call: ast.Call) -> bool:
     """Return whether a seed stands in a function that evaluates, by its name: no training is seeded there."""
     functions = [around.name for around in module.ancestors(call) if isinstance(around, Definition)]
-    told = {word for name in functions if not name.lower().startswith(STARTED) for word in words(name)}
+    told = {
+        word for name in functions if not name.lower().startswith(STARTED) for word in words(name)
+    }
     return not told & TRAINING_WORDS and bool(told & EVALUATING_WORDS)
 
 
@@ -142,14 +198,19 @@ def _is_seeded_by_sacred(module: Module) -> bool:
         if any(getattr(each, "attr", "") == "config" for each in node.decorator_list)
     )
     set_here = (each for node in configs for each in ast.walk(node) if isinstance(each, ast.Assign))
-    return any(getattr(each.targets[0], "id", "") == "seed" and constant(each.value) is not None for each in set_here)
+    return any(
+        getattr(each.targets[0], "id", "") == "seed" and constant(each.value) is not None
+        for each in set_here
+    )
 
 
 def _is_of_list(module: Module, call: ast.Call) -> bool:
     """Return whether a method is called of an element: of a loop or by its number."""
     owner = getattr(call.func, "value", call)
     bindings = module.bindings(owner) if isinstance(owner, ast.Name) else None
-    return isinstance(owner, ast.Subscript) or any(each.node is _iterated(module, each.node) for each in bindings or [])
+    return isinstance(owner, ast.Subscript) or any(
+        each.node is _iterated(module, each.node) for each in bindings or []
+    )
 
 
 def _iterated(module: Module, node: ast.AST) -> ast.AST | None:
@@ -160,13 +221,18 @@ def _iterated(module: Module, node: ast.AST) -> ast.AST | None:
 def _is_own(module: Module, call: ast.Call) -> bool:
     """Return whether a call gives a seed by itself: a wrapper's method of the same name only hands one on."""
     function = module.function_around(call)
-    return not isinstance(call.func, ast.Attribute) or getattr(function, "name", None) != call.func.attr
+    return (
+        not isinstance(call.func, ast.Attribute)
+        or getattr(function, "name", None) != call.func.attr
+    )
 
 
 def _seeds(module: Module, call: ast.Call) -> bool:
     """Return whether a call gives a seed that has a value by default."""
     none = bool(call.args) and (
-        constant(call.args[0]) is None or is_optional(module, call.args[0]) or _is_left_open(module, call.args[0])
+        constant(call.args[0]) is None
+        or is_optional(module, call.args[0])
+        or _is_left_open(module, call.args[0])
     )
     drawn = drawn_from(module, call.args[0]) if call.args else None
     return (
@@ -179,11 +245,24 @@ def _seeds(module: Module, call: ast.Call) -> bool:
 def _is_left_open(module: Module, node: ast.expr) -> bool:
     """Return whether a seed is a parameter that a method leaves open, as `split(rows, seed=None)`."""
     function = module.function_around(node) if isinstance(node, ast.Name) else None
-    if not isinstance(node, ast.Name) or not isinstance(function, Definition) or "seed" in function.name:
+    if (
+        not isinstance(node, ast.Name)
+        or not isinstance(function, Definition)
+        or "seed" in function.name
+    ):
         return False
-    given = given_by_default(module, node) if isinstance(module.parent(function), ast.ClassDef) else None
+    given = (
+        given_by_default(module, node)
+        if isinstance(module.parent(function), ast.ClassDef)
+        else None
+    )
     bound = [each.kind for each in module.bindings(node) or []]
-    return given is not None and constant(given) is None and bound == ["parameter"] and function.name != "__init__"
+    return (
+        given is not None
+        and constant(given) is None
+        and bound == ["parameter"]
+        and function.name != "__init__"
+    )
 
 
 def drawn_from(module: Module, node: ast.expr) -> str | None:
@@ -203,7 +282,9 @@ def _is_taken_back(module: Module, call: ast.Call, name: str) -> bool:
     here = module.function_around(call)
     calls = [each for each in module.named[name] if module.function_around(each) is here]
     following = calls[calls.index(call) + 1 :][:1]
-    return any(not each.args or constant(each.args[0]) is None for each in following if not each.keywords)
+    return any(
+        not each.args or constant(each.args[0]) is None for each in following if not each.keywords
+    )
 
 
 LEARNING = re.compile("train|optimi|learn|fit|gradient|minimi|evaluat|backward", re.IGNORECASE)
@@ -216,19 +297,32 @@ def _function(module: Module, call: ast.Call) -> str | None:
     """Return the function at the top that a call stands in, where somebody must name it for the call to run."""
     around = [each for each in module.ancestors(call) if isinstance(each, ast.stmt)]
     last = around[-1] if around else None
-    if not isinstance(last, Definition) or last.decorator_list or last.name.lower().startswith(STARTED):
+    if (
+        not isinstance(last, Definition)
+        or last.decorator_list
+        or last.name.lower().startswith(STARTED)
+    ):
         return None
     calls = sum(isinstance(node, ast.Call) for node in ast.walk(last))
     handed = (
-        bool(call.args) and isinstance(call.args[0], ast.Name) and given_by_default(module, call.args[0]) is not None
+        bool(call.args)
+        and isinstance(call.args[0], ast.Name)
+        and given_by_default(module, call.args[0]) is not None
     )
     return last.name if handed or (calls <= FEW and not draws(module, last)) else None
 
 
 def _words(module: Module) -> frozenset[str]:
     """Return the names of what is called, and of what is handed to a call: it may call that."""
-    handed = {given.id for call in module.nodes(ast.Call) for given in call.args if type(given) is ast.Name}
-    return frozenset(handed.union(word for word in module.words if not _gives_no_seed(module, word)))
+    handed = {
+        given.id
+        for call in module.nodes(ast.Call)
+        for given in call.args
+        if type(given) is ast.Name
+    }
+    return frozenset(
+        handed.union(word for word in module.words if not _gives_no_seed(module, word))
+    )
 
 
 def _gives_no_seed(module: Module, word: str) -> bool:
@@ -240,7 +334,9 @@ def _gives_no_seed(module: Module, word: str) -> bool:
 
 def _sets_the_variable(module: Module, tensorflow: str) -> bool:
     read = holds([">=2.1"], tensorflow)
-    return read and any(each.name == "TF_DETERMINISTIC_OPS" and each.value in TRUE for each in assignments(module))
+    return read and any(
+        each.name == "TF_DETERMINISTIC_OPS" and each.value in TRUE for each in assignments(module)
+    )
 
 
 def builds_models(module: Module) -> bool:
@@ -248,8 +344,14 @@ def builds_models(module: Module) -> bool:
     if not module.uses_keras:
         return False
     bases = (module.name(base) or "" for node in module.nodes(ast.ClassDef) for base in node.bases)
-    drawing = {name for name in (*module.named, *bases) if name.startswith(DRAWING) and not name.endswith(WEIGHTLESS)}
-    steps = all(name.startswith("keras.optimizers.") for name in drawing)  # of variables that the file gives values
+    drawing = {
+        name
+        for name in (*module.named, *bases)
+        if name.startswith(DRAWING) and not name.endswith(WEIGHTLESS)
+    }
+    steps = all(
+        name.startswith("keras.optimizers.") for name in drawing
+    )  # of variables that the file gives values
     return bool(drawing) and not (steps and "tf.Variable" in module.named)
 
 
@@ -263,7 +365,9 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     own = _spread(_with_offers(files, edges), edges)
     _load(files, places, edges)
     down = _spread(_with_offers(files, edges), edges)
-    for all_does, does in zip(down, own, strict=True):  # what is loaded by a name of the run seeds no program
+    for all_does, does in zip(
+        down, own, strict=True
+    ):  # what is loaded by a name of the run seeds no program
         all_does -= SEEDED - does
         all_does.update(_drawn_seeds(does))
     _prepare(places.paths, down)
@@ -271,16 +375,23 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
     tests = [_is_test(path) for path in places.paths]
     for index, imported in enumerate(edges):
         for other in imported:
-            if tests[other] or not tests[index]:  # what a test seeds is not seeded when the program runs
+            if (
+                tests[other] or not tests[index]
+            ):  # what a test seeds is not seeded when the program runs
                 importers[other].add(index)
     project = {PROJECT} if any(HANDLES_DATA in file.does for file in files) else set()
     left = _spread(_left_out(down, importers, tests), importers)
-    here = [each | (SEEDED if TESTED in file.does else frozenset()) for each, file in zip(down, files, strict=True)]
+    here = [
+        each | (SEEDED if TESTED in file.does else frozenset())
+        for each, file in zip(down, files, strict=True)
+    ]
     every = zip(_spread(down, importers), left, here, strict=True)
     done = [(does - out) | itself | project for does, out, itself in every]
     learns = any(LEARNS in file.does for file in files)
     for file, does, above in zip(files, done, importers, strict=True):
-        alone = learns and not above and not file.is_program  # what a program takes in by a name that is not seen
+        alone = (
+            learns and not above and not file.is_program
+        )  # what a program takes in by a name that is not seen
         does.update({MAY_LEARN} if alone or LEARNS in does else ())
     return [frozenset(does) for does in done]
 
@@ -288,13 +399,20 @@ def programs(files: Sequence[Summary]) -> list[frozenset[str]]:
 def _drawn_seeds(does: Set[str]) -> Iterator[str]:
     """Yield the generators that are seeded by a draw from another one, which is seeded."""
     for fact in sorted(SEEDED):
-        yield from (fact for by in sorted(SEEDED & does) if f"{fact}-by-{by.removeprefix('seeds-')}" in does)
+        yield from (
+            fact for by in sorted(SEEDED & does) if f"{fact}-by-{by.removeprefix('seeds-')}" in does
+        )
 
 
-def _left_out(down: Sequence[set[str]], importers: Sequence[Iterable[int]], tests: Sequence[bool]) -> list[set[str]]:
+def _left_out(
+    down: Sequence[set[str]], importers: Sequence[Iterable[int]], tests: Sequence[bool]
+) -> list[set[str]]:
     """Return for each program that trains what it does not seed, for which the seeds of others are no help."""
     files = zip(down, importers, tests, strict=True)
-    return [set(SEEDED - does) if TRAINS in does and not above and not test else set() for does, above, test in files]
+    return [
+        set(SEEDED - does) if TRAINS in does and not above and not test else set()
+        for does, above, test in files
+    ]
 
 
 def _spread(facts: Sequence[Iterable[str]], edges: Sequence[Iterable[int]]) -> list[set[str]]:
@@ -338,11 +456,21 @@ def _with_offers(files: Sequence[Summary], edges: Sequence[Iterable[int]]) -> li
 def _load(files: Sequence[Summary], places: Places, edges: list[set[int]]) -> None:
     """Let a file that imports by a name of the run import what lies below it or its users and nothing else imports."""
     imported = set().union(*edges)
-    others = [at for at, file in enumerate(files) if at not in imported and not (file.loads or file.is_program)]
+    others = [
+        at
+        for at, file in enumerate(files)
+        if at not in imported and not (file.loads or file.is_program)
+    ]
     rest = [at for at in others if not _is_test(places.paths[at])]
     for at in [at for at, file in enumerate(files) if file.loads]:
-        folders = {places.folders[each] for each, others in enumerate(edges) if each == at or at in others}
-        below = (each for each in rest if any(places.paths[each][: len(folder)] == folder for folder in folders))
+        folders = {
+            places.folders[each] for each, others in enumerate(edges) if each == at or at in others
+        }
+        below = (
+            each
+            for each in rest
+            if any(places.paths[each][: len(folder)] == folder for folder in folders)
+        )
         edges[at].update(below)
 
 
@@ -352,7 +480,11 @@ def _is_test(path: tuple[str, ...]) -> bool:
 
 def _prepare(paths: Sequence[tuple[str, ...]], down: list[set[str]]) -> None:
     """Give test files what pytest seeds and switches before them: in the conftest.py beside them or further above."""
-    conftests = [(path[:-1], down[index] & PREPARED) for index, path in enumerate(paths) if path[-1:] == ("conftest",)]
+    conftests = [
+        (path[:-1], down[index] & PREPARED)
+        for index, path in enumerate(paths)
+        if path[-1:] == ("conftest",)
+    ]
     for path, does in zip(paths, down, strict=True):
         if _is_test(path):
             does.update(*(done for folder, done in conftests if path[: len(folder)] == folder))

@@ -34,7 +34,9 @@ class Given:
     names: dict[str, str] = field(default_factory=dict)
     defined: frozenset[str] = frozenset()
     keras: bool = False
-    others: frozenset[str] = frozenset()  # classes of other packages' kind, as transformers of scikit-learn
+    others: frozenset[str] = (
+        frozenset()
+    )  # classes of other packages' kind, as transformers of scikit-learn
 
 
 class Project:
@@ -66,7 +68,9 @@ class Project:
             entered = {start}
             while stack:
                 index, rest = stack[-1]
-                following = next((each for each in rest if each not in done and each not in entered), None)
+                following = next(
+                    (each for each in rest if each not in done and each not in entered), None
+                )
                 if following is None:
                     done.setdefault(index)
                     stack.pop()
@@ -81,7 +85,11 @@ class Project:
         for origin, names, plain in IMPORTS.findall(head(file)):
             joint = "" if origin.endswith(".") else "."
             words = re.findall(r"[\w*]+", names)
-            written = [f"{origin}{joint}{word}".removesuffix(f"{joint}*") for word in words] if origin else []
+            written = (
+                [f"{origin}{joint}{word}".removesuffix(f"{joint}*") for word in words]
+                if origin
+                else []
+            )
             for name in written or re.findall(r"[\w.]+", plain):
                 place = self._place(name, folder)
                 if place is not None:
@@ -180,7 +188,10 @@ class Project:
         """Remember what a file that was looked at gives to others."""
         index = self._index[module.path]
         given = Given(
-            names=module.passed_on(), defined=_defined(module), keras=module.uses_keras, others=_of_others(module)
+            names=module.passed_on(),
+            defined=_defined(module),
+            keras=module.uses_keras,
+            others=_of_others(module),
         )
         for star in module.stars():
             place = self._place(star, self._places.folders[index])
@@ -192,7 +203,9 @@ class Project:
 
 
 def _defined(module: Module) -> frozenset[str]:
-    return frozenset(node.name for node in module.tree.body if isinstance(node, Definition | ast.ClassDef))
+    return frozenset(
+        node.name for node in module.tree.body if isinstance(node, Definition | ast.ClassDef)
+    )
 
 
 def _of_others(module: Module) -> frozenset[str]:

@@ -35,13 +35,21 @@ def is_aside(module: Module, node: ast.AST) -> bool:
     """
     near = {word for name in _names_around(module, node) for word in words(name)}
     near -= set() if module.named.keys().isdisjoint(RECORDS) else {"video"}
-    told = near if near & (ASIDE_WORDS | TRAINING_WORDS) else set(words(PurePath(module.path).stem)) - {"model"}
-    return bool(told & ASIDE_WORDS) and not told & TRAINING_WORDS and not _is_trained_on(module, node)
+    told = (
+        near
+        if near & (ASIDE_WORDS | TRAINING_WORDS)
+        else set(words(PurePath(module.path).stem)) - {"model"}
+    )
+    return (
+        bool(told & ASIDE_WORDS) and not told & TRAINING_WORDS and not _is_trained_on(module, node)
+    )
 
 
 def _is_trained_on(module: Module, node: ast.AST) -> bool:
     """Return whether a model in this file is fitted to what is made of a node, by whatever names it passes through."""
-    stack: list[ast.AST] = [given for call, _ in module.methods(FITS) for given in (*call.args, *_data(call))]
+    stack: list[ast.AST] = [
+        given for call, _ in module.methods(FITS) for given in (*call.args, *_data(call))
+    ]
     seen: set[ast.AST] = set()
     while stack and len(seen) < DEPTH * 32:
         part = stack.pop()
@@ -51,12 +59,20 @@ def _is_trained_on(module: Module, node: ast.AST) -> bool:
             continue
         seen.add(part)
         if isinstance(part, ast.Name):
-            stack.extend(each.node for each in module.bindings(part) or [] if each.kind in ("value", "element"))
+            stack.extend(
+                each.node
+                for each in module.bindings(part) or []
+                if each.kind in ("value", "element")
+            )
             stack.extend(_put_into(module, part))
             continue
         function = module.definition(part.func) if isinstance(part, ast.Call) else None
         returned = ast.walk(function) if isinstance(function, Definition) else ()
-        stack.extend(each.value for each in returned if isinstance(each, ast.Return) and each.value is not None)
+        stack.extend(
+            each.value
+            for each in returned
+            if isinstance(each, ast.Return) and each.value is not None
+        )
         stack.extend(ast.iter_child_nodes(part))
     return False
 
@@ -90,7 +106,11 @@ def is_no_data(module: Module, call: ast.Call) -> bool:
 def is_dummy(module: Module, call: ast.Call) -> bool:
     """Return whether what is drawn only builds a model, which is called on it and returns it to nobody."""
     around = module.parent(call)
-    if not isinstance(around, ast.Call) or around.args != [call] or not isinstance(module.parent(around), ast.Expr):
+    if (
+        not isinstance(around, ast.Call)
+        or around.args != [call]
+        or not isinstance(module.parent(around), ast.Expr)
+    ):
         return False
     made = module.values(around.func)
     return bool(made) and all(isinstance(each, ast.Call) for each in made)
@@ -103,7 +123,11 @@ def _is_text(module: Module, call: ast.Call) -> bool:
     while isinstance(around, ast.GeneratorExp | ast.ListComp):
         around = module.parent(around)
         written = isinstance(around, ast.Call) and getattr(around.func, "attr", "") == "join"
-    filled = isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and isinstance(constant(around.left), str)
+    filled = (
+        isinstance(around, ast.BinOp)
+        and isinstance(around.op, ast.Mod)
+        and isinstance(constant(around.left), str)
+    )
     return written or filled or isinstance(around, ast.FormattedValue)
 
 
@@ -115,7 +139,9 @@ def _is_named_so(module: Module, call: ast.Call) -> bool:
     """Return whether what is drawn gets the name of an id, a port or a time to wait."""
     inside: ast.AST = call
     around = module.parent(call)
-    while isinstance(around, ast.BinOp | ast.Attribute | ast.ListComp) or _is_called(around, inside):
+    while isinstance(around, ast.BinOp | ast.Attribute | ast.ListComp) or _is_called(
+        around, inside
+    ):
         inside, around = around or inside, module.parent(around or inside)
     if isinstance(around, ast.keyword):
         name: object = around.arg
@@ -125,7 +151,11 @@ def _is_named_so(module: Module, call: ast.Call) -> bool:
         pairs = zip(around.keys, around.values, strict=True)
         name = next((constant(key) for key, value in pairs if value is inside), "")
     else:
-        name = ast.unparse(around.func) if isinstance(around, ast.Call) and inside is not around.func else ""
+        name = (
+            ast.unparse(around.func)
+            if isinstance(around, ast.Call) and inside is not around.func
+            else ""
+        )
     return NO_DATA.search(str(name)) is not None
 
 
@@ -137,7 +167,11 @@ def _names_around(module: Module, node: ast.AST) -> Iterator[str]:
             yield around.name
         elif isinstance(around, ast.stmt) and statement is None:
             statement = around
-    head = [statement.target, statement.iter] if isinstance(statement, ast.For | ast.AsyncFor) else [statement or node]
+    head = (
+        [statement.target, statement.iter]
+        if isinstance(statement, ast.For | ast.AsyncFor)
+        else [statement or node]
+    )
     for part in head:
         for each in ast.walk(part):
             if isinstance(each, ast.Name):

@@ -75,10 +75,24 @@ class Scope:
 
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_SCOPES = frozenset({*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
+_SCOPES = frozenset(
+    {*_COMPREHENSIONS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda}
+)
 _WORDS = frozenset(
     {
-        *("ctx", "op", "ops", "id", "attr", "arg", "kind", "level", "type_comment", "conversion", "simple"),
+        *(
+            "ctx",
+            "op",
+            "ops",
+            "id",
+            "attr",
+            "arg",
+            "kind",
+            "level",
+            "type_comment",
+            "conversion",
+            "simple",
+        ),
         *("asname", "module", "rest", "type_ignores"),
     }
 )
@@ -94,7 +108,9 @@ class Index:
         self.by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._tree = tree
         self._parents: dict[ast.AST, ast.AST] = {}
-        self._noted: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}  # children: others, statements
+        self._noted: dict[
+            ast.AST, tuple[list[ast.AST], list[ast.AST]]
+        ] = {}  # children: others, statements
         self._walk()
 
     def _walk(self) -> None:
@@ -164,10 +180,14 @@ class Index:
                         parts[isinstance(child, ast.stmt)].append(child)
                     self._noted[around] = parts
                 others, statements = self._noted[around]
-                stack += _that_can_hold(others, statements, node) if by_place else others + statements
+                stack += (
+                    _that_can_hold(others, statements, node) if by_place else others + statements
+                )
 
 
-def _that_can_hold(others: list[ast.AST], statements: list[ast.AST], node: ast.AST) -> list[ast.AST]:
+def _that_can_hold(
+    others: list[ast.AST], statements: list[ast.AST], node: ast.AST
+) -> list[ast.AST]:
     """Return the children in which a node can lie by their places; statements lie one after the other."""
     line = getattr(node, "lineno", None)
     if line is None:
@@ -206,7 +226,9 @@ def _fields_with_nodes() -> dict[type[ast.AST], tuple[str, ...]]:
     kinds: list[type[ast.AST]] = [ast.AST]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    found = {kind: tuple(name for name in kind._fields[::-1] if name not in _WORDS) for kind in kinds}
+    found = {
+        kind: tuple(name for name in kind._fields[::-1] if name not in _WORDS) for kind in kinds
+    }
     del found[ast.Constant]
     return found
 
@@ -215,7 +237,13 @@ _FIELDS = _fields_with_nodes()
 
 
 def _parameters(arguments: ast.arguments, scope: Scope) -> None:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     for argument in every:
         if argument is not None:
             scope.bind(argument.arg, Binding("parameter", argument))
@@ -237,7 +265,9 @@ def _import_from(node: ast.ImportFrom, scope: Scope) -> None:
             scope.stars.append(module)
         else:
             joint = "" if module.endswith(".") else "."
-            scope.bind(alias.asname or alias.name, Binding("import", node, f"{module}{joint}{alias.name}"))
+            scope.bind(
+                alias.asname or alias.name, Binding("import", node, f"{module}{joint}{alias.name}")
+            )
 
 
 def _targets(target: ast.AST, value: ast.AST | None, scope: Scope, kind: Kind) -> None:

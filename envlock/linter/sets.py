@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from envlock.linter.module import DEPTH, Definition, Module
 
 NUMBERS = re.compile(
-    r"(^|_)(ids?|idxs?|index|indexes|indices|nums?|numbers|sizes|lengths|steps?|epochs?|ranks?|seed)$", re.IGNORECASE
+    r"(^|_)(ids?|idxs?|index|indexes|indices|nums?|numbers|sizes|lengths|steps?|epochs?|ranks?|seed)$",
+    re.IGNORECASE,
 )
 SAID = ("Set[", "set[", "Set)", "Set,", "Set:", "Set =", "set)", "set,", ": set", "frozenset")
 """What stands in a file that says that something is a set, or hands the function on."""
@@ -52,7 +53,9 @@ def _kind(module: Module, node: ast.AST, seen: set[ast.AST]) -> str | None:
         return "numbers" if looks_like_number(module, node.elt) else "set"
     if isinstance(node, ast.Call):
         return _of_call(module, node, seen)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
+    if isinstance(node, ast.BinOp) and isinstance(
+        node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor
+    ):
         return _of_both(module, [node.left, node.right], seen)
     if isinstance(node, ast.IfExp):
         return _of_both(module, [node.body, node.orelse], seen)
@@ -69,7 +72,9 @@ def _of_both(module: Module, parts: list[ast.expr], seen: set[ast.AST]) -> str |
 
 def _view(node: ast.expr) -> str | None:
     is_view = (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("keys", "items")
     )
     return "set" if is_view else None
 
@@ -82,7 +87,9 @@ def _of_call(module: Module, call: ast.Call, seen: set[ast.AST]) -> str | None:
     function = module.definition(call.func)
     if isinstance(function, Definition) and not isinstance(call.func, ast.Call):
         returned = [
-            node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
+            node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Return) and node.value is not None
         ]
         kinds = {_kind(module, value, seen) for value in returned[:4]}
         return kinds.pop() if len(kinds) == 1 else None
@@ -106,7 +113,11 @@ def _given(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     if isinstance(node, ast.Attribute):
         values = [value for value in module.values(node) if not _is_none(value)]
         here = module.function_around(node) if len(values) > 1 else None
-        near = [each for each in values if _ends_before(each, node) and module.function_around(each) is here]
+        near = [
+            each
+            for each in values
+            if _ends_before(each, node) and module.function_around(each) is here
+        ]
         return near[-1:] or values
     bindings = [
         each for each in module.bindings(node) or [] if each.kind != "other"
@@ -116,7 +127,9 @@ def _given(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     if len(bindings) > 1:
         here = module.function_around(node)
         before = [each for each in bindings if _ends_before(each.node, node)]
-        bindings = [each for each in before if module.function_around(each.node) is here][-1:] or bindings
+        bindings = [each for each in before if module.function_around(each.node) is here][
+            -1:
+        ] or bindings
     if any(each.kind != "value" for each in bindings):
         return []
     return [each.node for each in bindings if not _is_none(each.node)]
@@ -133,8 +146,12 @@ def _is_none(node: ast.AST) -> bool:
 
 def _is_annotated(module: Module, node: ast.Name) -> bool:
     bindings = module.bindings(node) or []
-    annotations = [getattr(each.node, "annotation", None) for each in bindings if each.kind == "parameter"]
-    return len(bindings) == 1 and any(each is not None and ANNOTATIONS.match(ast.unparse(each)) for each in annotations)
+    annotations = [
+        getattr(each.node, "annotation", None) for each in bindings if each.kind == "parameter"
+    ]
+    return len(bindings) == 1 and any(
+        each is not None and ANNOTATIONS.match(ast.unparse(each)) for each in annotations
+    )
 
 
 def _added(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.expr]:
@@ -147,12 +164,18 @@ def _added(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.expr]
 def _is_same(one: ast.AST, other: ast.AST) -> bool:
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
         return one.id == other.id
-    return isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute) and one.attr == other.attr
+    return (
+        isinstance(one, ast.Attribute)
+        and isinstance(other, ast.Attribute)
+        and one.attr == other.attr
+    )
 
 
 def _holds_numbers(module: Module, node: ast.AST) -> bool:
     """Return whether what a set is made of looks like numbers."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):  # a column of a matrix
+    if isinstance(node, ast.Subscript) and isinstance(
+        node.slice, ast.Tuple
+    ):  # a column of a matrix
         return True
     if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
         return looks_like_number(module, node.elt)
@@ -161,7 +184,11 @@ def _holds_numbers(module: Module, node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = getattr(node.func, "id", "")
         mapped = getattr(node.args[0], "id", "") in COUNTERS if node.args else False
-        return name == "range" or (name == "map" and mapped) or (name in ("list", "tuple") and _first(module, node))
+        return (
+            name == "range"
+            or (name == "map" and mapped)
+            or (name in ("list", "tuple") and _first(module, node))
+        )
     return _is_named_so(node)
 
 
@@ -180,10 +207,16 @@ def looks_like_number(module: Module, node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp):
         textual = isinstance(node.op, ast.Add | ast.Mod)  # of strings, too
         sides = [looks_like_number(module, side) for side in (node.left, node.right)]
-        return any(sides) if not textual else all(sides) or (isinstance(node.op, ast.Add) and any(sides))
+        return (
+            any(sides)
+            if not textual
+            else all(sides) or (isinstance(node.op, ast.Add) and any(sides))
+        )
     if isinstance(node, ast.Call):
         called = node.func
-        return getattr(called, "id", "") in COUNTERS or (isinstance(called, ast.Attribute) and _is_named_so(called))
+        return getattr(called, "id", "") in COUNTERS or (
+            isinstance(called, ast.Attribute) and _is_named_so(called)
+        )
     return _is_named_so(node) or (isinstance(node, ast.Name) and _counts(module, node))
 
 
@@ -195,8 +228,16 @@ def _counts(module: Module, node: ast.Name) -> bool:
             return True
         if binding.kind == "other" and _is_counter(module, node, binding.node):
             return True
-    pairs = [binding.node for binding in bindings if binding.kind == "value" and isinstance(binding.node, ast.Tuple)]
-    return bool(pairs) and len(pairs) == len(bindings) and all(looks_like_number(module, each) for each in pairs)
+    pairs = [
+        binding.node
+        for binding in bindings
+        if binding.kind == "value" and isinstance(binding.node, ast.Tuple)
+    ]
+    return (
+        bool(pairs)
+        and len(pairs) == len(bindings)
+        and all(looks_like_number(module, each) for each in pairs)
+    )
 
 
 def _is_counter(module: Module, node: ast.Name, iterated: ast.AST) -> bool:

@@ -30,8 +30,27 @@ from envlock.linter.sorting import writes_to_file
 MEASURES = frozenset({"shape", "size", "ndim", "dtype", "device"})
 """What an array is like, whatever its values are."""
 _PASSES = (
-    *(ast.keyword, ast.Starred, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.Subscript),
-    *(ast.Slice, ast.Attribute, ast.IfExp, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.JoinedStr),
+    *(
+        ast.keyword,
+        ast.Starred,
+        ast.List,
+        ast.Tuple,
+        ast.Set,
+        ast.Dict,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Subscript,
+    ),
+    *(
+        ast.Slice,
+        ast.Attribute,
+        ast.IfExp,
+        ast.ListComp,
+        ast.SetComp,
+        ast.GeneratorExp,
+        ast.DictComp,
+        ast.JoinedStr,
+    ),
     *(ast.FormattedValue, ast.Await, ast.BoolOp, ast.Compare),
 )
 
@@ -58,13 +77,17 @@ class _Ways:
 
     def __init__(self, module: Module, *, picked: bool = False, tests: bool = False) -> None:
         self.module = module
-        self.picked = picked  # a value that functions which are not known may learn from; else an order
+        self.picked = (
+            picked  # a value that functions which are not known may learn from; else an order
+        )
         self.tests = tests  # what a model is tested with is no training either
         self.shown = False
         self.pictured = True  # nothing was shown but pictures
         self.stack: list[ast.AST] = []
         self.seen: set[ast.AST] = set()
-        self.entered: set[ast.AST | None] = set()  # functions whose results are followed where they are called
+        self.entered: set[ast.AST | None] = (
+            set()
+        )  # functions whose results are followed where they are called
 
     def end_shown(self, start: ast.AST) -> bool:
         self.stack.append(start)
@@ -79,8 +102,14 @@ class _Ways:
 
     def _ends_shown(self, node: ast.AST) -> bool:
         """Return whether this place of the value is fine; what it is handed to by name is put on the stack."""
-        statement = next((each for each in self.module.ancestors(node) if isinstance(each, ast.stmt)), None)
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and self._shows(statement.value):
+        statement = next(
+            (each for each in self.module.ancestors(node) if isinstance(each, ast.stmt)), None
+        )
+        if (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and self._shows(statement.value)
+        ):
             return self._show(pictured=self._draws(statement.value))
         for around in self.module.ancestors(node):
             if isinstance(around, ast.Call):
@@ -119,8 +148,14 @@ class _Ways:
             return None
         if word in KEEPERS or word in TRAINING_METHODS or said & TEACHING_WORDS:
             return False
-        known = word != "range" if plain else name.startswith(WITHOUT_EFFECT) or method in ASKING_METHODS
-        known = known or not (self.picked or self.module.definition(call.func) or name.startswith("./"))
+        known = (
+            word != "range"
+            if plain
+            else name.startswith(WITHOUT_EFFECT) or method in ASKING_METHODS
+        )
+        known = known or not (
+            self.picked or self.module.definition(call.func) or name.startswith("./")
+        )
         known = known or self._is_object(call.func) or self._enters(call, node)
         if not isinstance(self.module.parent(call), ast.Expr):
             return None if known else False
@@ -137,12 +172,20 @@ class _Ways:
     def _enters(self, call: ast.Call, node: ast.AST) -> bool:
         """Return whether a value is given to a function of this file, and follow it there to what that returns."""
         function = self.module.definition(call.func)
-        places = [each.arg for each in function.args.args] if isinstance(function, Definition) else []
+        places = (
+            [each.arg for each in function.args.args] if isinstance(function, Definition) else []
+        )
         at = call.args.index(node) if node in call.args else len(places)
-        if not isinstance(function, Definition) or not isinstance(call.func, ast.Name) or at >= len(places):
+        if (
+            not isinstance(function, Definition)
+            or not isinstance(call.func, ast.Name)
+            or at >= len(places)
+        ):
             return False
         self.entered.add(function)
-        reads = [use for use in ast.walk(function) if isinstance(use, ast.Name) and use.id == places[at]]
+        reads = [
+            use for use in ast.walk(function) if isinstance(use, ast.Name) and use.id == places[at]
+        ]
         self.stack.extend(use for use in reads if isinstance(use.ctx, ast.Load))
         return True
 
@@ -151,9 +194,13 @@ class _Ways:
         word = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
         if word == "print" and writes_to_file(call):
             return False
-        if word in VALUE_MAPS and call.args and isinstance(call.args[0], ast.Name):  # pool.starmap(plot, values)
+        if (
+            word in VALUE_MAPS and call.args and isinstance(call.args[0], ast.Name)
+        ):  # pool.starmap(plot, values)
             word = call.args[0].id
-        if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(words(word)):
+        if word in ("print", "pprint", *SHOWING_METHODS) or not SHOWING_WORDS.isdisjoint(
+            words(word)
+        ):
             return True
         return (self.module.name(call.func) or "").startswith(SHOWERS)
 
@@ -168,8 +215,16 @@ class _Ways:
         """Return whether a session only computes something here: `session.run(images, feed_dict={noise: drawn})`."""
         fetched = call.args[0] if call.args else None
         names = [*ast.walk(fetched)] if isinstance(fetched, ast.Name | ast.Attribute) else []
-        said = {word for each in names for word in words(getattr(each, "id", "") or getattr(each, "attr", ""))}
-        return bool(names) and not said & {*TRAINING_WORDS, *STEP_WORDS} and any(each.arg for each in call.keywords)
+        said = {
+            word
+            for each in names
+            for word in words(getattr(each, "id", "") or getattr(each, "attr", ""))
+        }
+        return (
+            bool(names)
+            and not said & {*TRAINING_WORDS, *STEP_WORDS}
+            and any(each.arg for each in call.keywords)
+        )
 
     def _show(self, *, pictured: bool = False) -> bool:
         self.shown = True
@@ -184,7 +239,9 @@ class _Ways:
             each.kind == "parameter" for each in self.module.bindings(owner) or []
         ):
             return False
-        reads = [each for each in self._reads(owner, self._beginning(owner)) if not self._is_filled(each)]
+        reads = [
+            each for each in self._reads(owner, self._beginning(owner)) if not self._is_filled(each)
+        ]
         self.stack.extend(reads)
         return bool(reads)
 
@@ -195,8 +252,14 @@ class _Ways:
             if isinstance(around, Definition):
                 return None
             for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
-                before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
-                found: ast.stmt | None = next((each for each in reversed(before) if assigns(each, owner.id)), None)
+                before = (
+                    block[: block.index(inside)]
+                    if isinstance(block, list) and inside in block
+                    else []
+                )
+                found: ast.stmt | None = next(
+                    (each for each in reversed(before) if assigns(each, owner.id)), None
+                )
                 if found is not None:
                     return found
             inside = around
@@ -209,12 +272,18 @@ class _Ways:
             return around.attr in FILLING_METHODS or isinstance(
                 self.module.parent(self.module.parent(around) or use), ast.Expr
             )
-        return isinstance(around, ast.Subscript) and around.value is use and isinstance(around.ctx, ast.Store)
+        return (
+            isinstance(around, ast.Subscript)
+            and around.value is use
+            and isinstance(around.ctx, ast.Store)
+        )
 
     def _statement(self, statement: ast.AST, node: ast.AST) -> bool:
         """Return whether a statement can be followed: its names are put on the stack."""
         if isinstance(statement, ast.Expr):
-            return self.module.cells is not None and self._show()  # a notebook shows what stands alone
+            return (
+                self.module.cells is not None and self._show()
+            )  # a notebook shows what stands alone
         if isinstance(statement, ast.Assert | ast.Raise | ast.Delete):
             return True
         if isinstance(statement, ast.Return):
@@ -222,7 +291,9 @@ class _Ways:
         if isinstance(statement, ast.For | ast.AsyncFor):
             return node is statement.iter and self._bound(statement.target, statement)
         if isinstance(statement, ast.withitem):
-            return statement.optional_vars is None or self._bound(statement.optional_vars, statement)
+            return statement.optional_vars is None or self._bound(
+                statement.optional_vars, statement
+            )
         if isinstance(statement, ast.Assign):
             return all(self._bound(target, statement) for target in statement.targets)
         if isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
@@ -261,8 +332,12 @@ class _Ways:
             for block in (getattr(around, "body", None), getattr(around, "orelse", None)):
                 if isinstance(block, list) and inside in block:
                     following = block[block.index(inside) + 1 :]
-                    last = min([last, *(each.lineno for each in following if assigns(each, target.id))])
-            if isinstance(around, ast.For | ast.AsyncFor | ast.While) and not is_renewed(around, inside, target.id):
+                    last = min(
+                        [last, *(each.lineno for each in following if assigns(each, target.id))]
+                    )
+            if isinstance(around, ast.For | ast.AsyncFor | ast.While) and not is_renewed(
+                around, inside, target.id
+            ):
                 first = around.lineno
             if isinstance(around, Definition):
                 break
@@ -271,10 +346,16 @@ class _Ways:
 
     def _is_of_tests(self, use: ast.AST) -> bool:
         """Return whether a name stands in a statement with what a model is tested with, and no training."""
-        statement = next(around for around in self.module.ancestors(use) if isinstance(around, ast.stmt))
+        statement = next(
+            around for around in self.module.ancestors(use) if isinstance(around, ast.stmt)
+        )
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
             return False
-        others = (each for each in ast.walk(statement) if getattr(each, "id", "") != getattr(use, "id", ""))
+        others = (
+            each
+            for each in ast.walk(statement)
+            if getattr(each, "id", "") != getattr(use, "id", "")
+        )
         names = (getattr(each, "id", "") or getattr(each, "attr", "") for each in others)
         told = {word for name in names for word in words(name)}
         return not told & TRAINING_WORDS and not told.isdisjoint(TESTED_WORDS)

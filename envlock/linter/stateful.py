@@ -60,7 +60,11 @@ def _done_by(module: Module, function: Function) -> tuple[list[Draw], list[Funct
         if draw is not None:
             found.append(draw)
             continue
-        handed = [each for each in (call.func, *call.args) if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)]
+        handed = [
+            each
+            for each in (call.func, *call.args)
+            if isinstance(each, ast.Name | ast.Attribute | ast.Lambda)
+        ]
         called.extend(each for each in map(module.definition, handed) if each is not None)
         found.extend(each for one in handed for each in _elsewhere(module, one))
     module.done_by[function] = found, called
@@ -76,7 +80,9 @@ def drawn_by(module: Module, node: ast.AST) -> list[Draw]:
     if function is not None:
         return draws(module, function)
     if isinstance(node, ast.Call):
-        return _elsewhere(module, node.func) or [each for given in node.args[:1] for each in drawn_by(module, given)]
+        return _elsewhere(module, node.func) or [
+            each for given in node.args[:1] for each in drawn_by(module, given)
+        ]
     return _elsewhere(module, node)
 
 
@@ -171,9 +177,13 @@ def random_layer(module: Module, node: ast.AST) -> str | None:
     return None
 
 
-OTHERS = re.compile(r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE)
+OTHERS = re.compile(
+    r"pipeline|preproc|scaler|encoder|tokenizer|vectorizer|imputer|binarizer|pca$", re.IGNORECASE
+)
 """What is fitted and is no model, by its name."""
-OTHER_MODELS = frozenset({"jax", "flax", "haiku", "torch", "sklearn", "xgboost", "lightning", "pytorch_lightning"})
+OTHER_MODELS = frozenset(
+    {"jax", "flax", "haiku", "torch", "sklearn", "xgboost", "lightning", "pytorch_lightning"}
+)
 """Packages with models of their own, or that train those of others."""
 STEPS = ("apply_gradients", "minimize", "assign", "assign_add", "assign_sub")
 
@@ -191,19 +201,31 @@ def is_of_keras(module: Module, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or not is_of_model(call):
         return False
     name = module.name(call.func) or ""
-    if name.startswith("./") and name.partition(".")[2].count(".") == 1:  # a function at the top of another file
+    if (
+        name.startswith("./") and name.partition(".")[2].count(".") == 1
+    ):  # a function at the top of another file
         return False
     made = list(_named_makers(module, call.func.value))
     if any(each.startswith("sklearn.") or each.endswith("ImageDataGenerator") for each in made):
         return False
-    project, owner = module.project, module.class_around(call) if _is_self(call.func.value) else None
+    project, owner = (
+        module.project,
+        module.class_around(call) if _is_self(call.func.value) else None,
+    )
     if owner is not None and is_of_others(module, owner):
         return False
-    if project is not None and any(each[:2] == "./" and project.is_of_others(each) for each in made):
+    if project is not None and any(
+        each[:2] == "./" and project.is_of_others(each) for each in made
+    ):
         return False
-    if any(isinstance(each, ast.ClassDef) and is_of_others(module, each) for each in _classes(module, call.func.value)):
+    if any(
+        isinstance(each, ast.ClassDef) and is_of_others(module, each)
+        for each in _classes(module, call.func.value)
+    ):
         return False
-    return module.uses_keras or (OTHER_MODELS.isdisjoint(module.packages) and any(each[:2] == "./" for each in made))
+    return module.uses_keras or (
+        OTHER_MODELS.isdisjoint(module.packages) and any(each[:2] == "./" for each in made)
+    )
 
 
 def is_of_others(module: Module, owner: ast.ClassDef) -> bool:
@@ -219,21 +241,27 @@ def _classes(module: Module, owner: ast.expr) -> Iterator[ast.AST]:
     """Yield the classes of this file of which an object may be."""
     for made in _makers(module, owner):
         if isinstance(made.func, ast.Name):
-            yield from (each.node for each in module.bindings(made.func) or [] if each.kind == "class")
+            yield from (
+                each.node for each in module.bindings(made.func) or [] if each.kind == "class"
+            )
 
 
 def is_made_of_keras(module: Module, call: ast.Call) -> bool:
     """Return whether the model of a method such as `fit` is made by another file, which uses Keras."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     names = _named_makers(module, owner)
-    return module.project is not None and any(each[:2] == "./" and module.project.uses_keras(each) for each in names)
+    return module.project is not None and any(
+        each[:2] == "./" and module.project.uses_keras(each) for each in names
+    )
 
 
 def _named_makers(module: Module, owner: ast.expr) -> Iterator[str]:
     """Yield the names of what makes an object, and of the class that a parameter is said to be of."""
     yield from (module.name(each.func) or "" for each in _makers(module, owner))
     for binding in (module.bindings(owner) or []) if isinstance(owner, ast.Name) else []:
-        annotation = getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        annotation = (
+            getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        )
         yield from [module.name(annotation) or ""] if annotation is not None else []
 
 
@@ -266,10 +294,15 @@ def _is_step(call: ast.Call) -> bool:
         return False
     owner = getattr(call.func.value, "id", "") or getattr(call.func.value, "attr", "")
     if call.func.attr == "assign":  # weight.assign(weight - rate * gradient): anything else sets it
-        return any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add | ast.Sub) for each in call.args)
+        return any(
+            isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add | ast.Sub)
+            for each in call.args
+        )
     if call.func.attr.startswith("assign_"):  # a counter goes up by one
         return all(type(constant(each)) is not int for each in call.args)
-    return call.func.attr in STEPS or (call.func.attr == "apply" and "opt" in owner.lower())  # Keras 3: optimizer.apply
+    return call.func.attr in STEPS or (
+        call.func.attr == "apply" and "opt" in owner.lower()
+    )  # Keras 3: optimizer.apply
 
 
 def hands_on(module: Module, call: ast.Call) -> bool:

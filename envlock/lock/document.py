@@ -62,7 +62,9 @@ def _invalid(name: str, error: ValidationError) -> LockfileError:
 
 def dump(lock: Lockfile) -> bytes:
     """Return the canonical bytes: sorted keys, two spaces, one final newline, UTF-8."""
-    text = json.dumps(lock.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        lock.to_document(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
     return (text + "\n").encode("utf-8")
 
 
@@ -93,7 +95,9 @@ def _with_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
         return lock
     if now == read:
         return lock
-    return validate(rebased(read.to_document(), lock.to_document(), now.to_document()), "to be written")
+    return validate(
+        rebased(read.to_document(), lock.to_document(), now.to_document()), "to be written"
+    )
 
 
 def _refuse_foreign_link(file: Path) -> None:

@@ -47,7 +47,9 @@ def draft_folder(parent: Path | None) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=place))
     except OSError as error:
         hint = "check its permissions" if parent else "set TMPDIR to another folder"
-        raise WriteError(f"cannot create a folder in {place}: {error.strerror}", hint=hint) from None
+        raise WriteError(
+            f"cannot create a folder in {place}: {error.strerror}", hint=hint
+        ) from None
     handle = os.open(folder, os.O_RDONLY)
     try:
         hold(handle)

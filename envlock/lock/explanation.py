@@ -72,14 +72,23 @@ def allowances(locked: Document, policy: Policy) -> list[Allowed]:
 
 def as_json(found: list[Explained] | list[Allowed]) -> list[dict[str, Any]]:
     """Return JSON values."""
-    return [{key: _value(value) for key, value in asdict(each).items() if value is not ABSENT} for each in found]
+    return [
+        {key: _value(value) for key, value in asdict(each).items() if value is not ABSENT}
+        for each in found
+    ]
 
 
 def _value(value: Any) -> Any:
-    return {"unavailable": value.reason, "code": value.code} if isinstance(value, Unavailable) else value
+    return (
+        {"unavailable": value.reason, "code": value.code}
+        if isinstance(value, Unavailable)
+        else value
+    )
 
 
-def _explained(path: str, sides: tuple[dict[str, Any], dict[str, Any]], policy: Policy) -> Explained:
+def _explained(
+    path: str, sides: tuple[dict[str, Any], dict[str, Any]], policy: Policy
+) -> Explained:
     row = policy.row(path)
     evidence = _evidence().get(row["source"].partition(" (")[0])
     source = row["source"] if evidence is None else f"{row['source']}: {evidence}"

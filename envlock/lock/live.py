@@ -42,15 +42,21 @@ def told(answer: Mapping[str, Any], who: str) -> Snapshot:
     names: Any = answer.get("tooling", [])
     shaped = isinstance(facts, dict) and isinstance(untold, dict) and isinstance(names, list)
     if not shaped or not all(map(_is_reason, untold.values())):
-        raise FactError(f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there")
+        raise FactError(
+            f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there"
+        )
     return Snapshot(facts, untold, [name for name in names if isinstance(name, str)])
 
 
 def _is_reason(each: object) -> bool:
-    return isinstance(each, dict) and all(isinstance(each.get(key), str) for key in ("reason", "code"))
+    return isinstance(each, dict) and all(
+        isinstance(each.get(key), str) for key in ("reason", "code")
+    )
 
 
-def live_of(document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
+def live_of(
+    document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Snapshot:
     """Return what `live` does; a package that has the files of its wheel in the lock has its locked origin.
 
     Raises:
@@ -65,7 +71,9 @@ def live_of(document: dict[str, Any], python: Path | None = None, environ: Mappi
 
 
 def ask(
-    python: Path, question: Literal["facts", "paths", "tensorflow"], environ: Mapping[str, str] | None = None
+    python: Path,
+    question: Literal["facts", "paths", "tensorflow"],
+    environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return what the interpreter `python` answers; the questions are those of `guest/environment.py`.
 
@@ -87,5 +95,7 @@ def _binding_folder() -> str:
     """Return the folder of this environment's NVML binding, for one that has none; empty where there is none here."""
     spec = find_spec("pynvml")
     return (
-        "" if spec is None or spec.origin is None or spec.submodule_search_locations else str(Path(spec.origin).parent)
+        ""
+        if spec is None or spec.origin is None or spec.submodule_search_locations
+        else str(Path(spec.origin).parent)
     )

@@ -58,12 +58,17 @@ def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
         findings = [each for each in report.findings if each.severity != INFO]
         other = Report(findings, policy=report.policy, overrides=report.overrides)
         hint = "install the locked software here, or renew the lockfile on one of its own machines; nothing was written"
-        raise EnvironmentMismatch(f"the software is not that of the lockfile: {other.to_text()}", other, hint=hint)
+        raise EnvironmentMismatch(
+            f"the software is not that of the lockfile: {other.to_text()}", other, hint=hint
+        )
     for place, each in enumerate(known):
         if same(each, here):
             return lock, place
     if len(known) > MACHINE_LIMIT:
-        raise UsageError(f"the lockfile has {len(known)} machines, and can have no more", hint="remove one by hand")
+        raise UsageError(
+            f"the lockfile has {len(known)} machines, and can have no more",
+            hint="remove one by hand",
+        )
     return validate({**document, "machines": [*known[1:], here]}, OURS), len(known)
 
 
@@ -84,7 +89,9 @@ def united(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -
     ]
 
 
-def differing(left: dict[str, Any], right: dict[str, Any], policy: Policy, names: tuple[str, str]) -> list[Finding]:
+def differing(
+    left: dict[str, Any], right: dict[str, Any], policy: Policy, names: tuple[str, str]
+) -> list[Finding]:
     """Return a finding for every machine, beside the first, that only one of two locks has."""
     sides = [side.get("machines", []) for side in (left, right)]
     row = policy.row("machines")
@@ -94,7 +101,11 @@ def differing(left: dict[str, Any], right: dict[str, Any], policy: Policy, names
         for machine in own:
             if not any(same(machine, each) for each in other):
                 what = f"machines: only {clean(name)} has {title(machine)}"
-                found.append(Finding("exact", severity, "machines", what, row["why"], row["fix"], row["source"]))
+                found.append(
+                    Finding(
+                        "exact", severity, "machines", what, row["why"], row["fix"], row["source"]
+                    )
+                )
     return found
 
 

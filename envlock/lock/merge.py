@@ -105,7 +105,9 @@ def _added_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
         found.append(f"policy {now} instead of {was}")
     before = old["policy"]["overrides"]
     overrides = sorted(new["policy"]["overrides"].items())
-    found += [f'override "{path}" = "{rule}"' for path, rule in overrides if before.get(path) != rule]
+    found += [
+        f'override "{path}" = "{rule}"' for path, rule in overrides if before.get(path) != rule
+    ]
     known, project = old.get("project", {}), new.get("project", {})
     for name in ("name", "entry", "held", "tooling"):
         if name in project and project[name] != known.get(name):
@@ -118,16 +120,27 @@ def _added_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
 
 def flat(document: Mapping[str, Any]) -> Flat:
     """Return the facts of a lockfile by path, and what was unavailable."""
-    untold = {path: Unavailable(entry["reason"], entry["code"]) for path, entry in document["unavailable"].items()}
+    untold = {
+        path: Unavailable(entry["reason"], entry["code"])
+        for path, entry in document["unavailable"].items()
+    }
     return {**dict(leaves(document["facts"])), **untold}
 
 
 def _sections(document: Mapping[str, Any]) -> Flat:
     """Return the sections beside the facts: each whole, but identity and project by what is in them, and by package."""
-    whole = {name: document[name] for name in ("policy", "base_image", *MADE_OF_FACTS) if name in document}
+    whole = {
+        name: document[name]
+        for name in ("policy", "base_image", *MADE_OF_FACTS)
+        if name in document
+    }
     packages = document.get("identity", {}).get("packages", {})
     project = dict(leaves({"project": document["project"]})) if document.get("project") else {}
-    return {**whole, **{f"identity.packages.{name}": entry for name, entry in packages.items()}, **project}
+    return {
+        **whole,
+        **{f"identity.packages.{name}": entry for name, entry in packages.items()},
+        **project,
+    }
 
 
 def _commit(document: Mapping[str, Any]) -> list[Any]:
@@ -135,7 +148,10 @@ def _commit(document: Mapping[str, Any]) -> list[Any]:
 
 
 def _combined(left: Flat, right: Flat, choose: Callable[[str, Any, Any], Any]) -> Flat:
-    chosen = {path: choose(path, left.get(path, GONE), right.get(path, GONE)) for path in {**left, **right}}
+    chosen = {
+        path: choose(path, left.get(path, GONE), right.get(path, GONE))
+        for path in {**left, **right}
+    }
     return {path: value for path, value in chosen.items() if value is not GONE}
 
 
@@ -146,7 +162,9 @@ def _grown(flat: Flat) -> dict[str, Any]:
         *folders, name = path.split(".")
         node = tree
         for folder in folders:
-            if not isinstance(node.get(folder), dict):  # one side has nothing there, the other has facts below it
+            if not isinstance(
+                node.get(folder), dict
+            ):  # one side has nothing there, the other has facts below it
                 node[folder] = {}
             node = node[folder]
         if value != {} or name not in node:
@@ -157,9 +175,17 @@ def _grown(flat: Flat) -> dict[str, Any]:
 def _whole(document: dict[str, Any], chosen: Flat, sides: Sequence[Mapping[str, Any]]) -> Lockfile:
     """Return a lockfile of these facts, without the sections that no side has made of just these facts."""
     facts, unavailable = split(_grown(chosen))
-    alike = [side for side in sides if same(facts, side["facts"]) and same(unavailable, side["unavailable"])]
-    holds = {key for key, value in document.items() if any(side.get(key) == value for side in alike)}
-    kept = {key: value for key, value in document.items() if key not in MADE_OF_FACTS or key in holds}
+    alike = [
+        side
+        for side in sides
+        if same(facts, side["facts"]) and same(unavailable, side["unavailable"])
+    ]
+    holds = {
+        key for key, value in document.items() if any(side.get(key) == value for side in alike)
+    }
+    kept = {
+        key: value for key, value in document.items() if key not in MADE_OF_FACTS or key in holds
+    }
     packages = facts.get("packages") or {}
     proven = {
         name: entry
@@ -167,7 +193,9 @@ def _whole(document: dict[str, Any], chosen: Flat, sides: Sequence[Mapping[str, 
         if packages.get(name, {}).get("version") == entry["version"]
     }
     identity = {"identity": {"packages": proven}} if proven else {}
-    return validate({**kept, **identity, "facts": facts, "unavailable": unavailable}, "to be written")
+    return validate(
+        {**kept, **identity, "facts": facts, "unavailable": unavailable}, "to be written"
+    )
 
 
 def fits(pattern: str, path: str) -> bool:

@@ -25,7 +25,10 @@ from envlock.runtime.lockfile import MACHINE_LIMIT
 
 WheelName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$")]
 WebUrl = Annotated[
-    str, Field(max_length=1000, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~!*'();:&=+,%/@-]*)?$")
+    str,
+    Field(
+        max_length=1000, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~!*'();:&=+,%/@-]*)?$"
+    ),
 ]
 
 
@@ -62,7 +65,9 @@ class PackageIdentity(Strict):
 
     @model_validator(mode="after")
     def _proven_or_reasoned(self) -> "PackageIdentity":
-        if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (self.reason is None):
+        if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (
+            self.reason is None
+        ):
             raise ValueError("it must have a wheel and a proof, or a reason")
         if (self.proof == "built") != (self.built is not None):
             raise ValueError("it must have the digest of a wheel that was built, and of no other")
@@ -197,8 +202,14 @@ class DebianPackages(Strict):
     `sources` are archives that were asked instead of the base's own. The base has none of `packages`.
     """
 
-    wanted: Annotated[list[Annotated[str, Field(pattern=f"^{DEBIAN_WISH}$")]], Field(max_length=MOST_DEBIAN_PACKAGES)]
-    sources: Annotated[list[Annotated[str, Field(max_length=400, pattern=f"^{DEBIAN_SOURCE}$")]], Field(max_length=20)]
+    wanted: Annotated[
+        list[Annotated[str, Field(pattern=f"^{DEBIAN_WISH}$")]],
+        Field(max_length=MOST_DEBIAN_PACKAGES),
+    ]
+    sources: Annotated[
+        list[Annotated[str, Field(max_length=400, pattern=f"^{DEBIAN_SOURCE}$")]],
+        Field(max_length=20),
+    ]
     packages: Annotated[list[DebianPackage], Field(max_length=MOST_DEBIAN_PACKAGES)]
 
 
@@ -225,7 +236,9 @@ class BaseImage(PinnedImage):
         return self
 
 
-SCHEMA_URL = "https://raw.githubusercontent.com/tf-envlock/envlock/main/envlock/data/lockfile.schema.json"
+SCHEMA_URL = (
+    "https://raw.githubusercontent.com/tf-envlock/envlock/main/envlock/data/lockfile.schema.json"
+)
 
 
 class UnavailableFact(Strict):
@@ -257,7 +270,9 @@ class Project(Strict):
     tooling: list[PackageName] = Field(default_factory=list, max_length=1_000)
     entry: list[Text] = Field(default_factory=list, min_length=1, max_length=100)
     held: dict[PackageName, Text] = Field(default_factory=dict, max_length=10_000)
-    observed: dict[PackageName, Literal["imported", "mapped"]] = Field(default_factory=dict, max_length=10_000)
+    observed: dict[PackageName, Literal["imported", "mapped"]] = Field(
+        default_factory=dict, max_length=10_000
+    )
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> "Project":
@@ -276,7 +291,9 @@ class Machine(Strict):
 class Lockfile(Strict):
     """The whole file; `facts` are those of the software, and of the first machine."""
 
-    model_config = ConfigDict(title="envlock lockfile", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        title="envlock lockfile", populate_by_name=True, serialize_by_alias=True
+    )
 
     schema_url: Annotated[Text, Field(alias="$schema")] = SCHEMA_URL
     lock_version: Literal[1]
@@ -284,7 +301,9 @@ class Lockfile(Strict):
     facts: Facts
     unavailable: dict[FactPath, UnavailableFact]
     policy: LockedPolicy
-    machines: Annotated[list[Machine], Field(min_length=1, max_length=MACHINE_LIMIT)] = Field(default_factory=list)
+    machines: Annotated[list[Machine], Field(min_length=1, max_length=MACHINE_LIMIT)] = Field(
+        default_factory=list
+    )
     project: Project | None = None
     identity: Identity | None = None
     base_image: BaseImage | None = None
@@ -293,11 +312,18 @@ class Lockfile(Strict):
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON values of the file; absent facts stay absent, null ones stay null."""
-        return {"$schema": self.schema_url, **self.model_dump(mode="json", exclude_unset=True, by_alias=True)}
+        return {
+            "$schema": self.schema_url,
+            **self.model_dump(mode="json", exclude_unset=True, by_alias=True),
+        }
 
 
 def text() -> str:
     """Return the schema as it is published."""
     schema = Lockfile.model_json_schema(by_alias=True)
-    published = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_URL, **schema}
+    published = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_URL,
+        **schema,
+    }
     return json.dumps(published, indent=2, sort_keys=True) + "\n"

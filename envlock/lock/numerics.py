@@ -13,7 +13,9 @@ SAMPLES = 64
 _EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
 _NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"
 
-Sample = Annotated[str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")]
+Sample = Annotated[
+    str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")
+]
 """Values as hexadecimal numbers, which are exact, with a blank between them."""
 OperationName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 GroupName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -83,7 +85,9 @@ class Operation(Strict):
     @property
     def values(self) -> list[float]:
         """The sample as numbers."""
-        return [] if self.sample is None else [float.fromhex(text) for text in self.sample.split(" ")]
+        return (
+            [] if self.sample is None else [float.fromhex(text) for text in self.sample.split(" ")]
+        )
 
 
 def _is_float32(value: float) -> bool:
@@ -125,7 +129,9 @@ AttributeText = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.,>()
 Attribute = bool | Number | AttributeText | Annotated[list[Number], Field(max_length=100)]
 TypeName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z_][A-Za-z0-9_>]*$")]
 FieldName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-TargetName = Annotated[str, Field(max_length=300, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*:[A-Za-z_][A-Za-z0-9_.]*$")]
+TargetName = Annotated[
+    str, Field(max_length=300, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*:[A-Za-z_][A-Za-z0-9_.]*$")
+]
 MOST_VALUES, MOST_INPUTS, MOST_PROGRAM = 64, 200, 500
 MOST_NUMBERS = 2**29  # of an operation's inputs; 512 MiB in all are computed
 
@@ -207,7 +213,10 @@ class Coverage(Strict):
 
     @model_validator(mode="after")
     def _adds_up(self) -> "Coverage":
-        if self.covered + sum(sum(each.values()) for each in self.left_out.values()) != self.distinct:
+        if (
+            self.covered + sum(sum(each.values()) for each in self.left_out.values())
+            != self.distinct
+        ):
             raise ValueError("what is covered and what is left out must be all operations")
         return self
 

@@ -14,7 +14,9 @@ MADE_OF_FACTS = ("numerics", "image")
 GONE = object()
 
 
-def rebased(read: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def rebased(
+    read: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return what is in the file now, with what a command has changed since it read it.
 
     Args:
@@ -33,7 +35,11 @@ def rebased(read: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[st
 def _merged(path: str, read: Any, ours: Any, theirs: Any) -> Any:
     if ours == read:
         return theirs
-    if theirs == read or path not in BY_KEY or not all(isinstance(each, Mapping) for each in (read, ours, theirs)):
+    if (
+        theirs == read
+        or path not in BY_KEY
+        or not all(isinstance(each, Mapping) for each in (read, ours, theirs))
+    ):
         return ours
     merged = {}
     for key in dict.fromkeys([*theirs, *ours]):

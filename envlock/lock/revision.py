@@ -32,7 +32,9 @@ def _head(folder: Path) -> str | None:
     Source: https://git-scm.com/docs/gitrepository-layout
     """
     try:
-        home = next(each / ".git" for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
+        home = next(
+            each / ".git" for each in (folder, *folder.parents) if os.path.lexists(each / ".git")
+        )
         if home.is_file():  # of a work tree or a submodule
             home = home.parent / home.read_text(encoding="utf-8").partition("gitdir:")[2].strip()
         head = (home / "HEAD").read_text(encoding="utf-8").strip()
@@ -51,15 +53,31 @@ def _resolved(name: str, home: Path) -> str | None:
         return commit if COMMIT.fullmatch(commit) else None
     with (shared / "packed-refs").open(encoding="utf-8") as stream:
         lines = stream.read(SIZE_LIMIT).splitlines()
-    return next((line.split()[0] for line in lines if COMMIT.match(line) and line.endswith(f" {name}")), None)
+    return next(
+        (line.split()[0] for line in lines if COMMIT.match(line) and line.endswith(f" {name}")),
+        None,
+    )
 
 
 def _is_dirty(folder: Path, lock: Path | None) -> bool | None:
     own = [] if lock is None else [os.path.relpath(lock, folder)]
     besides = [f":(exclude,literal){each}" for each in own if not each.startswith("..")]
     options = ["--no-optional-locks", "-c", "core.fsmonitor=false"]
-    command = ["git", *options, "status", "--porcelain", "--untracked-files=normal", "--", ".", *besides]
-    hooked = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # inside a hook, these can name another state
+    command = [
+        "git",
+        *options,
+        "status",
+        "--porcelain",
+        "--untracked-files=normal",
+        "--",
+        ".",
+        *besides,
+    ]
+    hooked = (
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+    )  # inside a hook, these can name another state
     environ = {name: value for name, value in os.environ.items() if name not in hooked}
     try:
         done = subprocess.run(

@@ -58,7 +58,9 @@ def _mode(path: Path, what: str) -> int:
     except FileNotFoundError:
         return 0o666 & ~_umask()
     if not stat.S_ISREG(mode):
-        raise WriteError(f"cannot write {what} {path}: it is not a regular file", hint="name a file")
+        raise WriteError(
+            f"cannot write {what} {path}: it is not a regular file", hint="name a file"
+        )
     return mode & 0o777
 
 
@@ -77,7 +79,9 @@ def _umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system syncs folders; the rename is done by now
+    with contextlib.suppress(
+        OSError
+    ):  # not every file system syncs folders; the rename is done by now
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

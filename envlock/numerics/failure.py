@@ -43,7 +43,11 @@ def grouped(each: Iterable[tuple[str, str, str]]) -> list[Failure]:
 def findings(failures: Sequence[Failure], source: str, fix: str) -> Iterator[Finding]:
     """Yield a finding for each failure, in order: what a run would have shown is unknown."""
     for each in failures:
-        names = f"runs {', '.join(each.runs[:-1])} and {each.runs[-1]}" if len(each.runs) > 1 else f"run {each.runs[0]}"
+        names = (
+            f"runs {', '.join(each.runs[:-1])} and {each.runs[-1]}"
+            if len(each.runs) > 1
+            else f"run {each.runs[0]}"
+        )
         yield Finding(
             RULE,
             UNKNOWN,

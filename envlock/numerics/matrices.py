@@ -29,7 +29,9 @@ _FAILED = {
         "distances need numpy, which is not installed for the interpreter",
         hint="name an interpreter that has it: `--python .venv/bin/python`",
     ),
-    "damaged": UsageError("the saved arrays are damaged: some are truncated", hint="run it again with `--save`"),
+    "damaged": UsageError(
+        "the saved arrays are damaged: some are truncated", hint="run it again with `--save`"
+    ),
 }
 
 MEASURES = ("sum", "max", "norm")
@@ -66,7 +68,9 @@ def matrices(
         UsageError: the interpreter cannot be run, or has no numpy, or an array is damaged.
         FactError: it died.
     """
-    jobs = [[_jobs(member) for member in zip(*quantity.values, strict=True)] for quantity in quantities]
+    jobs = [
+        [_jobs(member) for member in zip(*quantity.values, strict=True)] for quantity in quantities
+    ]
     flat = list(dict.fromkeys(job for quantity in jobs for member in quantity for job in member))
     asked = {
         "folders": [str(folder) for folder in folders],
@@ -79,7 +83,13 @@ def matrices(
 
 def size(quantities: Iterable[Quantity]) -> int:
     """Return how many bytes will be read."""
-    values = {value for quantity in quantities for row in quantity.values for value in row if value is not None}
+    values = {
+        value
+        for quantity in quantities
+        for row in quantity.values
+        for value in row
+        if value is not None
+    }
     return sum(prod(value.shape) * value.width for value in values)
 
 
@@ -92,9 +102,13 @@ def _jobs(values: tuple[Value | None, ...]) -> list[Job]:
     return [Job(kind, tuple(digests)) for (kind, _), digests in alike.items() if len(digests) > 1]
 
 
-def _answers(asked: dict[str, Any], python: Path | None, advance: Callable[[int], None]) -> list[dict[str, Any]]:
+def _answers(
+    asked: dict[str, Any], python: Path | None, advance: Callable[[int], None]
+) -> list[dict[str, Any]]:
     with tempfile.TemporaryFile() as errors:
-        child = launch.start(launch.module(PROGRAM, asked), python, output=subprocess.PIPE, errors=errors)
+        child = launch.start(
+            launch.module(PROGRAM, asked), python, output=subprocess.PIPE, errors=errors
+        )
         try:
             answers = list(_lines(child, advance))
             code = child.wait()
@@ -103,11 +117,15 @@ def _answers(asked: dict[str, Any], python: Path | None, advance: Callable[[int]
         if code or len(answers) != len(asked["jobs"]):
             errors.seek(0)
             words = launch.last_words(errors.read().decode("utf-8", "replace"))
-            raise FactError(f"the distances could not be computed: the process {launch.ending(code)}: {words}")
+            raise FactError(
+                f"the distances could not be computed: the process {launch.ending(code)}: {words}"
+            )
     return answers
 
 
-def _lines(child: subprocess.Popen[bytes], advance: Callable[[int], None]) -> Iterable[dict[str, Any]]:
+def _lines(
+    child: subprocess.Popen[bytes], advance: Callable[[int], None]
+) -> Iterable[dict[str, Any]]:
     with child.stdout or BytesIO() as stream:
         for text in stream:
             line: dict[str, Any] = json.loads(text)
@@ -119,11 +137,17 @@ def _lines(child: subprocess.Popen[bytes], advance: Callable[[int], None]) -> It
                 yield line
 
 
-def _matrix(quantity: Quantity, jobs: list[list[Job]], answers: dict[Job, dict[str, Any]]) -> Matrix:
+def _matrix(
+    quantity: Quantity, jobs: list[list[Job]], answers: dict[Job, dict[str, Any]]
+) -> Matrix:
     number = len(quantity.values)
-    cells: dict[str, Cells] = {measure: [[0.0] * number for _ in range(number)] for measure in MEASURES}
+    cells: dict[str, Cells] = {
+        measure: [[0.0] * number for _ in range(number)] for measure in MEASURES
+    }
     notes: list[str] = []
-    for name, values, own in zip(quantity.members, zip(*quantity.values, strict=True), jobs, strict=True):
+    for name, values, own in zip(
+        quantity.members, zip(*quantity.values, strict=True), jobs, strict=True
+    ):
         if len(set(values)) == 1:
             continue
         found = {job: answers[job] for job in own}
@@ -134,12 +158,17 @@ def _matrix(quantity: Quantity, jobs: list[list[Job]], answers: dict[Job, dict[s
                 _add(cells, a, b, _apart(places, values[a], values[b], found))
     same = [(a, b) for a, b in combinations(range(number), 2) if cells["max"][a][b] == 0]
     if any(quantity.values[a] != quantity.values[b] for a, b in same):
-        notes.append("Some bits differ although the values are equal: the sign of a zero, or the bits of a NaN.")
+        notes.append(
+            "Some bits differ although the values are equal: the sign of a zero, or the bits of a NaN."
+        )
     return Matrix(quantity, cells, tuple(notes))
 
 
 def _apart(
-    places: dict[str, tuple[Job, int]], a: Value | None, b: Value | None, found: dict[Job, dict[str, Any]]
+    places: dict[str, tuple[Job, int]],
+    a: Value | None,
+    b: Value | None,
+    found: dict[Job, dict[str, Any]],
 ) -> dict[str, float | None]:
     """Return the distance of two values that differ, by measure; nothing where there is none."""
     if a is None or b is None or a.digest not in places or b.digest not in places:
@@ -161,18 +190,28 @@ def _add(cells: dict[str, Cells], a: int, b: int, apart: dict[str, float | None]
         cells[measure][a][b] = cells[measure][b][a] = joined
 
 
-def _notes(name: str, values: tuple[Value | None, ...], found: dict[Job, dict[str, Any]]) -> list[str]:
+def _notes(
+    name: str, values: tuple[Value | None, ...], found: dict[Job, dict[str, Any]]
+) -> list[str]:
     """Return what no number tells about a member that differs."""
     notes = []
     missing = sum(value is None for value in values)
     if missing:
         notes.append(f"{name} was not recorded in {missing} of {len(values)} runs.")
-    kinds = dict.fromkeys(f"{value.kind}{list(value.shape)}" for value in values if value is not None)
+    kinds = dict.fromkeys(
+        f"{value.kind}{list(value.shape)}" for value in values if value is not None
+    )
     if len(kinds) > 1:
-        notes.append(f"{name} has several types or shapes, which have no distance: {', '.join(kinds)}.")
+        notes.append(
+            f"{name} has several types or shapes, which have no distance: {', '.join(kinds)}."
+        )
     for job, answer in found.items():
         if not answer["kept"]:
-            notes.append(f"Not all arrays of {name} fit on the disk, so only their bits were compared.")
+            notes.append(
+                f"Not all arrays of {name} fit on the disk, so only their bits were compared."
+            )
         elif answer["distances"] is None:
-            notes.append(f"{name} has type {job.kind}, which has no distance, so only its bits were compared.")
+            notes.append(
+                f"{name} has type {job.kind}, which has no distance, so only its bits were compared."
+            )
     return notes

@@ -141,29 +141,51 @@ def _attachments(outcome: Outcome) -> dict[str, Any]:
         "about": list(outcome.about),
         "interrupted": outcome.interrupted,
         "environments": outcome.environments,
-        "runs": [_run(run) for run in (*(each for each in outcome.runs if each.end == FINISHED), *outcome.failed)],
+        "runs": [
+            _run(run)
+            for run in (*(each for each in outcome.runs if each.end == FINISHED), *outcome.failed)
+        ],
         "failures": [each.to_json() for each in _failures(outcome)],
         "cut": outcome.cut,
         "not_made": outcome.missing,
         "steps": results.steps(outcome.runs),
-        "first": None if outcome.first is None else {"step": outcome.first.step, "quantity": outcome.first.name},
+        "first": None
+        if outcome.first is None
+        else {"step": outcome.first.step, "quantity": outcome.first.name},
         "groups": results.groups(outcome.runs),
         "differing": [
-            {"step": each.step, "quantity": each.name, "members": each.differing, "results": each.distinct}
+            {
+                "step": each.step,
+                "quantity": each.name,
+                "members": each.differing,
+                "results": each.distinct,
+            }
             for each in results.differing(outcome.runs)
         ],
-        "equal": [{"step": each.step, "quantity": each.name} for each in outcome.shown if each.distinct == 1],
+        "equal": [
+            {"step": each.step, "quantity": each.name}
+            for each in outcome.shown
+            if each.distinct == 1
+        ],
         "matrices": [_matrix(matrix, labels) for matrix in outcome.matrices],
     }
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"run": run.label, "end": run.end, "message": run.message, "seconds": run.seconds, "steps": len(run.steps)}
+    return {
+        "run": run.label,
+        "end": run.end,
+        "message": run.message,
+        "seconds": run.seconds,
+        "steps": len(run.steps),
+    }
 
 
 def _matrix(matrix: Matrix, labels: list[str]) -> dict[str, Any]:
     quantity = matrix.quantity
-    cells = {name: [[_cell(cell) for cell in row] for row in matrix.cells[name]] for name in MEASURES}
+    cells = {
+        name: [[_cell(cell) for cell in row] for row in matrix.cells[name]] for name in MEASURES
+    }
     return {
         "step": quantity.step,
         "quantity": quantity.name,

@@ -40,7 +40,9 @@ class Plan:
     """The lockfile's hash seed, where it has one and this process was started without one."""
 
 
-def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: None) -> tuple[Results, bool]:
+def repeat(
+    plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: None
+) -> tuple[Results, bool]:
     """Return the results of all runs, and whether Ctrl-C cut them short.
 
     Args:
@@ -66,7 +68,9 @@ def repeat(plan: Plan, folder: Path, advance: Callable[[int], None] = lambda _: 
     interrupted = False
     try:
         for some in [[number] for number in numbers] if plan.fresh else [numbers]:
-            if not _run(plan, some, folder, advance) or (some == [0] and _recorded_nothing(read(folder))):
+            if not _run(plan, some, folder, advance) or (
+                some == [0] and _recorded_nothing(read(folder))
+            ):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -95,18 +99,26 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
     with folder.with_name(OUTPUT).open("ab") as log:
         output = sys.stderr.fileno() if plan.shown and sys.stderr is not None else log
         words = launch.module(PROGRAM, asked)
-        child = launch.start(words, plan.python, output=output, errors=subprocess.STDOUT, environ=environ)
+        child = launch.start(
+            words, plan.python, output=output, errors=subprocess.STDOUT, environ=environ
+        )
         try:
             ends = _watch(child, folder, advance)
         finally:
             launch.end(child)
     if any("unusable" in line for line in ends):
         return False
-    _bury(child.returncode, [number for number in numbers if number not in {line["run"] for line in ends}], folder)
+    _bury(
+        child.returncode,
+        [number for number in numbers if number not in {line["run"] for line in ends}],
+        folder,
+    )
     return True
 
 
-def _watch(child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]) -> list[dict[str, Any]]:
+def _watch(
+    child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
+) -> list[dict[str, Any]]:
     """Wait for the child, tell how many runs are over, and return the lines of the log that say how."""
     ends: list[dict[str, Any]] = []
     with (folder / LOG).open("rb") as log:
@@ -119,7 +131,11 @@ def _watch(child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int]
             except subprocess.TimeoutExpired:
                 pass
             *lines, rest = (rest + log.read()).split(b"\n")
-            found = [json.loads(line) for line in lines if b'"end": "' in line or line.startswith(b'{"unusable"')]
+            found = [
+                json.loads(line)
+                for line in lines
+                if b'"end": "' in line or line.startswith(b'{"unusable"')
+            ]
             ends += found
             if found:
                 advance(len(found))

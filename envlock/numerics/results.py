@@ -99,14 +99,19 @@ def read(folder: Path, prefix: str = "") -> Results:
             results = _parsed(file, folder, prefix)
     except OSError as error:
         hint = "name a folder written by `envlock repeat --save`"
-        raise UsageError(f"cannot read the results in {folder}: {error.strerror}", hint=hint) from None
+        raise UsageError(
+            f"cannot read the results in {folder}: {error.strerror}", hint=hint
+        ) from None
     except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError):
         raise _damaged(folder) from None
     return results
 
 
 def _damaged(folder: Path) -> UsageError:
-    return UsageError(f"the results in {folder} are damaged: invalid {LOG}", hint="run `envlock repeat --save` again")
+    return UsageError(
+        f"the results in {folder} are damaged: invalid {LOG}",
+        hint="run `envlock repeat --save` again",
+    )
 
 
 def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
@@ -144,7 +149,9 @@ def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
     if "values" in line:
         quantities = run.steps.setdefault(int(line["step"]), {})
         for name, (kind, shape, digest) in line["values"].items():
-            quantities[str(name)] = known.get(digest) or known.setdefault(digest, _value(kind, shape, digest))
+            quantities[str(name)] = known.get(digest) or known.setdefault(
+                digest, _value(kind, shape, digest)
+            )
         return
     if line["end"] not in (FINISHED, FAILED):
         raise ValueError(line["end"])
@@ -157,7 +164,11 @@ def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
 
 def _value(kind: str, shape: list[int], digest: str) -> Value:
     """Return the value; its words become names of files and text on a terminal, so they are held to their form."""
-    if not _DIGEST.fullmatch(digest) or not _KIND.fullmatch(kind) or not all(type(n) is int and n >= 0 for n in shape):
+    if (
+        not _DIGEST.fullmatch(digest)
+        or not _KIND.fullmatch(kind)
+        or not all(type(n) is int and n >= 0 for n in shape)
+    ):
         raise ValueError(digest)
     return Value(kind, tuple(shape), digest)
 
@@ -186,7 +197,9 @@ class Quantity:
     @property
     def differing(self) -> list[str]:
         """The members that are not the same in all runs."""
-        return [name for n, name in enumerate(self.members) if len({row[n] for row in self.values}) > 1]
+        return [
+            name for n, name in enumerate(self.members) if len({row[n] for row in self.values}) > 1
+        ]
 
 
 def steps(runs: Sequence[Run]) -> list[int]:
@@ -202,7 +215,10 @@ def at(runs: Sequence[Run], step: int) -> list[Quantity]:
             names.setdefault(member.partition("/")[0], {})[member] = None
     return [
         Quantity(
-            step, name, tuple(members), tuple(tuple(run.steps.get(step, {}).get(m) for m in members) for run in runs)
+            step,
+            name,
+            tuple(members),
+            tuple(tuple(run.steps.get(step, {}).get(m) for m in members) for run in runs),
         )
         for name, members in names.items()
     ]
@@ -233,8 +249,15 @@ def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
         return finished, False
     end = min(_last_whole(run, runs) for run in partly)
     both = [run for run in runs if run in finished or run in partly]
-    cut = [replace(run, steps={n: values for n, values in run.steps.items() if n <= end}) for run in both]
-    if len(cut) < 2 or not any(run.steps for run in cut) or (len(finished) > 1 and first(cut) is None):
+    cut = [
+        replace(run, steps={n: values for n, values in run.steps.items() if n <= end})
+        for run in both
+    ]
+    if (
+        len(cut) < 2
+        or not any(run.steps for run in cut)
+        or (len(finished) > 1 and first(cut) is None)
+    ):
         return finished, False
     return cut, True
 

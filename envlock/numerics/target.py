@@ -71,7 +71,11 @@ class Target:
             folder = folder.parent
         name = ".".join(parts) if len(parts) > 1 else f"PACKAGE.{parts[0]}"
         words = f"-m {name}" if self.function is None else f"{name}:{self.function}"
-        where = "" if folder == Path.cwd() else f", in {folder if len(parts) > 1 else 'the folder of the package'}"
+        where = (
+            ""
+            if folder == Path.cwd()
+            else f", in {folder if len(parts) > 1 else 'the folder of the package'}"
+        )
         return f"run it by its module: envlock {command} {words}{where}"
 
     def _with_function(self, name: str) -> str:
@@ -95,9 +99,13 @@ def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Ta
     script, colon, function = text.rpartition(":")
     name = script if colon else text
     path = Path(name)
-    by_name = module or (bool(colon) and not path.exists() and path.suffix != ".py" and _is_name(name))
+    by_name = module or (
+        bool(colon) and not path.exists() and path.suffix != ".py" and _is_name(name)
+    )
     if by_name and not _is_name(name):
-        raise UsageError(f"`{name}` is not the name of a module", hint="write -m PACKAGE.MODULE, without .py")
+        raise UsageError(
+            f"`{name}` is not the name of a module", hint="write -m PACKAGE.MODULE, without .py"
+        )
     if not by_name and not path.is_file():
         what = "is a folder" if path.is_dir() else "is missing"
         raise UsageError(f"the script {path} {what}", hint=FORMS)
@@ -105,7 +113,9 @@ def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Ta
         raise UsageError(f"`{function}` is not the name of a function", hint=FORMS)
     chosen = function if colon else None
     return (
-        Target(Path(*name.split(".")).with_suffix(".py"), chosen, args, name) if by_name else Target(path, chosen, args)
+        Target(Path(*name.split(".")).with_suffix(".py"), chosen, args, name)
+        if by_name
+        else Target(path, chosen, args)
     )
 
 

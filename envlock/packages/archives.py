@@ -42,12 +42,27 @@ def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> Stan
     """
     table, mirror = image_tables().standalone, environ.get(MIRROR)
     client = Client()
-    release = _release(client, f"{mirror.rstrip('/')}/latest-release.json" if mirror else table.latest)
-    row = {"python": python, "release": release, "machine": machine, "sha256": "0" * 64, "source": "latest"}
+    release = _release(
+        client, f"{mirror.rstrip('/')}/latest-release.json" if mirror else table.latest
+    )
+    row = {
+        "python": python,
+        "release": release,
+        "machine": machine,
+        "sha256": "0" * 64,
+        "source": "latest",
+    }
     builds = [StandaloneBuild.model_validate({**row, "stripped": each}) for each in (True, False)]
     url = table.url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
     sums = _sums(_asked(client, url), url)
-    found = next((each.model_copy(update={"sha256": sums[each.file]}) for each in builds if each.file in sums), None)
+    found = next(
+        (
+            each.model_copy(update={"sha256": sums[each.file]})
+            for each in builds
+            if each.file in sums
+        ),
+        None,
+    )
     if found is None:
         raise OutsideError(
             f"release {release} of python-build-standalone, the newest one, has no Python {python} for {machine}",
@@ -72,7 +87,9 @@ def _sums(data: bytes, url: str) -> dict[str, str]:
     """Return the digests by file: `DIGEST  NAME` in each line, no name twice."""
     rows = [line.partition("  ") for line in data.decode("ascii", "replace").splitlines()]
     sums = {name: digest for digest, _, name in rows}
-    if len(sums) < len(rows) or any(re.fullmatch(r"[0-9a-f]{64}", digest) is None for digest in sums.values()):
+    if len(sums) < len(rows) or any(
+        re.fullmatch(r"[0-9a-f]{64}", digest) is None for digest in sums.values()
+    ):
         raise garbled(url, "it is not a list of SHA-256 digests, with each file once")
     return sums
 
@@ -102,7 +119,8 @@ def _fetch(url: str, target: Path, sha256: str, size: int | None, otherwise: str
         download(Client(), url, target, sha256=sha256, size=size)
     except OSError as error:
         raise OutsideError(
-            f"cannot write {target}: {error.strerror}", hint="name a writable folder with `--wheelhouse`"
+            f"cannot write {target}: {error.strerror}",
+            hint="name a writable folder with `--wheelhouse`",
         ) from None
     except OutsideError as error:
         hint = f"download {target.name} elsewhere and put it into {target.parent}, {otherwise}"

@@ -23,7 +23,9 @@ from envlock.runtime.report import ERROR, INFO, UNKNOWN
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
 MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
-MOST_CHILDREN = 2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
+MOST_CHILDREN = (
+    2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
+)
 SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
 TICK = 0.1  # seconds until an interrupt is noticed
 MOST_CRASHES = 10  # of one child's share
@@ -42,7 +44,9 @@ WORDS = {
 CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
 
 
-def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None) -> dict[str, str]:
+def compare(
+    python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None
+) -> dict[str, str]:
     """Return path -> what is to be said of it, for those that are not `fine`; see guest/bytecode.py for the words.
 
     A file that ends or stops the interpreter when it is loaded is `crashed`; `not-told` where that interpreter
@@ -61,13 +65,19 @@ def compare(python: Path, files: Iterable[Compiled], advance: Callable[[int], No
 
 
 def compare_bytecode(
-    python: Path, compiled: list[Compiled], faults: list[Fault], advance: Callable[[int], None] = lambda _: None
+    python: Path,
+    compiled: list[Compiled],
+    faults: list[Fault],
+    advance: Callable[[int], None] = lambda _: None,
 ) -> list[Fault]:
     """Return the bytecode that is not its source's; another source than the recorded one is a finding already."""
     wrong = {fault.path for fault in faults}
     asked = [each for each in compiled if each.source not in wrong and Path(each.source).exists()]
     told = compare(python, asked, advance)
-    return [Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1]) for path, word in sorted(told.items())]
+    return [
+        Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1])
+        for path, word in sorted(told.items())
+    ]
 
 
 def _share(
@@ -99,7 +109,12 @@ def _ask(
         words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
         try:
             child = launch.start(
-                words, python, stdin=asked, output=subprocess.PIPE, errors=subprocess.DEVNULL, memory=MEMORY
+                words,
+                python,
+                stdin=asked,
+                output=subprocess.PIPE,
+                errors=subprocess.DEVNULL,
+                memory=MEMORY,
             )
         except UsageError:
             return False, []
@@ -110,7 +125,9 @@ def _ask(
     return ready == "ready", answers[:-1][: len(files)]
 
 
-def _lines(stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event) -> list[str]:
+def _lines(
+    stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event
+) -> list[str]:
     """Return what is written until the end, until nothing was for too long, or until nobody wants to know."""
     text = b""
     until = time.monotonic() + SILENCE

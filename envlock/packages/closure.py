@@ -106,7 +106,11 @@ class _Search:
                     for each in ("", *sorted(requirement.extras)):
                         self._add(wanted, f"required by {name}", each)
             if not extra:
-                new = [each for each in self.contents[name].imported(self.modules[name]) if each not in self.known]
+                new = [
+                    each
+                    for each in self.contents[name].imported(self.modules[name])
+                    if each not in self.known
+                ]
                 self.known.update(new)
                 for module in new:
                     self.import_(module, name)
@@ -120,4 +124,6 @@ def _extras(name: str, found: Distribution) -> list[str]:
 
 def _is_at_start(file: str) -> bool:
     """Return whether Python runs a file at every start; those that only make a namespace import nothing of theirs."""
-    return file in AT_START or ("/" not in file and file.endswith(".pth") and not file.endswith("-nspkg.pth"))
+    return file in AT_START or (
+        "/" not in file and file.endswith(".pth") and not file.endswith("-nspkg.pth")
+    )

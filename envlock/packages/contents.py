@@ -68,7 +68,12 @@ class Contents(NamedTuple):
                 if last == END:
                     return known
         own = {module.encode() for module in modules if "." not in module}
-        found = {name for file in self.paths() if _is_source(file) for name in of_library(_read(file), own)}
+        found = {
+            name
+            for file in self.paths()
+            if _is_source(file)
+            for name in of_library(_read(file), own)
+        }
         names = sorted(name for name in found if name.isascii())
         if cached is not None:
             with suppress(UsageError, OSError):
@@ -86,8 +91,14 @@ def contents(found: Distribution) -> Contents:
     lines = [line for line in (record or "").splitlines() if line]
     files = None if listed is None else [*map(_path, lines), *(file.as_posix() for file in listed)]
     checkout, sources = _checkout(found)
-    is_whole = record is not None and checkout is None and all("sha256=" in line for line in lines if ".py," in line)
-    return Contents(str(found.locate_file("")), files, record if is_whole else None, checkout, sources)
+    is_whole = (
+        record is not None
+        and checkout is None
+        and all("sha256=" in line for line in lines if ".py," in line)
+    )
+    return Contents(
+        str(found.locate_file("")), files, record if is_whole else None, checkout, sources
+    )
 
 
 def _cached(record: str) -> Path | None:
@@ -95,7 +106,11 @@ def _cached(record: str) -> Path | None:
         place = folder(os.environ, Path.home())
     except RuntimeError:  # no home
         return None
-    return place / "imports" / hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape")).hexdigest()
+    return (
+        place
+        / "imports"
+        / hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape")).hexdigest()
+    )
 
 
 def _keep(cached: Path, words: list[str]) -> None:
@@ -136,8 +151,12 @@ def _checkout(found: Distribution) -> tuple[str | None, list[str]]:
     place = Path(unquote(url.path))
     root = place / "src" if (place / "src").is_dir() else place
     tops = [file for file in root.glob("*.py") if file.stem != "setup"]
-    inside = (file for package in root.glob("*/__init__.py") for file in package.parent.rglob("*.py"))
-    return str(root), [file.relative_to(root).as_posix() for file in [*tops, *islice(inside, FILE_LIMIT)]]
+    inside = (
+        file for package in root.glob("*/__init__.py") for file in package.parent.rglob("*.py")
+    )
+    return str(root), [
+        file.relative_to(root).as_posix() for file in [*tops, *islice(inside, FILE_LIMIT)]
+    ]
 
 
 def _path(line: str) -> str:
@@ -145,14 +164,20 @@ def _path(line: str) -> str:
 
 
 def _modules(files: Sequence[str]) -> set[str]:
-    packages = {file.rpartition("/")[0] for file in files if file.rpartition("/")[2].startswith("__init__.")}
+    packages = {
+        file.rpartition("/")[0] for file in files if file.rpartition("/")[2].startswith("__init__.")
+    }
     found: set[str] = set()
     for file in files:
         top = file.partition("/")[0]
         if top in packages:
             found.add(top)
             continue
-        if not file.endswith((".py", ".so", ".pyd", ".pyc")) or file.startswith(("..", "/")) or ".dist-info/" in file:
+        if (
+            not file.endswith((".py", ".so", ".pyd", ".pyc"))
+            or file.startswith(("..", "/"))
+            or ".dist-info/" in file
+        ):
             continue
         parts = file.split("/")
         folders = ["/".join(parts[:end]) for end in range(1, len(parts))]

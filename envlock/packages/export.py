@@ -80,8 +80,12 @@ def export(lock: Lockfile, shown: str, to: str, house: Wheelhouse | None = None)
     try:
         body = form.render(kept, lock.facts, house)
     except ValueError as error:
-        raise LockfileError(f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again") from None
-    return Written("\n".join([*_header(to, kept, left_out, not_held, house), body]), left_out, not_held)
+        raise LockfileError(
+            f"lockfile {shown} cannot be exported: {error}", hint="run `envlock hash` again"
+        ) from None
+    return Written(
+        "\n".join([*_header(to, kept, left_out, not_held, house), body]), left_out, not_held
+    )
 
 
 def _not_in(house: Wheelhouse, package: Proven) -> str | None:
@@ -100,12 +104,20 @@ def _header(
         lines.append("# Install them into an empty environment: uv pip install -r FILE")
     else:
         uv = " --index-strategy unsafe-best-match" if house is None and _more_indexes(kept) else ""
-        lines.append("# Install them into an empty environment: pip install --no-deps --require-hashes -r FILE")
+        lines.append(
+            "# Install them into an empty environment: pip install --no-deps --require-hashes -r FILE"
+        )
         lines.append(f"# or: uv pip install --no-deps --require-hashes{uv} -r FILE")
     number = len(kept) + len(left_out) + len(not_held)
-    for title, packages in (("Left out", left_out), ("Left out because no policy compares them", not_held)):
+    for title, packages in (
+        ("Left out", left_out),
+        ("Left out because no policy compares them", not_held),
+    ):
         if packages:
-            lines += [f"# {title}, {len(packages)} of {number}:", *(f"#   {each}" for each in packages)]
+            lines += [
+                f"# {title}, {len(packages)} of {number}:",
+                *(f"#   {each}" for each in packages),
+            ]
     return lines
 
 
@@ -147,7 +159,9 @@ def _package(package: Proven | Checkout, house: Wheelhouse | None) -> dict[str, 
     place = {"url": wheel.url} if house is None else {"path": f"{house.path}/{wheel.name}"}
     file = {**place, "size": wheel.size, "hashes": {"sha256": wheel.sha256}}
     head = {"name": package.name, "version": package.version}
-    if package.origin is not None and package.origin == (wheel.url if house is None else f"file:{wheel.name}"):
+    if package.origin is not None and package.origin == (
+        wheel.url if house is None else f"file:{wheel.name}"
+    ):
         return {**head, "archive": file}
     index = {"index": wheel.index} if wheel.index is not None else {}
     return {**head, **index, "wheels": [{"name": wheel.name, **file}]}
@@ -192,8 +206,14 @@ def _more_indexes(kept: Sequence[Proven | Checkout]) -> list[str]:
     """Return the indexes that installers do not ask by themselves; a quote would end there what they read."""
     from pypi_simple import PYPI_SIMPLE_ENDPOINT  # here: it takes a quarter of a second
 
-    found = {package.wheel.index.rstrip("/") for package in _wheels(kept) if package.wheel.index is not None}
-    return sorted(f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")})
+    found = {
+        package.wheel.index.rstrip("/")
+        for package in _wheels(kept)
+        if package.wheel.index is not None
+    }
+    return sorted(
+        f"{index}/".replace("'", "%27") for index in found - {PYPI_SIMPLE_ENDPOINT.rstrip("/")}
+    )
 
 
 def _anywhere(package: Proven) -> str | None:

@@ -30,7 +30,9 @@ def verify_files(
         locked: what a lock knows of the packages.
         watch: shows how far it is.
     """
-    faults, compiled = check(survey, {name: (each.content, each.built) for name, each in locked.items()}, watch)
+    faults, compiled = check(
+        survey, {name: (each.content, each.built) for name, each in locked.items()}, watch
+    )
     with watch("comparing bytecode", len(compiled)) as advance:
         faults += compare_bytecode(python, compiled, faults, advance)
     return report(survey, faults)

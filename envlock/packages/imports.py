@@ -10,7 +10,9 @@ from pathlib import Path
 
 from envlock.runtime.errors import UsageError
 
-SIZE_LIMIT = 2 * 1024 * 1024  # bytes of one file; the parser takes about a hundred times as much memory
+SIZE_LIMIT = (
+    2 * 1024 * 1024
+)  # bytes of one file; the parser takes about a hundred times as much memory
 FILE_LIMIT = 10_000  # modules of a project
 
 IMPORTERS = ("import_module", "__import__")
@@ -18,7 +20,9 @@ IMPORTERS = ("import_module", "__import__")
 _STATEMENT = re.compile(
     rb"\n[ \t]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b[ \t(]*([^\n#]*)|import[ \t]+([A-Za-z_][^\n#;]*))"
 )
-_CALL = re.compile(rb"(?:import_module|__import__|[Ll]azy\w*|find_spec|import_optional\w*)\(\s*([^\n]{0,160})")
+_CALL = re.compile(
+    rb"(?:import_module|__import__|[Ll]azy\w*|find_spec|import_optional\w*)\(\s*([^\n]{0,160})"
+)
 _CALL_SIGNS = (b"import_module(", b"__import__(", b"azy", b"find_spec(", b"import_optional")
 _TEXT = re.compile(rb"[\"']([A-Za-z_][\w.]*)[\"']")
 _NAME = re.compile(rb"[A-Za-z_][\w.]*")
@@ -34,7 +38,11 @@ def of_library(source: bytes, own: Container[bytes] = ()) -> Iterator[str]:
     for module, names, plain in _STATEMENT.findall(b"\n" + source):
         if module.partition(b".")[0] in own:
             continue
-        words = [found[0] for part in (names or plain).split(b",") if (found := _NAME.match(part.strip()))]
+        words = [
+            found[0]
+            for part in (names or plain).split(b",")
+            if (found := _NAME.match(part.strip()))
+        ]
         if module:
             words = [module + b"." + word for word in words] or [module]
         yield from (word.decode("ascii", "replace") for word in words)
@@ -55,7 +63,9 @@ def of_project(entry: Sequence[str], folder: Path) -> dict[str, str]:
     outside: dict[str, str] = {}
     for each in entry:
         file = entry_file(each, folder)
-        beside = [file.parent] if file == folder / each else []  # where Python looks for a script's modules
+        beside = (
+            [file.parent] if file == folder / each else []
+        )  # where Python looks for a script's modules
         for name, importer in _followed(file, [*beside, folder, folder / "src"]).items():
             outside.setdefault(name, Path(os.path.relpath(importer, folder)).as_posix())
     return outside
@@ -91,7 +101,9 @@ def _followed(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
         file = pending.pop()
         seen.add(file)
         if len(seen) > FILE_LIMIT:
-            raise UsageError(f"there are more than {FILE_LIMIT} modules", hint="name smaller entry points")
+            raise UsageError(
+                f"there are more than {FILE_LIMIT} modules", hint="name smaller entry points"
+            )
         for start, name in _imports(file):
             own = list(_modules(name, roots if start is None else (start,)))
             pending += [each for each in own if each not in seen]
@@ -102,7 +114,9 @@ def _followed(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
 
 def _parents(file: Path, roots: Sequence[Path]) -> list[Path]:
     """Return the packages around a module, which are imported with it."""
-    inside = [folder for folder in file.parents if any(folder.is_relative_to(root) for root in roots)]
+    inside = [
+        folder for folder in file.parents if any(folder.is_relative_to(root) for root in roots)
+    ]
     return [folder / "__init__.py" for folder in inside if (folder / "__init__.py").is_file()]
 
 
@@ -110,7 +124,11 @@ def _modules(name: str, roots: Sequence[Path]) -> Iterator[Path]:
     """Yield the project's files that importing a dotted name runs, those of its packages first."""
     parts = name.split(".")
     for root in roots:
-        found = [file for end in range(1, len(parts) + 1) for file in _candidates(root.joinpath(*parts[:end]))]
+        found = [
+            file
+            for end in range(1, len(parts) + 1)
+            for file in _candidates(root.joinpath(*parts[:end]))
+        ]
         if found:
             yield from found
             return
@@ -136,7 +154,9 @@ def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
 
 
 def _by_text(node: ast.Call) -> Iterator[str]:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    called = (
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    )
     first = node.args[0] if node.args else None
     if called in IMPORTERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
         yield from [first.value] if not first.value.startswith(".") else []
@@ -147,7 +167,9 @@ def _tree(file: Path) -> ast.Module:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
-            raise UsageError(f"cannot read {file}: it is larger than 2 MB", hint="name another entry point")
+            raise UsageError(
+                f"cannot read {file}: it is larger than 2 MB", hint="name another entry point"
+            )
         return ast.parse(data, str(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         hint = "name the Python files or modules that a run starts with"

@@ -39,10 +39,18 @@ def installation(python: Path | None = None) -> Installation:
         UsageError: that interpreter cannot be run.
         FactError: it did not answer.
     """
-    here: dict[str, Any] = {"prefix": sys.prefix, "folders": import_path(Host()), "markers": markers()}
+    here: dict[str, Any] = {
+        "prefix": sys.prefix,
+        "folders": import_path(Host()),
+        "markers": markers(),
+    }
     found = here if python is None else ask(python, "paths")
     unique = dict.fromkeys(Path(folder).resolve() for folder in found["folders"])
-    return Installation(Path(found["prefix"]), tuple(folder for folder in unique if folder.is_dir()), found["markers"])
+    return Installation(
+        Path(found["prefix"]),
+        tuple(folder for folder in unique if folder.is_dir()),
+        found["markers"],
+    )
 
 
 def by_name(place: Installation) -> dict[str, Distribution]:
@@ -69,7 +77,9 @@ def required(
             requirement = Requirement(line)
         except InvalidRequirement:  # metadata of before PEP 508
             continue
-        extra = next((extra for extra in extras if _applies(requirement, {**values, "extra": extra})), None)
+        extra = next(
+            (extra for extra in extras if _applies(requirement, {**values, "extra": extra})), None
+        )
         if extra is not None:
             yield requirement, extra
 

@@ -46,7 +46,16 @@ def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -
     if reason is None and (version is None or not tags):
         reason = "its metadata has no version or no wheel tags"
     url = (facts.get("origin") or {}).get("url")
-    return Installed(name, version, tags, origin, url, common, reason, None if found is None else source_of(found))
+    return Installed(
+        name,
+        version,
+        tags,
+        origin,
+        url,
+        common,
+        reason,
+        None if found is None else source_of(found),
+    )
 
 
 def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
@@ -69,7 +78,9 @@ def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
     return "url", None if url.endswith(".whl") else f"built from the archive {url}"
 
 
-def everything_installed(lock: Lockfile, place: Installation, *, own: bool = False) -> list[Installed]:
+def everything_installed(
+    lock: Lockfile, place: Installation, *, own: bool = False
+) -> list[Installed]:
     """Return what is known here of every package of a lock; with `own`, also of the project's own, which is no fact.
 
     Raises:

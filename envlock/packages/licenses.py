@@ -40,9 +40,17 @@ def declared(wheel: Path) -> License:
                 return License()
             with archive.open(found[0]) as stream:
                 return parse(stream.read(LARGEST))
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise OutsideError(
-            f"cannot read the wheel {wheel}: {error}", hint="remove it and run `envlock vendor` again"
+            f"cannot read the wheel {wheel}: {error}",
+            hint="remove it and run `envlock vendor` again",
         ) from None
 
 
@@ -53,7 +61,9 @@ def parse(metadata: bytes) -> License:
     if expression is not None:
         return License(expression=expression)
     classifiers = [str(text) for text in fields.get_all("Classifier") or ()]
-    names = {text.rpartition(" :: ")[2] for text in classifiers if text.startswith(_CLASSIFIER)} - {"OSI Approved"}
+    names = {text.rpartition(" :: ")[2] for text in classifiers if text.startswith(_CLASSIFIER)} - {
+        "OSI Approved"
+    }
     lines = [_line(name) or "UNKNOWN" for name in (str(fields.get("License") or ""), *names)]
     return License(names=tuple(sorted({*lines} - {"UNKNOWN"})))
 

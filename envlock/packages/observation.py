@@ -26,7 +26,12 @@ def used(lines: list[str], place: Installation) -> dict[str, str]:
     for name, distribution in by_name(place).items():
         if name == OWN_NAME or not is_held(name):
             continue
-        own = {kinds[path] for file in contents(distribution).paths() for path in _names(file) if path in kinds}
+        own = {
+            kinds[path]
+            for file in contents(distribution).paths()
+            for path in _names(file)
+            if path in kinds
+        }
         if own:
             found[name] = IMPORTED if IMPORTED in own else MAPPED
     return dict(sorted(found.items()))

@@ -70,7 +70,9 @@ def run_all(
     try:
         while left:
             try:
-                event = events.get(timeout=None if seconds == inf else max(until - time.monotonic(), 0))
+                event = events.get(
+                    timeout=None if seconds == inf else max(until - time.monotonic(), 0)
+                )
             except Empty:
                 raise TimeoutError from None
             if isinstance(event, Done):
@@ -83,7 +85,10 @@ def run_all(
 
 
 def _worker(
-    work: Callable[[T, Advance], R], todo: SimpleQueue[T], events: SimpleQueue[Moved[T] | Done[T, R]], stop: Event
+    work: Callable[[T, Advance], R],
+    todo: SimpleQueue[T],
+    events: SimpleQueue[Moved[T] | Done[T, R]],
+    stop: Event,
 ) -> None:
     def advance(task: T, size: int) -> None:
         if stop.is_set():

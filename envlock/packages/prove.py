@@ -116,7 +116,9 @@ def prove(
         return _one(each, index, known.get(each.name), trust_index, here)
 
     try:
-        for event in run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds):
+        for event in run_all(
+            packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds
+        ):
             if not isinstance(event, Done):
                 continue
             name = event.task.name
@@ -128,8 +130,12 @@ def prove(
                     break  # with a hundred packages, the same error would come after a minute
             on_done(event.task)
     except TimeoutError:
-        left = [each.name for each in packages if each.name not in found and each.name not in failed]
-        raise OutsideError(f"not finished within {seconds:g} s: {', '.join(left)}", hint=TOO_SLOW) from None
+        left = [
+            each.name for each in packages if each.name not in found and each.name not in failed
+        ]
+        raise OutsideError(
+            f"not finished within {seconds:g} s: {', '.join(left)}", hint=TOO_SLOW
+        ) from None
     if failed:
         raise _failure(failed)
     return Identity(packages=dict(sorted(found.items())))
@@ -148,10 +154,18 @@ def still_holds(each: Installed, earlier: PackageIdentity | None, *, whole: bool
 
 
 def _one(
-    each: Installed, index: Index | None, earlier: PackageIdentity | None, trust_index: bool, here: Here | None
+    each: Installed,
+    index: Index | None,
+    earlier: PackageIdentity | None,
+    trust_index: bool,
+    here: Here | None,
 ) -> PackageIdentity:
-    if earlier is not None and still_holds(each, earlier, whole=index is not None and not trust_index):
-        is_stale = earlier.proof == "built" and here is not None and here.build  # its sources may have changed
+    if earlier is not None and still_holds(
+        each, earlier, whole=index is not None and not trust_index
+    ):
+        is_stale = (
+            earlier.proof == "built" and here is not None and here.build
+        )  # its sources may have changed
         if not is_stale:
             return earlier
     found = _indexed(each, index, trust_index)
@@ -205,7 +219,11 @@ def _local(each: Installed, reason: str, here: Here) -> PackageIdentity:
 
 def _code(common: Mapping[str, str]) -> dict[str, str]:
     """Return the files of a distribution without its metadata."""
-    return {path: value for path, value in common.items() if not path.partition("/")[0].endswith(".dist-info")}
+    return {
+        path: value
+        for path, value in common.items()
+        if not path.partition("/")[0].endswith(".dist-info")
+    }
 
 
 def _indexed(each: Installed, index: Index | None, trust_index: bool) -> PackageIdentity:
@@ -228,14 +246,20 @@ def _indexed(each: Installed, index: Index | None, trust_index: bool) -> Package
     bundled = _bundled(each.name, each.version, each.common)
     if bundled is not None:
         what = f"it is the distribution's own build ({bundled}), which no index has"
-        return _unproven(each, f"{what}; reinstall {each.name}=={each.version} from an index to have its wheel")
-    return _unproven(each, f"the installed files are not those of {wheels[0].name}: {contradiction}")
+        return _unproven(
+            each, f"{what}; reinstall {each.name}=={each.version} from an index to have its wheel"
+        )
+    return _unproven(
+        each, f"the installed files are not those of {wheels[0].name}: {contradiction}"
+    )
 
 
 def _bundled(name: str, version: str, common: Mapping[str, str]) -> Path | None:
     """Return the wheel of the operating system that holds the very files that are installed, if there is one."""
     start = f"{name.replace('-', '_')}-{version}-"
-    wheel = next((each for each in sorted(BUNDLED.glob("*.whl")) if each.name.startswith(start)), None)
+    wheel = next(
+        (each for each in sorted(BUNDLED.glob("*.whl")) if each.name.startswith(start)), None
+    )
     try:
         same = wheel is not None and content(rows(_record_in(wheel))) == common
     except EnvlockError:  # it is damaged
@@ -244,14 +268,18 @@ def _bundled(name: str, version: str, common: Mapping[str, str]) -> Path | None:
 
 
 def _record_in(wheel: Path) -> str:
-    from envlock.packages.indexes.ranges import record_of as record_in  # it brings a client for the web
+    from envlock.packages.indexes.ranges import (
+        record_of as record_in,
+    )  # it brings a client for the web
 
     return record_in(wheel).decode("utf-8", "surrogateescape")
 
 
 def _at(url: str) -> IndexFile:
     """Return the file of a direct URL, of which nothing else is known."""
-    return IndexFile(url.rpartition("/")[2], url, None, None, yanked=False, metadata_sha256=None, index_url="")
+    return IndexFile(
+        url.rpartition("/")[2], url, None, None, yanked=False, metadata_sha256=None, index_url=""
+    )
 
 
 def _try(
@@ -282,7 +310,9 @@ def _difference(each: Installed, wheel: IndexFile, record: str) -> str | None:
     try:
         listed = rows(record)
     except FactError as error:
-        raise OutsideError(f"{wheel.name}: {error.message}", hint="use another index: this one is damaged") from None
+        raise OutsideError(
+            f"{wheel.name}: {error.message}", hint="use another index: this one is damaged"
+        ) from None
     return difference(dict(each.common or {}), content(listed))
 
 
@@ -294,7 +324,9 @@ def _proven(
     size: int,
     built: str | None = None,
 ) -> PackageIdentity:
-    file = WheelFile(name=wheel.name, sha256=sha256, size=size, url=_web(wheel.url), index=_web(wheel.index_url))
+    file = WheelFile(
+        name=wheel.name, sha256=sha256, size=size, url=_web(wheel.url), index=_web(wheel.index_url)
+    )
     return _identity(each, proof=proof, wheel=file, built=built)
 
 
@@ -311,7 +343,13 @@ def _identity(
     built: str | None = None,
 ) -> PackageIdentity:
     content = None if each.common is None else digest(each.common)
-    known = {"version": each.version, "content": content, "origin": each.origin, "proof": proof, "reason": reason}
+    known = {
+        "version": each.version,
+        "content": content,
+        "origin": each.origin,
+        "proof": proof,
+        "reason": reason,
+    }
     more = {} if built is None else {"built": built}
     return PackageIdentity.model_validate({**known, "wheel": wheel, **more})
 
@@ -326,12 +364,18 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
     if len(failed) == 1:
         return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
     lines = [f"  {name}: {error.message}" for name, error in sorted(failed.items())]
-    return OutsideError(f"{count(len(failed), 'package')} could not be looked up:", hint=first.hint, lines=lines)
+    return OutsideError(
+        f"{count(len(failed), 'package')} could not be looked up:", hint=first.hint, lines=lines
+    )
 
 
 def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
     """Return the lock with this section; without one where there is nothing in it."""
-    return lock if identity is None or not identity.packages else lock.model_copy(update={"identity": identity})
+    return (
+        lock
+        if identity is None or not identity.packages
+        else lock.model_copy(update={"identity": identity})
+    )
 
 
 def kept(earlier: Identity | None, packages: list[Installed]) -> Identity | None:

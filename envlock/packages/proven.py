@@ -47,7 +47,8 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
     """
     if lock.identity is None:
         raise UsageError(
-            f"lockfile {shown} does not name the wheels of its packages", hint="run `envlock hash` to add them"
+            f"lockfile {shown} does not name the wheels of its packages",
+            hint="run `envlock hash` to add them",
         )
     facts, identities = lock.facts.packages or {}, lock.identity.packages
     known: list[Proven] = []
@@ -59,7 +60,11 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
             if each.wheel is not None and each.version is not None:
                 known.append(Proven(name, each.version, each.wheel, None))
             continue
-        if name not in facts or name not in identities or facts[name].version != identities[name].version:
+        if (
+            name not in facts
+            or name not in identities
+            or facts[name].version != identities[name].version
+        ):
             raise UsageError(
                 f"lockfile {shown}: the recorded wheel of {name} is for another version",
                 hint="run `envlock hash` again",
@@ -77,7 +82,11 @@ def unasked(lock: Lockfile) -> list[str]:
     """Return the packages whose wheel nobody has looked for yet; of the others it is known, or why there is none."""
     known = lock.identity.packages if lock.identity is not None else {}
     facts = lock.facts.packages or {}
-    return sorted(name for name, fact in facts.items() if name not in known or known[name].version != fact.version)
+    return sorted(
+        name
+        for name, fact in facts.items()
+        if name not in known or known[name].version != fact.version
+    )
 
 
 class Checkout(NamedTuple):
@@ -97,7 +106,9 @@ def checkout(lock: Lockfile, name: str) -> Checkout | None:
         return None
     if f"packages.{name}.origin.subdirectory" in lock.unavailable:
         return None
-    is_public = origin.url.startswith(("https://", "ssh://")) and public_url(origin.url) == origin.url
+    is_public = (
+        origin.url.startswith(("https://", "ssh://")) and public_url(origin.url) == origin.url
+    )
     return Checkout(name, origin.url, origin.commit, origin.subdirectory) if is_public else None
 
 
@@ -113,14 +124,18 @@ def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[L
     others: list[LeftOut] = []
     for each in packages:
         path = f"packages.{each.name}"
-        rules = {policy.row(place)["rule"] for policy in policies for place in (path, f"{path}.version")}
+        rules = {
+            policy.row(place)["rule"] for policy in policies for place in (path, f"{path}.version")
+        }
         (others if rules == {"ignore"} else compared).append(each)
     return compared, others
 
 
 def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
     """Return the packages that had a proven wheel and have none in the same version now, by name, and why."""
-    had, has = (lock.identity.packages if lock.identity is not None else {} for lock in (earlier, now))
+    had, has = (
+        lock.identity.packages if lock.identity is not None else {} for lock in (earlier, now)
+    )
     counted = {*(now.facts.packages or {}), now.project and now.project.name}
     found = []
     for name, old in sorted(had.items()):
@@ -133,7 +148,10 @@ def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
 
 def misfit(name: str, version: str | None, file: str) -> str | None:
     """Return why no installer would take a wheel of this name for that package, or None."""
-    from packaging.utils import InvalidWheelFilename, parse_wheel_filename  # here: most commands need none of it
+    from packaging.utils import (
+        InvalidWheelFilename,
+        parse_wheel_filename,
+    )  # here: most commands need none of it
     from packaging.version import InvalidVersion, Version
 
     if version is None:

@@ -36,7 +36,11 @@ def copied(source: Source) -> Iterator[Path]:
     with draft_folder(None) as copy:
         target = copy / "source"
         try:
-            folder = _cloned(source, target) if source.kind == "commit" else _copied(Path(source.place), target)
+            folder = (
+                _cloned(source, target)
+                if source.kind == "commit"
+                else _copied(Path(source.place), target)
+            )
         except OSError as error:
             why = error.strerror or "some of its files are gone"
             raise OutsideError(f"its sources cannot be copied: {why}") from None
@@ -64,7 +68,9 @@ def _copied(folder: Path, target: Path) -> Path:
         return target
     root = Path(top.rstrip("\n"))
     new = _git(["ls-files", "-z", "--others", "--exclude-standard", "--full-name"], folder) or ""
-    for name in filter(None, [*tracked.split("\0"), *(each for each in new.split("\0") if not _is_wheel(each))]):
+    for name in filter(
+        None, [*tracked.split("\0"), *(each for each in new.split("\0") if not _is_wheel(each))]
+    ):
         _copy(root / name, target / name)
     git = _git(["rev-parse", "--absolute-git-dir"], folder)
     if git is not None:
@@ -98,7 +104,9 @@ def _is_made(folder: Path) -> bool:
     """Return whether a folder is a virtual environment or a wheelhouse."""
     if not folder.is_dir():
         return False
-    return (folder / "pyvenv.cfg").exists() or {each.suffix for each in folder.iterdir()} == {".whl"}
+    return (folder / "pyvenv.cfg").exists() or {each.suffix for each in folder.iterdir()} == {
+        ".whl"
+    }
 
 
 def _is_wheel(name: str) -> bool:
@@ -122,7 +130,9 @@ def _cloned(source: Source, target: Path) -> Path:
     )
     for words in steps:
         if _git(words, target.parent) is None:
-            raise OutsideError(f"Git failed to {words[0] if words[0] == 'clone' else words[2]} its repository")
+            raise OutsideError(
+                f"Git failed to {words[0] if words[0] == 'clone' else words[2]} its repository"
+            )
     folder = (target / (source.subdirectory or ".")).resolve()
     if not folder.is_relative_to(target.resolve()):
         raise OutsideError("its folder is not in its repository")
@@ -135,7 +145,12 @@ def _git(words: Sequence[str], folder: Path) -> str | None:
     if program is None:
         return None
     try:
-        done = launch.ask(["-C", str(folder), *words], Path(program), timeout=TIMEOUT, environ={**os.environ, **QUIET})
+        done = launch.ask(
+            ["-C", str(folder), *words],
+            Path(program),
+            timeout=TIMEOUT,
+            environ={**os.environ, **QUIET},
+        )
     except UsageError:
         return None
     return os.fsdecode(done.output) if done.code == 0 else None

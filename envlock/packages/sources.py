@@ -43,9 +43,13 @@ def _source(document: Any) -> Source | None:
     url, vcs = str(document["url"]), document.get("vcs_info")
     if vcs is not None:
         commit = str(vcs["commit_id"])
-        is_plain = vcs["vcs"] == "git" and len(commit) in (40, 64) and not commit.strip("0123456789abcdef")
+        is_plain = (
+            vcs["vcs"] == "git" and len(commit) in (40, 64) and not commit.strip("0123456789abcdef")
+        )
         inside = document.get("subdirectory")
-        return Source("commit", url, commit, inside) if is_plain and not url.startswith("-") else None
+        return (
+            Source("commit", url, commit, inside) if is_plain and not url.startswith("-") else None
+        )
     if urlsplit(url).scheme != "file":
         return None
     place = unquote(urlsplit(url).path)

@@ -81,16 +81,25 @@ def vendor(
             hint="run it again: finished files are kept",
         ) from None
     except OSError as error:
-        raise UsageError(f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`") from None
+        raise UsageError(
+            f"cannot fill folder {folder}: {error.strerror}", hint="name another one with `-o`"
+        ) from None
 
 
 def _all(
-    packages: Sequence[Proven], folder: Path, fetch: Fetch, cache: Path | None, jobs: int, seconds: float
+    packages: Sequence[Proven],
+    folder: Path,
+    fetch: Fetch,
+    cache: Path | None,
+    jobs: int,
+    seconds: float,
 ) -> Iterator[Moved[Proven] | Had | Missing]:
     def work(package: Proven, advance: Advance) -> str:
         return _obtain(package, folder, fetch, cache, advance)
 
-    for event in run_all(packages, work, jobs=jobs, seconds=seconds, expected=(EnvlockError, OSError)):
+    for event in run_all(
+        packages, work, jobs=jobs, seconds=seconds, expected=(EnvlockError, OSError)
+    ):
         if isinstance(event, Moved):
             yield event
         elif event.error is None:
@@ -105,7 +114,9 @@ def _reason(error: Exception) -> str:
     return error.message if isinstance(error, EnvlockError) else str(error)
 
 
-def _obtain(package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance) -> str:
+def _obtain(
+    package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance
+) -> str:
     """Put one wheel into the folder; return how."""
     target = folder / package.wheel.name
     if is_wheel(target, package.wheel, advance):

@@ -54,7 +54,12 @@ class Workshop:
             OutsideError: it cannot be built or read; the message is a reason, to follow the package's name.
         """
         lying = self.given.get(name)
-        if lying is None and source is not None and source.kind == "wheel" and Path(source.place).is_file():
+        if (
+            lying is None
+            and source is not None
+            and source.kind == "wheel"
+            and Path(source.place).is_file()
+        ):
             lying = Path(source.place)
         if lying is not None:
             return into_cache(lying, self.cache)
@@ -87,7 +92,9 @@ def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]
     program, words = _builder(python, folder, sources)
     variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
     try:
-        done = launch.ask([*MASKED, str(program), *words], Path("/bin/sh"), timeout=TIMEOUT, environ=variables)
+        done = launch.ask(
+            [*MASKED, str(program), *words], Path("/bin/sh"), timeout=TIMEOUT, environ=variables
+        )
     except UsageError as error:
         raise OutsideError(f"it cannot be built: {error.message}") from None
     wheels = sorted(folder.glob("*.whl"))
@@ -117,7 +124,15 @@ def _builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[
             str(folder),
             str(sources),
         ]
-    wheel = ["wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", str(folder), str(sources)]
+    wheel = [
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-cache-dir",
+        "--wheel-dir",
+        str(folder),
+        str(sources),
+    ]
     if find_spec("pip") is not None:
         return Path(sys.executable), ["-m", "pip", "--python", str(python), *wheel]
     return python, ["-m", "pip", *wheel]
@@ -155,9 +170,13 @@ def given(paths: Sequence[Path]) -> dict[str, Path]:
         for wheel in wheels:
             name = _name(wheel)
             if name is None or not wheel.is_file():
-                raise UsageError(f"no wheel: {wheel}", hint="name a .whl file, or a folder with some")
+                raise UsageError(
+                    f"no wheel: {wheel}", hint="name a .whl file, or a folder with some"
+                )
             if name in found:
-                raise UsageError(f"two wheels of {name}: {found[name]} and {wheel}", hint="name one of them")
+                raise UsageError(
+                    f"two wheels of {name}: {found[name]} and {wheel}", hint="name one of them"
+                )
             found[name] = wheel
     return found
 

@@ -63,7 +63,10 @@ def coverage(program: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 names.append(name)
             yield "unknown", f"  not covered: {', '.join(names)} ({LEFT_OUT[reason]})"
         if each.get("cut"):
-            yield "unknown", "  not covered: what it runs later (the time for noting operations was up)"
+            yield (
+                "unknown",
+                "  not covered: what it runs later (the time for noting operations was up)",
+            )
 
 
 def _describe_conditions(head: Mapping[str, Any]) -> str:

@@ -12,7 +12,10 @@ def lines(report: Report) -> Iterable[tuple[str, str]]:
     """Yield (style, line); the headline stands last, where a terminal ends."""
     fixes = {finding.rule: finding.fix for finding in reversed(report.findings)}
     for each in report.findings:
-        yield each.severity, f"{clean(str(each.where))}: {each.rule} {each.severity}: {clean(each.message)}"
+        yield (
+            each.severity,
+            f"{clean(str(each.where))}: {each.rule} {each.severity}: {clean(each.message)}",
+        )
         if each.where.text:
             yield "plain", f"    {clean(each.where.text)}"
         if each.fix != fixes[each.rule]:

@@ -27,7 +27,10 @@ def lines(report: Report) -> Iterator[Line]:
     if seen["verdict"] == "identical":
         causes = []
     for finding in report.findings:
-        yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}{_name_rule(report, finding)}"
+        yield (
+            finding.severity,
+            f"  {MARKS[finding.severity]} {clean(finding.message)}{_name_rule(report, finding)}",
+        )
         if finding in causes:
             yield from _render_cause(seen, finding)
         elif finding.rule != "operation":  # the message of such a one says all
@@ -47,7 +50,10 @@ def _render_cause(seen: Mapping[str, Any], finding: Finding) -> Iterator[Line]:
         yield "note", f"      tried: {clean(each)}"
     # The first suspect is in the message.
     for each in seen["suspects"][1:SHOWN]:
-        yield "warning", f"      or: {clean(each['type'])} {clean(each['name'])}{_locate(each['place'])}"
+        yield (
+            "warning",
+            f"      or: {clean(each['type'])} {clean(each['name'])}{_locate(each['place'])}",
+        )
     yield from _render_advice(finding)
     if seen["known"] is not None:
         yield "note", f"      known as: {seen['known']['row']}"
@@ -92,7 +98,10 @@ def _render_place(seen: Mapping[str, Any]) -> Iterator[Line]:
     if place is None:
         yield "plain", f"      where: not in a line of the program{step}"
         return
-    yield "plain", f"      where: {clean(place['file'])}:{place['line']} in {clean(place['function'])}{step}"
+    yield (
+        "plain",
+        f"      where: {clean(place['file'])}:{place['line']} in {clean(place['function'])}{step}",
+    )
     for number, line in enumerate(seen["source"], seen["source_from"]):
         mark = " "
         if number == place["line"]:

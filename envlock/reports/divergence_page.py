@@ -24,7 +24,11 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-a
 .bad { color: var(--bad); } .ok { color: var(--ok); } .dim { color: var(--dim); }
 .runs span { display: inline-block; min-width: 1.6em; text-align: center; border-radius: 4px; margin-right: 2px; }
 """
-STATES = {"same": "same", "cause": "differs independently", "carried": "differs because of its inputs"}
+STATES = {
+    "same": "same",
+    "cause": "differs independently",
+    "carried": "differs because of its inputs",
+}
 COLORS = 12  # of results; further ones have their number only
 
 
@@ -120,7 +124,9 @@ def _render_place(seen: Mapping[str, Any]) -> str:
     if place is None:
         parts.append("<p>Not in a line of the program.</p>\n")
     else:
-        parts.append(f"<p><code>{_escape(place['file'])}:{place['line']}</code> in {_escape(place['function'])}</p>\n")
+        parts.append(
+            f"<p><code>{_escape(place['file'])}:{place['line']}</code> in {_escape(place['function'])}</p>\n"
+        )
         parts.append(_render_source(seen["source"], seen["source_from"], place["line"]))
     maker = seen["maker"]
     if maker is not None:
@@ -136,7 +142,9 @@ def _render_evidence(report: Report) -> str:
     seen = report.attachments
     found = [each for each in report.findings if each.rule.startswith("ENV")]
     pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
-    suspects = [f"{each['type']} {each['name']}{_locate(each['place'])}" for each in seen["suspects"]]
+    suspects = [
+        f"{each['type']} {each['name']}{_locate(each['place'])}" for each in seen["suspects"]
+    ]
     parts = [
         _render_origins(seen["origins"], seen["differing"]),
         _render_list("Attempts", seen["because"]),
@@ -169,7 +177,9 @@ def _render_origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[in
         state = "equal"
         if each["input"] in differing:
             state = "differs"
-        rows.append(f"<tr><td>{_escape(each['spec'])}</td><td>{_escape(by)}</td><td>{state}</td></tr>")
+        rows.append(
+            f"<tr><td>{_escape(each['spec'])}</td><td>{_escape(by)}</td><td>{state}</td></tr>"
+        )
     if not rows:
         return ""
     head = "<tr><th>input</th><th>made by</th><th>in the runs</th></tr>"
@@ -197,7 +207,15 @@ def _fill_row(entry: Mapping[str, Any]) -> list[str]:
     results = ""
     if entry["state"] != "same":
         results = str(entry["distinct"])
-    return [str(entry["number"]), str(entry["step"]), what, specs, line, STATES[entry["state"]], results]
+    return [
+        str(entry["number"]),
+        str(entry["step"]),
+        what,
+        specs,
+        line,
+        STATES[entry["state"]],
+        results,
+    ]
 
 
 def _render_list(title: str, items: Iterable[str]) -> str:

@@ -8,7 +8,10 @@ from envlock.runtime.report import ERROR, FILE_RULE, INFO, MARKS, Finding, clean
 
 SHOWN = {ERROR: 20, INFO: 5}
 """How many files of a kind are shown; JSON has all."""
-WIDEST = (56, 36)  # characters of the columns for file and package; what is longer pushes the rest aside
+WIDEST = (
+    56,
+    36,
+)  # characters of the columns for file and package; what is longer pushes the rest aside
 
 
 def is_file(finding: Finding) -> bool:
@@ -22,7 +25,10 @@ def lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
     for finding in findings:
         kinds.setdefault((finding.severity, finding.rule), []).append(finding)
     for (severity, rule), group in kinds.items():
-        yield "title", f"{rule[len(FILE_RULE) :].replace('-', ' ')}: {count(len(group), 'file')}{_aside(severity)}"
+        yield (
+            "title",
+            f"{rule[len(FILE_RULE) :].replace('-', ' ')}: {count(len(group), 'file')}{_aside(severity)}",
+        )
         yield from _table(severity, group)
         reasons = list(dict.fromkeys(finding.why for finding in group))
         yield from (("note", f"      why: {why}") for why in reasons)
@@ -35,7 +41,11 @@ def _table(severity: str, group: list[Finding]) -> Iterator[tuple[str, str]]:
     rows = [_row(finding) for finding in group[:most]]
     widths = [min(max(len(row[column]) for row in rows), WIDEST[column]) for column in (0, 1)]
     for file, package, what in rows:
-        cells = f"{file:<{widths[0]}}  {package:<{widths[1]}}  {what}" if widths[1] else f"{file:<{widths[0]}}  {what}"
+        cells = (
+            f"{file:<{widths[0]}}  {package:<{widths[1]}}  {what}"
+            if widths[1]
+            else f"{file:<{widths[0]}}  {what}"
+        )
         yield severity, f"  {MARKS[severity]} {cells}"
     if len(group) > most:
         yield "note", f"    and {len(group) - most:,} more (`--format json` lists all)"

@@ -14,7 +14,11 @@ def render(report: Report, *, color: bool = False) -> str:
     GitHub shows ten annotations of a kind a step: what is allowed is not to hide what is not.
     """
     known, aside = rules(report), {id(each) for each in report.allowed}
-    lines = [_command(report, known[rule_id(report, each)], each) for each in report.findings if id(each) not in aside]
+    lines = [
+        _command(report, known[rule_id(report, each)], each)
+        for each in report.findings
+        if id(each) not in aside
+    ]
     if aside:
         text = f"{count(len(aside), 'difference')} that policy {report.policy} allows (`--format text` lists them)"
         place = _property(file_of(report, report.allowed[0]))

@@ -44,13 +44,18 @@ class Scale:
         """Return the number of the color of a distance that is not zero."""
         if math.isinf(cell) or self.high <= self.low:
             return LEVELS - 1
-        return min(int(LEVELS * math.log(cell / self.low) / math.log(self.high / self.low)), LEVELS - 1)
+        return min(
+            int(LEVELS * math.log(cell / self.low) / math.log(self.high / self.low)), LEVELS - 1
+        )
 
     def bounds(self) -> dict[int, float]:
         """Return the smallest distance of each color that is used, by the number of the color."""
         if self.high <= self.low:
             return {LEVELS - 1: self.low}
-        return {number: self.low * (self.high / self.low) ** (number / LEVELS) for number in range(LEVELS)}
+        return {
+            number: self.low * (self.high / self.low) ** (number / LEVELS)
+            for number in range(LEVELS)
+        }
 
 
 def heatmaps(report: Report) -> list[Heatmap]:
@@ -59,7 +64,16 @@ def heatmaps(report: Report) -> list[Heatmap]:
     for each in report.attachments["matrices"]:
         title = f"step {each['step']}, {each['quantity']}: {UNITS['sum']}"
         others = {name: _parse_cells(each[name]) for name in UNITS if name != "sum"}
-        maps.append(Heatmap(title, each["runs"], _parse_cells(each["sum"]), each["results"], others, each["notes"]))
+        maps.append(
+            Heatmap(
+                title,
+                each["runs"],
+                _parse_cells(each["sum"]),
+                each["results"],
+                others,
+                each["notes"],
+            )
+        )
     return maps
 
 
@@ -95,7 +109,9 @@ def need_png() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         hint = "install envlock again with its extra `plots`, or use `--html`"
-        raise UsageError("PNG needs matplotlib, which is not installed with envlock", hint=hint) from None
+        raise UsageError(
+            "PNG needs matplotlib, which is not installed with envlock", hint=hint
+        ) from None
 
 
 def png(report: Report) -> bytes:
@@ -107,7 +123,9 @@ def png(report: Report) -> bytes:
     maps = heatmaps(report)
     scale = scale_of(maps)
     norm = LogNorm(scale.low, scale.high if scale.high > scale.low else scale.low * 10)
-    colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(bad="#ffffff", over=COLORS[-1])
+    colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(
+        bad="#ffffff", over=COLORS[-1]
+    )
     figure = Figure(figsize=(7, 6 * max(len(maps), 1)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(max(len(maps), 1), 1, squeeze=False)[:, 0]

@@ -50,7 +50,9 @@ ANSWERS = {
 def _answers(document: Mapping[str, Any], every: bool) -> Lines:
     gpu = document["gpu"]
     cards = f" ({', '.join(gpu['cards'])})" if gpu["cards"] else ""
-    yield from _wrapped("title", f"GPUs of compute capability {clean(gpu['compute_capability'])}{cards}", "")
+    yield from _wrapped(
+        "title", f"GPUs of compute capability {clean(gpu['compute_capability'])}{cards}", ""
+    )
     for runs, title in ANSWERS.items():
         reasons: dict[str, list[Mapping[str, Any]]] = {}
         for row in document["answers"]:
@@ -69,22 +71,32 @@ def _answer(rows: Sequence[Mapping[str, Any]], every: bool) -> str:
     images = [row["name"] for row in rows if row["kind"] == "image"]
     wheels = [row["name"].split()[1] for row in rows if row["kind"] == "wheel"]
     if len(images) > FEW and not every:
-        images = [f"{images[0]} to {images[-1].rpartition(':')[2]} ({len(images)} images; `--all` names each)"]
+        images = [
+            f"{images[0]} to {images[-1].rpartition(':')[2]} ({len(images)} images; `--all` names each)"
+        ]
     return ", ".join([*images, *([f"wheels of TensorFlow {', '.join(wheels)}"] if wheels else [])])
 
 
 def _wrapped(style: str, text: str, indent: str) -> Lines:
-    for line in wrap(clean(text), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False):
+    for line in wrap(
+        clean(text), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False
+    ):
         yield style, f"{indent}{line}"
 
 
 def _list_ranking(document: Mapping[str, Any], limit: int) -> Lines:
     wanted, candidates = document["wanted"], document["candidates"]
     names = [name for name in COLUMNS if wanted[name] is not None]
-    yield "plain", f"locked: {_describe_wanted(wanted, names)}, {wanted['platform']}; base images, the best first:"
+    yield (
+        "plain",
+        f"locked: {_describe_wanted(wanted, names)}, {wanted['platform']}; base images, the best first:",
+    )
     yield "plain", ""
     shown = candidates[:limit]
-    rows = [[str(n), row["route"], row["image"], *_fill_cells(row, names)] for n, row in enumerate(shown, 1)]
+    rows = [
+        [str(n), row["route"], row["image"], *_fill_cells(row, names)]
+        for n, row in enumerate(shown, 1)
+    ]
     table = list(_align(["", "route", "image", *(COLUMNS[name] for name in names)], rows))
     yield "title", table[0]
     for row, line in zip(shown, table[1:], strict=True):
@@ -118,7 +130,9 @@ def _explain_candidate(number: int, row: Mapping[str, Any]) -> Lines:
         python = row["python_archive"]["file"]
     if python is not None:
         yield "plain", f"   python from: {python}"
-    for line in wrap(clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False):
+    for line in wrap(
+        clean(row["reason"]), WIDTH - 3, break_long_words=False, break_on_hyphens=False
+    ):
         yield "plain", f"   {line}"
 
 
@@ -161,7 +175,9 @@ def _list_title(title: str) -> Lines:
 def _list_systems(rows: Iterable[Mapping[str, Any]]) -> Lines:
     """Yield the systems that are known, and which images have their own Python."""
     yield from _list_title("Systems, for a Python that is copied or installed")
-    cells = [[row["image"], row["libc"], row["with_python"] or "-", row["python"] or "-"] for row in rows]
+    cells = [
+        [row["image"], row["libc"], row["with_python"] or "-", row["python"] or "-"] for row in rows
+    ]
     yield from _list_table(["image", "glibc", "with its own Python", "Python"], cells)
 
 
@@ -183,7 +199,9 @@ def _align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
     lines = [head, *([clean(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
 
 
 def _list_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:

@@ -16,7 +16,9 @@ def render(report: Report, *, color: bool = False) -> str:
 def dump(value: Any) -> str:
     """Return a value as JSON that is safe for a terminal."""
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
-    return "\n".join(line if line.isprintable() else "".join(map(_escape, line)) for line in text.split("\n"))
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_escape, line)) for line in text.split("\n")
+    )
 
 
 def _escape(char: str) -> str:

@@ -12,11 +12,18 @@ def render(report: Report, *, color: bool = False) -> str:
     """Return the report as JUnit XML: what does not make the answer no counts as passed."""
     known = rules(report)
     failures = sum(finding.severity in report.breaking for finding in report.findings)
-    counts = {"tests": str(max(len(report.findings), 1)), "failures": str(failures), "errors": "0", "skipped": "0"}
+    counts = {
+        "tests": str(max(len(report.findings), 1)),
+        "failures": str(failures),
+        "errors": "0",
+        "skipped": "0",
+    }
     top = ET.Element("testsuites", counts)
     node = ET.SubElement(top, "testsuite", {"name": f"envlock {report.command}", **counts})
     if not report.findings:
-        ET.SubElement(node, "testcase", {"classname": f"envlock {report.command}", "name": "everything"})
+        ET.SubElement(
+            node, "testcase", {"classname": f"envlock {report.command}", "name": "everything"}
+        )
     for each in report.findings:
         _case(node, report, known[rule_id(report, each)], each)
     ET.indent(top)
@@ -26,7 +33,9 @@ def render(report: Report, *, color: bool = False) -> str:
 def _case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> None:
     where, file = finding.where, clean(file_of(report, finding))
     place = clean(str(where)) if where.file else file
-    name = clean(rule.id) if where.fact == rule.id else f"{clean(rule.id)} {clean(str(where)) or file}"
+    name = (
+        clean(rule.id) if where.fact == rule.id else f"{clean(rule.id)} {clean(str(where)) or file}"
+    )
     case = ET.SubElement(suite, "testcase", {"classname": file, "name": name})
     if where.line:
         case.set("file", file)
@@ -34,6 +43,14 @@ def _case(suite: ET.Element, report: Report, rule: Rule, finding: Finding) -> No
     if finding.severity not in report.breaking:
         ET.SubElement(case, "system-out").text = clean(finding.message)
         return
-    failure = ET.SubElement(case, "failure", {"type": LEVELS[finding.severity], "message": clean(finding.message)})
-    words = (place, finding.message, f"why: {finding.why}", f"fix: {finding.fix}", f"source: {finding.source}")
+    failure = ET.SubElement(
+        case, "failure", {"type": LEVELS[finding.severity], "message": clean(finding.message)}
+    )
+    words = (
+        place,
+        finding.message,
+        f"why: {finding.why}",
+        f"fix: {finding.fix}",
+        f"source: {finding.source}",
+    )
     failure.text = "\n".join(clean(line) for word in words for line in word.split("\n"))

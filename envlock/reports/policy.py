@@ -53,4 +53,8 @@ def _short(paths: list[str]) -> list[str]:
     facts = {".".join(each[2:]) for each in steps if each[0] == "packages"}
     if len(facts) == 1 and len(paths) > SHOWN:
         return [f"packages.*.{facts.pop()}"]
-    return list(dict.fromkeys(".".join(each[:2]) if each[0] == "packages" else ".".join(each) for each in steps))
+    return list(
+        dict.fromkeys(
+            ".".join(each[:2]) if each[0] == "packages" else ".".join(each) for each in steps
+        )
+    )

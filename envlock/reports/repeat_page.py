@@ -83,13 +83,17 @@ def _list_colors() -> str:
     for n in range(HUES):
         # Neighbors are 150 degrees apart, so that lines that follow each other are easy to tell.
         hue = f"hsl({(210 + n * 150) % 360} 65% 48%)"
-        rules.append(f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}")
+        rules.append(
+            f"path.s{n} {{ stroke: {hue}; }} .s{n} circle {{ fill: {hue}; }} i.s{n} {{ background: {hue}; }}"
+        )
     return "\n".join([*rules, ""])
 
 
 def _render_legend(scale: Scale) -> str:
     bounds = [f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.bounds().items()]
-    others = "inf is the darkest. 0: the same bits. 0*: the same values in other bits. -: no distance."
+    others = (
+        "inf is the darkest. 0: the same bits. 0*: the same values in other bits. -: no distance."
+    )
     return (
         f"<p>{UNITS['sum'].capitalize()}; one color is one distance in all matrices. Rest the pointer on a cell for "
         f'its numbers.</p>\n<p>{"".join(bounds)}<span class="dim">{others}</span></p>\n'

@@ -33,7 +33,9 @@ def rules(report: Report) -> dict[str, Rule]:
         name = rule_id(report, each)
         held = f"{name} must be as locked ({each.rule})"
         title = held if report.policy is not None else report.titles.get(name, name)
-        found.setdefault(name, Rule(name, title, LEVELS[each.severity], each.why, each.fix, each.source))
+        found.setdefault(
+            name, Rule(name, title, LEVELS[each.severity], each.why, each.fix, each.source)
+        )
     return found
 
 

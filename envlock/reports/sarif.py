@@ -13,7 +13,9 @@ from envlock.runtime.report import Finding, Report
 from envlock.runtime.where import Where
 
 NAMES = {"error": "error", "warning": "warning", "info": "note"}
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 ROOT = "SRCROOT"
 
 
@@ -29,7 +31,9 @@ def render(report: Report, *, color: bool = False) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(report, each, order[rule_id(report, each)]) for each in report.findings],
+        "results": [
+            _result(report, each, order[rule_id(report, each)]) for each in report.findings
+        ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -40,7 +44,10 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
-        "help": {"text": f"{text} Source: {rule.source}", "markdown": f"{text}\n\nSource: {rule.source}"},
+        "help": {
+            "text": f"{text} Source: {rule.source}",
+            "markdown": f"{text}\n\nSource: {rule.source}",
+        },
         "defaultConfiguration": {"level": NAMES[rule.level]},
     }
     if rule.source.startswith("https://") and " " not in rule.source:
@@ -56,7 +63,9 @@ def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
         "level": NAMES[LEVELS[finding.severity]],
         "message": {"text": f"{finding.message}. {finding.fix}"},
         "locations": [_location(file, finding.where)],
-        "partialFingerprints": {"envlock/v1": _fingerprint(rule_id(report, finding), file, finding)},
+        "partialFingerprints": {
+            "envlock/v1": _fingerprint(rule_id(report, finding), file, finding)
+        },
     }
 
 
@@ -78,10 +87,16 @@ def _location(file: str, where: Where) -> dict[str, Any]:
 
 def _artifact(file: str) -> dict[str, Any]:
     try:
-        path = quote(file.encode("utf-8", "surrogateescape"))  # the bytes that the file's name has on the disk
+        path = quote(
+            file.encode("utf-8", "surrogateescape")
+        )  # the bytes that the file's name has on the disk
     except UnicodeEncodeError:  # half a character, which no name on a disk can hold
         path = quote(file, errors="replace")
-    return {"uri": f"file://{path}"} if file.startswith("/") else {"uri": path, "uriBaseId": f"%{ROOT}%"}
+    return (
+        {"uri": f"file://{path}"}
+        if file.startswith("/")
+        else {"uri": path, "uriBaseId": f"%{ROOT}%"}
+    )
 
 
 def _fingerprint(rule: str, file: str, finding: Finding) -> str:

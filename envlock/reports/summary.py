@@ -14,7 +14,17 @@ LIMIT = 40
 """Lines of a summary: what is longer is not read in an issue."""
 GPUS, LIBRARIES, VARIABLES, UNKNOWN = 4, 8, 10, 4
 """Lines that each list may have at most; one more says how many are left out."""
-VECTORS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
+VECTORS = (
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+)
 """Instruction sets that tell processors apart at a glance; the lockfile has all that choose kernels."""
 BUILT = (("CUDA", "built_with_cuda"), ("cuDNN", "built_with_cudnn"))
 
@@ -26,9 +36,18 @@ def summary(document: Mapping[str, Any]) -> list[str]:
         ("TensorFlow", _describe_tensorflow(facts)),
         ("Keras", _describe_keras(_at(facts, "keras"))),
         ("NumPy", [_at(facts, "numpy", "version"), _at(facts, "numpy", "blas", "configuration")]),
-        ("Python", [_at(facts, "python", name) for name in ("implementation", "version", "prefix_kind")]),
+        (
+            "Python",
+            [_at(facts, "python", name) for name in ("implementation", "version", "prefix_kind")],
+        ),
         ("packages", _count_packages(facts)),
-        ("system", [_at(facts, "system", name) for name in ("os", "os_version", "kernel_release", "machine")]),
+        (
+            "system",
+            [
+                _at(facts, "system", name)
+                for name in ("os", "os_version", "kernel_release", "machine")
+            ],
+        ),
         ("C library", [_at(facts, "system", name) for name in ("libc", "libc_version")]),
         ("CPU", _describe_cpu(_at(facts, "cpu"))),
         ("GPU driver", [_at(facts, "gpu", "driver_version")]),
@@ -37,7 +56,10 @@ def summary(document: Mapping[str, Any]) -> list[str]:
     for name, parts in rows:
         words = [show(part) for part in parts if part is not None]
         lines.append(f"{name}: {' '.join(words) or 'none'}")
-    unknown = [f"unknown: {path} ({clean(entry['code'])})" for path, entry in document["unavailable"].items()]
+    unknown = [
+        f"unknown: {path} ({clean(entry['code'])})"
+        for path, entry in document["unavailable"].items()
+    ]
     lines += _shorten(_list_gpus(_at(facts, "gpu", "devices")), GPUS)
     lines += _shorten(_list_libraries(_at(facts, "cuda")), LIBRARIES)
     lines += _shorten(_list_variables(_at(facts, "environ")), VARIABLES)
@@ -116,7 +138,11 @@ def _list_gpus(devices: Mapping[str, Any] | None) -> Iterator[str]:
 def _list_libraries(cuda: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield the version of each library that is there, the parts of cuDNN apart from itself left out."""
     for name, library in sorted((cuda or {}).items()):
-        if isinstance(library, Mapping) and library.get("version") and not name.startswith("cudnn_"):
+        if (
+            isinstance(library, Mapping)
+            and library.get("version")
+            and not name.startswith("cudnn_")
+        ):
             yield f"{clean(name)}: {show(library['version'])} ({show(library.get('resolved_by'))})"
 
 

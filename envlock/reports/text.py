@@ -51,7 +51,9 @@ def paint(lines: Lines, *, color: bool) -> str:
     from rich.text import Text
 
     out = StringIO()
-    console = Console(file=out, force_terminal=True, color_system="standard", highlight=False, soft_wrap=True)
+    console = Console(
+        file=out, force_terminal=True, color_system="standard", highlight=False, soft_wrap=True
+    )
     for style, line in shown:
         console.print(Text(line, style=STYLES[style]))
     return out.getvalue().rstrip("\n")

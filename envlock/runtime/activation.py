@@ -14,7 +14,14 @@ from envlock.runtime.import_order import where_to_move
 from envlock.runtime.lockfile import read_file
 from envlock.runtime.recipe import recipe_for
 from envlock.runtime.variables import is_fixed
-from envlock.runtime.verify import for_machine, found_here, judge_here, overrides_count, told, with_files
+from envlock.runtime.verify import (
+    for_machine,
+    found_here,
+    judge_here,
+    overrides_count,
+    told,
+    with_files,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +58,12 @@ class Activation:
     warnings: Tuple[str, ...]
 
     def __init__(
-        self, tensorflow: str, seed: int, report: Optional[Report], steps: List[str], warnings: List[str]
+        self,
+        tensorflow: str,
+        seed: int,
+        report: Optional[Report],
+        steps: List[str],
+        warnings: List[str],
     ) -> None:
         values = {"tensorflow": tensorflow, "seed": seed, "report": report}
         for name, value in {**values, "steps": tuple(steps), "warnings": tuple(warnings)}.items():
@@ -65,10 +77,19 @@ class Activation:
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Let it travel from a worker process."""
-        return Activation, (self.tensorflow, self.seed, self.report, list(self.steps), list(self.warnings))
+        return Activation, (
+            self.tensorflow,
+            self.seed,
+            self.report,
+            list(self.steps),
+            list(self.warnings),
+        )
 
     def __str__(self) -> str:
-        lines = [f"TensorFlow {self.tensorflow} is activated, seed {self.seed}", *("  " + step for step in self.steps)]
+        lines = [
+            f"TensorFlow {self.tensorflow} is activated, seed {self.seed}",
+            *("  " + step for step in self.steps),
+        ]
         return "\n".join(lines + ["  but " + warning for warning in self.warnings])
 
 
@@ -106,14 +127,20 @@ def activate(
     number, mode, host = _seed(seed), mode_of_process(), Host()
     lockfile, document = _lock(path, mode, locked=locked)
     version, recipe = _recipe(host)
-    mine = for_machine(document, found_here(document, host)) if document.get("machines") else document
+    mine = (
+        for_machine(document, found_here(document, host)) if document.get("machines") else document
+    )
     wanted = variables.plan(os.environ, mine["facts"], recipe.set, recipe.unset, _leave(host))
     late = _lateness(host, wanted)
     if late:
         refuse(_too_late(late), mode)
     report = None if lockfile is None else _verified(document, host, wanted, policy, lockfile, mode)
     warnings = [f"too late: {problem}" for problem in late]
-    steps = [*_set(host, wanted), *_fix_threads(wanted, mode, warnings), *_call(recipe, version, number, warnings)]
+    steps = [
+        *_set(host, wanted),
+        *_fix_threads(wanted, mode, warnings),
+        *_call(recipe, version, number, warnings),
+    ]
     warnings += [*_remarks(host, wanted), *uncured.here()]
     _done[:] = [Activation(version, number, report, steps, warnings)]
     if not quiet:
@@ -151,9 +178,13 @@ def _recipe(host: Host) -> Tuple[str, Recipe]:
     facts = tensorflow.collect(host)
     version = facts if facts is None or isinstance(facts, Unavailable) else facts["version"]
     if version is None:
-        raise FactError("TensorFlow is not installed", hint="install it, or call envlock.assert_locked()")
+        raise FactError(
+            "TensorFlow is not installed", hint="install it, or call envlock.assert_locked()"
+        )
     if isinstance(version, Unavailable):
-        raise FactError(f"the version of TensorFlow is unknown: {version.reason}", hint="reinstall TensorFlow")
+        raise FactError(
+            f"the version of TensorFlow is unknown: {version.reason}", hint="reinstall TensorFlow"
+        )
     recipe = recipe_for(version)
     if recipe is None:
         raise FactError(f"invalid TensorFlow version: {version}", hint="reinstall TensorFlow")
@@ -175,7 +206,9 @@ def _lateness(host: Host, wanted: Variables) -> List[str]:
         if name not in own_variables.THREADS
     ]
     if not _done and calls.initialised(calls.tensorflow()):
-        problems.append("it has started computing, so its threads and results can no longer be changed")
+        problems.append(
+            "it has started computing, so its threads and results can no longer be changed"
+        )
     return problems
 
 
@@ -185,12 +218,20 @@ def _too_late(problems: List[str]) -> TooLateError:
 
 
 def _verified(
-    document: Dict[str, Any], host: Host, wanted: Variables, policy: Optional[str], lockfile: str, mode: str
+    document: Dict[str, Any],
+    host: Host,
+    wanted: Variables,
+    policy: Optional[str],
+    lockfile: str,
+    mode: str,
 ) -> Report:
     """Judge the environment as it is to be; see `assert_locked()`."""
     host.environ = wanted.environ
     chosen = policy or os.environ.get("ENVLOCK_POLICY") or None
-    report = told(judge_here(document, found_here(document, host), chosen, overrides=overrides_count()), host.environ)
+    report = told(
+        judge_here(document, found_here(document, host), chosen, overrides=overrides_count()),
+        host.environ,
+    )
     if mode == "deep":
         report = with_files(report, document)
     if not report.match:
@@ -212,13 +253,20 @@ def _set(host: Host, wanted: Variables) -> List[str]:
     if own_variables.ADDED in wanted.environ:
         os.environ[own_variables.ADDED] = wanted.environ[own_variables.ADDED]
     told = [change for change in wanted.changes if change[0] not in own_variables.THREADS]
-    return [f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}" for name, value, why in told]
+    return [
+        f"unset {name}: {why}" if value is None else f"set {name}={value}: {why}"
+        for name, value, why in told
+    ]
 
 
 def _fix_threads(wanted: Variables, mode: str, warnings: List[str]) -> List[str]:
     """Import TensorFlow and fix its threads to the counts of the variables; return the steps."""
     numbers = {name: wanted.environ.get(name, "") for name in own_variables.THREADS}
-    counts = {name: int(number) for name, number in numbers.items() if number.isascii() and number.isdigit()}
+    counts = {
+        name: int(number)
+        for name, number in numbers.items()
+        if number.isascii() and number.isdigit()
+    }
     try:
         tf = calls.tensorflow()
     except Exception as error:

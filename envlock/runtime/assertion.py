@@ -135,12 +135,22 @@ def _key(lockfile: str, policy: Optional[str]) -> Tuple[Any, ...]:
     """Return what a verdict holds for: this lockfile as it is now, this policy, this process as it is now."""
     try:
         status = os.stat(lockfile)
-        identity: Tuple[Any, ...] = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        identity: Tuple[Any, ...] = (
+            status.st_dev,
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_size,
+        )
     except OSError:
         identity = ()
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     packages = tuple([_changed_at(entry) for entry in sys.path if entry.endswith(SITE)])
-    process = (len(affinity(0)) if affinity else None, tuple(sys.path), packages, "tensorflow" in sys.modules)
+    process = (
+        len(affinity(0)) if affinity else None,
+        tuple(sys.path),
+        packages,
+        "tensorflow" in sys.modules,
+    )
     return (lockfile, identity, policy, process, hash(frozenset(os.environ.items())))
 
 

@@ -31,9 +31,17 @@ def parse_build_info(text: str) -> Dict[str, Value]:
     tokens = _tokens(text[begin : begin + LIMIT])
     table: Dict[str, Value] = {}
     for at, (kind, key) in enumerate(tokens):
-        if kind == "text" and tokens[at - 1 : at] in ([("mark", "(")], [("mark", "{")], [("mark", ",")]):
+        if kind == "text" and tokens[at - 1 : at] in (
+            [("mark", "(")],
+            [("mark", "{")],
+            [("mark", ",")],
+        ):
             following = tokens[at + 1 : at + 3]
-            if len(following) == 2 and following[0] in (("mark", ","), ("mark", ":")) and _opens_pair(tokens, at):
+            if (
+                len(following) == 2
+                and following[0] in (("mark", ","), ("mark", ":"))
+                and _opens_pair(tokens, at)
+            ):
                 value = _value(tokens, at + 2)
                 if value is not _NOTHING:
                     table[key] = value  # type: ignore[assignment]
@@ -53,7 +61,9 @@ def _value(tokens: List[Tuple[str, str]], at: int) -> object:
     if kind == "text":
         return content
     if kind == "word":
-        plain = content.isascii() and content.isdigit() and len(content) < 19  # more, or others, `int` may refuse
+        plain = (
+            content.isascii() and content.isdigit() and len(content) < 19
+        )  # more, or others, `int` may refuse
         return int(content) if plain else _CONSTANTS.get(content, _NOTHING)
     if content != "[":
         return _NOTHING

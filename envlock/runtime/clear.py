@@ -17,7 +17,22 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Finding
 
 WORDS = (
-    *("yes", "no", "on", "off", "none", "null", "y", "n", "t", "f", "enable", "enabled", "disable", "disabled"),
+    *(
+        "yes",
+        "no",
+        "on",
+        "off",
+        "none",
+        "null",
+        "y",
+        "n",
+        "t",
+        "f",
+        "enable",
+        "enabled",
+        "disable",
+        "disabled",
+    ),
     *("true", "false", "default", "auto", "random", "fast", "accurate", "any", "strict"),
 )
 """What people write for a switch, whatever the variable takes."""

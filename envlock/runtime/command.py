@@ -33,14 +33,18 @@ def main(argv: List[str]) -> int:
         def error(self, message: str) -> NoReturn:
             super().error(clean(message))
 
-    parser = Parser("envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY)
+    parser = Parser(
+        "envlock", description="The runtime half of envlock, which verifies.", epilog=ONLY
+    )
     commands = parser.add_subparsers(dest="command", metavar="verify|fleet", required=True)
     verify = commands.add_parser("verify", help="Check that this environment is the locked one.")
     _add_lock(verify, "[default: that of the image]")
     verify.add_argument("--deep", action="store_true", help="Also hash every installed file.")
     verify.add_argument("--format", "-f", choices=FORMATS, default=FORMATS[0])
     verify.set_defaults(run=_verify)
-    fleet = commands.add_parser("fleet", help="Check that all ranks of a job have the same environment.")
+    fleet = commands.add_parser(
+        "fleet", help="Check that all ranks of a job have the same environment."
+    )
     _add_fleet(fleet.add_subparsers(dest="fleet", metavar="report|run", required=True))
     asked = parser.parse_args(argv[:at])
     asked.words = argv[at + 1 :]
@@ -54,7 +58,9 @@ def main(argv: List[str]) -> int:
 
 def _add_lock(parser: Any, default: str) -> None:
     parser.add_argument("lock", nargs="?", help=f"Lockfile. {default}")
-    parser.add_argument("--policy", "-p", choices=names(), default=os.environ.get("ENVLOCK_POLICY") or None)
+    parser.add_argument(
+        "--policy", "-p", choices=names(), default=os.environ.get("ENVLOCK_POLICY") or None
+    )
 
 
 def _add_fleet(commands: Any) -> None:
@@ -65,7 +71,9 @@ def _add_fleet(commands: Any) -> None:
     for name, (function, text) in helps.items():
         parser = commands.add_parser(name, help=text)
         _add_lock(parser, "[default: the nearest, if any]")
-        parser.add_argument("--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]")
+        parser.add_argument(
+            "--to", metavar="DIR", help="Folder that all nodes share. [default: .envlock-fleet]"
+        )
         parser.add_argument("--engine", choices=["files"], help="How ranks meet.")
         parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
         parser.add_argument("--quiet", "-q", action="store_true")

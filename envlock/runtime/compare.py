@@ -34,7 +34,12 @@ builds). Asking again, or elsewhere, helps nobody, and the file's own identity i
 
 
 def compare(
-    locked: Side, live: Side, policy: Policy, names: Tuple[str, str] = NAMES, *, is_proven: bool = False
+    locked: Side,
+    live: Side,
+    policy: Policy,
+    names: Tuple[str, str] = NAMES,
+    *,
+    is_proven: bool = False,
 ) -> List[Finding]:
     """Return a finding for every path on which the sides differ, sorted by path; `names` are what the sides are called.
 
@@ -46,7 +51,11 @@ def compare(
         _finding(path, old, new, policy, names, is_proven)
         for path, old, new in sorted(_differences(locked, live), key=_path)
     ]
-    return [finding for finding in found if finding.severity != INFO or not (both_untold(finding) or _is_free(finding))]
+    return [
+        finding
+        for finding in found
+        if finding.severity != INFO or not (both_untold(finding) or _is_free(finding))
+    ]
 
 
 def _is_free(finding: Finding) -> bool:
@@ -59,7 +68,9 @@ BACKENDS = {"jax": True, "openvino": False, "torch": True}
 """What computes for Keras in TensorFlow's place, and whether this envlock locks its version and settings."""
 BACKEND = "Another library computes everything, and of its own settings, which change bits, the lockfile has no facts."
 OTHERWISE = "Use Keras' TensorFlow back end, or the policy functional, under which bits may differ."
-RECAPTURE = "Capture again where Keras computes with it: this envlock locks its version and its settings."
+RECAPTURE = (
+    "Capture again where Keras computes with it: this envlock locks its version and its settings."
+)
 COMPARE = "Remove the rule of the lockfile or the project that ignores it, or capture again."
 
 
@@ -70,18 +81,31 @@ def uncompared(locked: Side, live: Side, policy: Policy) -> List[Finding]:
     TensorFlow, or without a package that the policy itself would judge (pip alone), says so.
     """
     missing = [
-        path for path in ("python.version", "tensorflow.version") if not _is_compared(path, locked, live, policy)
+        path
+        for path in ("python.version", "tensorflow.version")
+        if not _is_compared(path, locked, live, policy)
     ]
     if locked[0].get("tensorflow") is None and live[0].get("tensorflow") is None:
         missing = [path for path in missing if path != "tensorflow.version"]
     both = [side[0].get("packages") for side in (locked, live)]
     packages = dict.fromkeys([name for each in both if isinstance(each, dict) for name in each])
-    paths = sorted([f"packages.{name}.version" for name in packages], key=is_protected, reverse=True)
+    paths = sorted(
+        [f"packages.{name}.version" for name in packages], key=is_protected, reverse=True
+    )
     is_compared = any(_is_compared(path, locked, live, policy) for path in paths)
     if not is_compared and not _has_nothing_to_judge(both, paths, policy):
         missing.append("packages")
     return [
-        Finding(COMPARED, UNKNOWN, path, f"{path}: no version was compared", NEEDED, COMPARE, "design", weight=100)
+        Finding(
+            COMPARED,
+            UNKNOWN,
+            path,
+            f"{path}: no version was compared",
+            NEEDED,
+            COMPARE,
+            "design",
+            weight=100,
+        )
         for path in missing
     ]
 
@@ -181,13 +205,17 @@ def _by_parent(paths: Iterable[str]) -> Dict[str, List[str]]:
     return found
 
 
-def _side(node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, Mapping[str, str]]) -> Any:
+def _side(
+    node: Dict[str, Any], name: str, path: str, unavailable: Mapping[str, Mapping[str, str]]
+) -> Any:
     if path in unavailable:
         return Unavailable(unavailable[path]["reason"], unavailable[path]["code"])
     return node.get(name, ABSENT)
 
 
-def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str], is_proven: bool) -> Finding:
+def _finding(
+    path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, str], is_proven: bool
+) -> Finding:
     row = policy.row(path)
     severity, fix = ERROR, row["fix"]
     if row["rule"] == "ignore" or (row["rule"] == PROVEN and is_proven):
@@ -198,9 +226,13 @@ def _finding(path: str, old: Any, new: Any, policy: Policy, names: Tuple[str, st
         severity = INFO
     elif row["rule"] == PROVEN:
         fix = PROVE
-    if old is ABSENT and path.startswith("packages.") and path.count(".") == 1:  # the row speaks of the locked one
+    if (
+        old is ABSENT and path.startswith("packages.") and path.count(".") == 1
+    ):  # the row speaks of the locked one
         fix = UNINSTALL if severity == ERROR else NOTHING
-    sides = [f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))]
+    sides = [
+        f"{clean(name)} {_shown(path, value)}" for name, value in ((names[0], old), (names[1], new))
+    ]
     known = policy.known(path)
     return Finding(
         row["rule"],

@@ -87,7 +87,11 @@ def import_path(host: Host) -> List[str]:
     if isinstance(main, str):
         skipped.add(os.path.dirname(os.path.abspath(main)))
     skipped -= {entry for entry in host.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
-    kept = [entry for entry in host.path if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))]
+    kept = [
+        entry
+        for entry in host.path
+        if entry not in skipped or entry.endswith(("site-packages", "dist-packages"))
+    ]
     return [entry for entry in kept if not entry.endswith(VENDORED)]
 
 
@@ -156,7 +160,9 @@ def _distribution(folder: str, file: str) -> Distribution:
     if file.endswith(".egg-info"):
         version = version.partition("-py")[0]
         if not version:  # a development install: `name.egg-info` without a version
-            version = _header(Distribution(name, "", folder, info).read("PKG-INFO") or "", "Version")
+            version = _header(
+                Distribution(name, "", folder, info).read("PKG-INFO") or "", "Version"
+            )
     elif not dash:
         version = ""
     return Distribution(normalise(name), version if is_version(version) else "", folder, info)
@@ -168,7 +174,12 @@ def _is_name(text: str) -> bool:
 
 def is_version(text: str) -> bool:
     """Return whether a lock can hold this text as a version."""
-    return text[:1].isalnum() and text.isascii() and text.translate(_VERSION_SIGNS).isalnum() and len(text) <= 128
+    return (
+        text[:1].isalnum()
+        and text.isascii()
+        and text.translate(_VERSION_SIGNS).isalnum()
+        and len(text) <= 128
+    )
 
 
 _VERSION_SIGNS = {ord(char): None for char in ".!+_-"}

@@ -34,7 +34,10 @@ class Unavailable:
         return f"Unavailable({self.reason!r}, {self.code!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unavailable) and (self.reason, self.code) == (other.reason, other.code)
+        return isinstance(other, Unavailable) and (self.reason, self.code) == (
+            other.reason,
+            other.code,
+        )
 
     def __hash__(self) -> int:
         return hash((self.reason, self.code))
@@ -77,8 +80,12 @@ def same(left: Any, right: Any) -> bool:
     """Return whether two fact trees are equal in value *and* in type (1, 1.0 and true are three values)."""
     if type(left) is not type(right) or left != right:
         return False
-    if isinstance(left, dict):  # the quick way, by which 1, 1.0 and true differ, knows no keys in another order
-        return repr(left) == repr(right) or all(same(value, right[key]) for key, value in left.items())
+    if isinstance(
+        left, dict
+    ):  # the quick way, by which 1, 1.0 and true differ, knows no keys in another order
+        return repr(left) == repr(right) or all(
+            same(value, right[key]) for key, value in left.items()
+        )
     return not isinstance(left, list) or all(map(same, left, right))
 
 

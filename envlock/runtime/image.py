@@ -24,7 +24,11 @@ SHOWN = 4  # findings in one line
 
 
 def verify_image(
-    lock: Dict[str, Any], policy: Optional[str] = None, *, deep: bool = False, host: Optional[Host] = None
+    lock: Dict[str, Any],
+    policy: Optional[str] = None,
+    *,
+    deep: bool = False,
+    host: Optional[Host] = None,
 ) -> Report:
     """Judge this container: its environment by the lock, and what the image itself promises; see `verify`."""
     report = verify(lock, policy, deep=deep, host=host)
@@ -58,12 +62,23 @@ def _broken(name: str, expected: str, actual: Optional[str], why: str) -> Findin
     shown = "unset" if actual is None else clean(actual[:200]) or "empty"
     message = f"environ.{name}: set by the image to {expected}, live {shown}"
     return Finding(
-        "image", ERROR, f"environ.{name}", message, why, FIX, "design", expected=expected, actual=actual, weight=40
+        "image",
+        ERROR,
+        f"environ.{name}",
+        message,
+        why,
+        FIX,
+        "design",
+        expected=expected,
+        actual=actual,
+        weight=40,
     )
 
 
 def in_one_line(report: Report) -> str:
     """Return what keeps a container from starting, for its log; `envlock verify` inside has reasons and remedies."""
-    wrong = [clean(finding.message) for finding in report.findings if finding.severity in report.breaking]
+    wrong = [
+        clean(finding.message) for finding in report.findings if finding.severity in report.breaking
+    ]
     more = [f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
     return f"{report.headline}: {'; '.join(wrong[:SHOWN] + more)} (`envlock verify` in this image has the details)"

@@ -34,8 +34,14 @@ def first_import(file: str) -> Optional[int]:
             tree = ast.parse(stream.read())
     except (OSError, ValueError, SyntaxError):
         return None
-    lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Import) and _any(node.names)]
-    lines += [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and _is(node.module)]
+    lines = [
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Import) and _any(node.names)
+    ]
+    lines += [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and _is(node.module)
+    ]
     return min(lines, default=None)
 
 
@@ -51,4 +57,8 @@ def _caller() -> Optional[Tuple[str, int]]:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
-    return (frame.f_code.co_filename, frame.f_lineno) if os.path.isfile(frame.f_code.co_filename) else None
+    return (
+        (frame.f_code.co_filename, frame.f_lineno)
+        if os.path.isfile(frame.f_code.co_filename)
+        else None
+    )

@@ -34,12 +34,16 @@ def explained(findings: Iterable[Finding], environ: Environ) -> List[Finding]:
         variable = next((name for name in row["any"] if environ.get(name)), None)
         if variable is None or not all(environ.get(name) for name in row["all"]):
             continue
-        facts = [path for path in row["facts"] if path in left and _is_its_doing(row, path, environ)]
+        facts = [
+            path for path in row["facts"] if path in left and _is_its_doing(row, path, environ)
+        ]
         for path in facts:
             del left[path]
         if facts:
             message = DOES[row["kind"]].format(row["name"], variable, ", ".join(facts))
-            found.append(Finding(LAUNCHER, INFO, facts[0], message, row["why"], row["fix"], row["source"]))
+            found.append(
+                Finding(LAUNCHER, INFO, facts[0], message, row["why"], row["fix"], row["source"])
+            )
     return found
 
 

@@ -23,7 +23,9 @@ def line_of(document: Mapping[str, Any]) -> str:
     import json
     from hashlib import sha256
 
-    codes = {path: entry["code"] for path, entry in document["unavailable"].items()}  # a reason is free text
+    codes = {
+        path: entry["code"] for path, entry in document["unavailable"].items()
+    }  # a reason is free text
     digested = {"facts": document["facts"], "unavailable": codes}
     # Not escaped: a program in another language writes the same bytes with its plain JSON writer.
     text = json.dumps(digested, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -45,7 +47,9 @@ def checked(text: str) -> str:
             hint="use an envlock that prints lines of that version",
         )
     number = digest[len("sha256:") :]
-    is_line = line.startswith(START) and len(number) == DIGITS and not number.strip("0123456789abcdef")
+    is_line = (
+        line.startswith(START) and len(number) == DIGITS and not number.strip("0123456789abcdef")
+    )
     if not is_line:
         raise UsageError(
             f"not a line of `envlock show --line`: {show(line[:80])}",

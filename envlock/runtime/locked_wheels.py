@@ -24,11 +24,18 @@ def with_locked_origins(lock: Dict[str, Any], live: Snapshot, host: Callable[[],
     names = _of_another_origin(lock, live)
     if not names:
         return live
-    identities, locked, found = lock["identity"]["packages"], lock["facts"]["packages"], installed(host())
+    identities, locked, found = (
+        lock["identity"]["packages"],
+        lock["facts"]["packages"],
+        installed(host()),
+    )
     packages = dict(live.facts["packages"])
     for name in names:
         record = found[name].read("RECORD") if name in found else None
-        if record is not None and _digest(record) in (identities[name]["content"], identities[name].get("built")):
+        if record is not None and _digest(record) in (
+            identities[name]["content"],
+            identities[name].get("built"),
+        ):
             packages[name] = {**packages[name], "origin": locked[name].get("origin")}
     return Snapshot({**live.facts, "packages": packages}, live.unavailable, live.tooling)
 
@@ -42,7 +49,10 @@ def _of_another_origin(lock: Dict[str, Any], live: Snapshot) -> List[str]:
     return [
         name
         for name, entry in identities.items()
-        if name in locked and name in here and entry.get("wheel") and _origin(locked, name) != _origin(here, name)
+        if name in locked
+        and name in here
+        and entry.get("wheel")
+        and _origin(locked, name) != _origin(here, name)
     ]
 
 

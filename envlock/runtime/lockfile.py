@@ -36,7 +36,18 @@ UPGRADES: Dict[int, Upgrade] = {}
 REQUIRED = ("lock_version", "created_by", "facts", "unavailable", "policy")
 OBJECTS = ("project", "identity", "base_image", "image", "numerics")
 OPTIONAL = ("$schema", "machines", *OBJECTS)
-SECTIONS = ("python", "packages", "tensorflow", "cuda", "gpu", "keras", "numpy", "cpu", "system", "environ")
+SECTIONS = (
+    "python",
+    "packages",
+    "tensorflow",
+    "cuda",
+    "gpu",
+    "keras",
+    "numpy",
+    "cpu",
+    "system",
+    "environ",
+)
 
 
 SETTINGS = "pyproject.toml"
@@ -143,25 +154,37 @@ def _read_bytes(path: str) -> bytes:
         # O_NONBLOCK: opening a FIFO nobody writes to would wait for ever
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
-        hint = "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+        hint = (
+            "create one with `envlock capture`, or name one: `envlock verify path/to/envlock.lock`"
+        )
         raise LockfileError(f"lockfile not found: {path}", hint=hint) from None
     except OSError as error:
         loop = error.errno == errno.ELOOP
-        hint = "remove one of the symbolic links: they form a loop" if loop else "check the path and its permissions"
+        hint = (
+            "remove one of the symbolic links: they form a loop"
+            if loop
+            else "check the path and its permissions"
+        )
         raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint=hint) from None
     except ValueError:  # a NUL byte in the name
-        raise LockfileError(f"cannot read lockfile {path!r}: not a path", hint="check the path") from None
+        raise LockfileError(
+            f"cannot read lockfile {path!r}: not a path", hint="check the path"
+        ) from None
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise LockfileError(f"cannot read lockfile {path}: it is {kind}", hint="name the lockfile itself")
+            raise LockfileError(
+                f"cannot read lockfile {path}: it is {kind}", hint="name the lockfile itself"
+            )
         if status.st_size > SIZE_LIMIT:
             raise _too_large(path, f"{status.st_size // 2**20} MB")
         with os.fdopen(fd, "rb", closefd=False) as stream:
             return stream.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise LockfileError(f"cannot read lockfile {path}: {error.strerror}", hint="check the disk") from None
+        raise LockfileError(
+            f"cannot read lockfile {path}: {error.strerror}", hint="check the disk"
+        ) from None
     finally:
         os.close(fd)
 
@@ -173,7 +196,11 @@ def _upgrade(document: Document, name: str, upgrades: Mapping[int, Upgrade]) -> 
         raise _invalid(name, f"`lock_version` must be a whole number, but {found}")
     if version > LOCK_VERSION:
         writer = document.get("created_by")
-        by = f", written by {writer}" if isinstance(writer, str) and writer.isprintable() and len(writer) < 60 else ""
+        by = (
+            f", written by {writer}"
+            if isinstance(writer, str) and writer.isprintable() and len(writer) < 60
+            else ""
+        )
         raise LockfileError(
             f"lockfile {name} has lock_version {version}{by}; this envlock reads up to {LOCK_VERSION}",
             hint="upgrade envlock, or capture again with this one: `envlock capture`",
@@ -303,7 +330,9 @@ def _policy_problems(policy: Any) -> Iterator[str]:
     if not isinstance(policy["name"], str):
         yield f"`policy.name` must be a string, but is {_kind(policy['name'])}"
     overrides = policy["overrides"]
-    if not isinstance(overrides, dict) or not all(isinstance(rule, str) for rule in overrides.values()):
+    if not isinstance(overrides, dict) or not all(
+        isinstance(rule, str) for rule in overrides.values()
+    ):
         yield "`policy.overrides` must be an object of strings"
     elif len(overrides) > ENTRY_LIMIT:
         yield f"`policy.overrides` has {len(overrides)} entries, more than {ENTRY_LIMIT}"
@@ -316,7 +345,9 @@ def _invalid(name: str, problem: str) -> LockfileError:
 
 def _too_large(name: str, size: str) -> LockfileError:
     limit = f"{SIZE_LIMIT // 2**20} MB"
-    return LockfileError(f"lockfile {name} is too large: {size}, limit {limit}", hint="name the lockfile itself")
+    return LockfileError(
+        f"lockfile {name} is too large: {size}, limit {limit}", hint="name the lockfile itself"
+    )
 
 
 def _short(text: str) -> str:
@@ -327,5 +358,12 @@ def _short(text: str) -> str:
 def _kind(value: Any) -> str:
     if value is None:
         return "null"
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    names = {
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "a list",
+        dict: "an object",
+    }
     return names[type(value)]

@@ -36,7 +36,9 @@ def profile(document: Mapping[str, Any]) -> Profile:
             facts[section] = value
         elif name and isinstance(value, dict) and name in value:
             facts[section] = {name: value[name]}
-    unavailable = {path: entry for path, entry in document["unavailable"].items() if is_machine(path)}
+    unavailable = {
+        path: entry for path, entry in document["unavailable"].items() if is_machine(path)
+    }
     return {"facts": facts, "unavailable": unavailable}
 
 
@@ -47,7 +49,9 @@ def profiles(lock: Mapping[str, Any]) -> List[Profile]:
 
 def with_machine(document: Document, machine: Profile) -> Document:
     """Return a lock with the facts of its software, and those of this machine."""
-    facts = {name: value for name, value in document["facts"].items() if name not in table("machine")}
+    facts = {
+        name: value for name, value in document["facts"].items() if name not in table("machine")
+    }
     for node in table("machine"):
         section, _, name = node.partition(".")
         if name and isinstance(facts.get(section), dict):
@@ -55,7 +59,9 @@ def with_machine(document: Document, machine: Profile) -> Document:
     for section, value in machine["facts"].items():
         inside = isinstance(value, dict) and isinstance(facts.get(section), dict)
         facts[section] = {**facts[section], **value} if inside else value
-    software = {path: entry for path, entry in document["unavailable"].items() if not is_machine(path)}
+    software = {
+        path: entry for path, entry in document["unavailable"].items() if not is_machine(path)
+    }
     return {**document, "facts": facts, "unavailable": {**software, **machine["unavailable"]}}
 
 
@@ -76,7 +82,9 @@ def nearest(
     return place, counts[place][0] == 0
 
 
-def _differences(machine: Profile, here: Profile, policy: Policy, is_proven: bool) -> Tuple[int, int]:
+def _differences(
+    machine: Profile, here: Profile, policy: Policy, is_proven: bool
+) -> Tuple[int, int]:
     sides = [(each["facts"], each["unavailable"]) for each in (machine, here)]
     findings = compare(sides[0], sides[1], policy, is_proven=is_proven)
     return sum(each.severity != INFO for each in findings), len(findings)
@@ -95,7 +103,11 @@ def title(machine: Mapping[str, Any]) -> str:
     names = [show(each.get("name")) for each in found if isinstance(each, dict)]
     counted = {each: names.count(each) for each in names}
     return ", ".join(
-        parts + [each if number == 1 else "{} x {}".format(number, each) for each, number in counted.items()]
+        parts
+        + [
+            each if number == 1 else "{} x {}".format(number, each)
+            for each, number in counted.items()
+        ]
     )
 
 
@@ -112,4 +124,6 @@ def problems(machines: Any) -> Iterator[str]:
         others = [path for path, _ in leaves(machine["facts"]) if not is_machine(path)]
         others += [path for path in machine["unavailable"] if not is_machine(path)]
         if others:
-            yield "machine {} has `{}`, which is not a fact of a machine".format(number, clean(others[0][:60]))
+            yield "machine {} has `{}`, which is not a fact of a machine".format(
+                number, clean(others[0][:60])
+            )

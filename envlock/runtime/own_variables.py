@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from typing import Dict, Mapping, Optional
 
 ADDED = "ENVLOCK_ADDED"
-THREADS = {"TF_NUM_INTRAOP_THREADS": "intra_op_threads", "TF_NUM_INTEROP_THREADS": "inter_op_threads"}
+THREADS = {
+    "TF_NUM_INTRAOP_THREADS": "intra_op_threads",
+    "TF_NUM_INTEROP_THREADS": "inter_op_threads",
+}
 """Variable -> the fact of `cpu` that says how many threads an environment had in effect."""
 
 settled: Dict[str, Optional[str]] = {}
@@ -24,7 +27,11 @@ settled: Dict[str, Optional[str]] = {}
 def added(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables that envlock has added and nobody has changed since."""
     pairs = [entry.partition("=") for entry in environ.get(ADDED, "").split() if "=" in entry]
-    return {name: value for name, _, value in pairs if environ.get(name) == value and _is_ours(name, value)}
+    return {
+        name: value
+        for name, _, value in pairs
+        if environ.get(name) == value and _is_ours(name, value)
+    }
 
 
 def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
@@ -33,7 +40,11 @@ def recipe_of_ours(environ: Mapping[str, str]) -> Dict[str, str]:
     The lockfile has these unset, so a verdict that does not compare them says so.
     """
     always = table("determinism_recipes")["always"] if ADDED in environ else {}
-    return {name: value for name, value in added(environ).items() if name not in THREADS and name not in always}
+    return {
+        name: value
+        for name, value in added(environ).items()
+        if name not in THREADS and name not in always
+    }
 
 
 def listed(additions: Mapping[str, str]) -> str:
@@ -49,4 +60,6 @@ def _is_ours(name: str, value: str) -> bool:
     if recipes["always"].get(name) == value:
         return True
     rows = recipes["recipes"] + recipes["nvidia"]
-    return any(row.get(key, {}).get(name) == value for row in rows for key in ("set", "by_variable"))
+    return any(
+        row.get(key, {}).get(name) == value for row in rows for key in ("set", "by_variable")
+    )

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     Row = Dict[str, Any]
 
 DEFAULT = "strict"
-TOOLING = "Only envlock itself requires this package, so nothing that a program computes depends on it."
+TOOLING = (
+    "Only envlock itself requires this package, so nothing that a program computes depends on it."
+)
 KEPT = (
     " (This project's rule to ignore it does not apply: only a policy's own rows exempt TensorFlow, Keras, NumPy and "
     "CUDA.)"
@@ -109,7 +111,11 @@ class Policy:
 
     def is_exempt_by_lockfile(self, path: str) -> bool:
         """Return whether a package may differ because the lockfile says that no program, or only envlock, needs it."""
-        if self._override(path) is not None or _row(path)[self._column] == "ignore" or self._unneeded(path) is None:
+        if (
+            self._override(path) is not None
+            or _row(path)[self._column] == "ignore"
+            or self._unneeded(path) is None
+        ):
             return False
         return self._held is not None or _package(path) in self._own_tooling
 
@@ -129,7 +135,9 @@ def nearest(pattern: str) -> Optional[str]:
     """Return the pattern like this one that fits what a lock can hold; `pattern` itself where it fits something."""
     rows, patterns = _indexed()
     named = [path for path in rows if not path.endswith("**")]
-    sections = set(patterns) - {path.partition(".")[0] for path in named}  # of free names: numerics and machines
+    sections = set(patterns) - {
+        path.partition(".")[0] for path in named
+    }  # of free names: numerics and machines
     if pattern.partition(".")[0] in sections or any(can_meet(pattern, path) for path in named):
         return pattern
     from difflib import get_close_matches
@@ -144,13 +152,18 @@ def can_meet(pattern: str, path: str) -> bool:
     if left[-1] == "**":
         left = left[:-1]
     pairs = zip(left, right)  # noqa: B905 (as long as the shorter one)
-    return len(left) <= len(right) and all("*" in (one, other) or one == other for one, other in pairs)
+    return len(left) <= len(right) and all(
+        "*" in (one, other) or one == other for one, other in pairs
+    )
 
 
 def _filled(path: str, pattern: str) -> str:
     """Return a row's path with the pattern's own names for its wildcards, and with its end."""
     given = pattern.split(".")
-    names = [given[at] if name == "*" and at < len(given) else name for at, name in enumerate(path.split("."))]
+    names = [
+        given[at] if name == "*" and at < len(given) else name
+        for at, name in enumerate(path.split("."))
+    ]
     return ".".join([*names[: len(given) - 1], "**"] if given[-1] == "**" else names)
 
 
@@ -169,7 +182,9 @@ def _row(path: str) -> Dict[str, Any]:
 def _indexed() -> Tuple[Dict[str, Row], Dict[str, Dict[str, List[Row]]]]:
     """Return the rows by path, and the patterns by section and second step, too; a lock has thousands of paths."""
     if not _index:
-        rows: List[Dict[str, Any]] = table("policy")  # read only where something differs: it is the largest table
+        rows: List[Dict[str, Any]] = table(
+            "policy"
+        )  # read only where something differs: it is the largest table
         sections: Dict[str, List[Row]] = {}
         for row in rows:
             if "*" in row["path"]:
@@ -203,7 +218,10 @@ def matches(pattern: str, path: str) -> bool:
     if wanted[-1] == "**":
         wanted = wanted[:-1]
         given = given[: len(wanted)]
-    return len(wanted) == len(given) and all(want in ("*", name) for want, name in zip(wanted, given))  # noqa: B905 (Python 3.8 has no `strict`)
+    return len(wanted) == len(given) and all(
+        want in ("*", name)
+        for want, name in zip(wanted, given)  # noqa: B905 (Python 3.8 has no `strict`)
+    )
 
 
 def _is_step(text: str) -> bool:

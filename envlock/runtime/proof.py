@@ -40,7 +40,8 @@ def note(lock: Dict[str, Any]) -> str:
     covered = [
         "{} of {} distinct operations of {}".format(each["covered"], each["distinct"], clean(name))
         for name, each in sorted((targets if isinstance(targets, dict) else {}).items())
-        if isinstance(each, dict) and all(type(each.get(key)) is int for key in ("covered", "distinct"))
+        if isinstance(each, dict)
+        and all(type(each.get(key)) is int for key in ("covered", "distinct"))
     ]
     return NOTE + ("; it covers " + ", ".join(covered) if covered else "")
 
@@ -50,7 +51,9 @@ def folder(environ: Mapping[str, str]) -> Optional[str]:
 
     Source: https://specifications.freedesktop.org/basedir-spec/latest/
     """
-    cache = environ.get("XDG_CACHE_HOME") or (os.path.join(environ["HOME"], ".cache") if environ.get("HOME") else "")
+    cache = environ.get("XDG_CACHE_HOME") or (
+        os.path.join(environ["HOME"], ".cache") if environ.get("HOME") else ""
+    )
     return os.path.join(cache, "envlock", "proofs") if os.path.isabs(cache) else None
 
 
@@ -93,4 +96,8 @@ def is_own(path: str) -> bool:
     except OSError:
         return False
     is_plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-    return is_plain and status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return (
+        is_plain
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )

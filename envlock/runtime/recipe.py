@@ -65,7 +65,9 @@ def nvidia_switch(image: str) -> Optional[Dict[str, str]]:
     numbers = release(image)
     if numbers is None:
         return None
-    switch: Dict[str, str] = next(row["set"] for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"])
+    switch: Dict[str, str] = next(
+        row["set"] for row in _recipes()["nvidia"] if list(numbers[1:]) >= row["since"]
+    )
     return switch
 
 
@@ -82,4 +84,6 @@ def _recipes() -> Dict[str, Any]:
 
 def _holds(row: Dict[str, Any], version: Tuple[int, ...]) -> bool:
     padded = [*version, 0]  # 2 is 2.0
-    return (row["since"] is None or padded >= row["since"]) and (row["below"] is None or padded < row["below"])
+    return (row["since"] is None or padded >= row["since"]) and (
+        row["below"] is None or padded < row["below"]
+    )

@@ -7,7 +7,18 @@ from envlock.runtime.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import (
+        Any,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+        Union,
+    )
 
 REPORT_VERSION = 2
 
@@ -64,7 +75,19 @@ class Finding:
     """
 
     __slots__ = (
-        *("actual", "commands", "expected", "fix", "message", "rule", "severity", "source", "weight", "where", "why"),
+        *(
+            "actual",
+            "commands",
+            "expected",
+            "fix",
+            "message",
+            "rule",
+            "severity",
+            "source",
+            "weight",
+            "where",
+            "why",
+        ),
     )
 
     def __init__(
@@ -96,9 +119,14 @@ class Finding:
 
     def to_json(self) -> Dict[str, Any]:
         """Return JSON values: a side that is absent has no key, one that could not be collected is an object."""
-        words = {name: getattr(self, name) for name in ("rule", "severity", "message", "why", "fix", "source")}
+        words = {
+            name: getattr(self, name)
+            for name in ("rule", "severity", "message", "why", "fix", "source")
+        }
         sides = {"expected": self.expected, "actual": self.actual}
-        compared = {name: _json_value(value) for name, value in sides.items() if value is not ABSENT}
+        compared = {
+            name: _json_value(value) for name, value in sides.items() if value is not ABSENT
+        }
         commands = {"commands": self.commands} if self.commands else {}
         return {**words, "where": self.where.to_json(), **compared, **commands}
 
@@ -140,7 +168,11 @@ class Report:
         self.policy = policy
         self.overrides = overrides
         self.exempt = list(exempt)
-        self.headline = _headline(self.findings, policy, overrides, self.exempt) if headline is None else headline
+        self.headline = (
+            _headline(self.findings, policy, overrides, self.exempt)
+            if headline is None
+            else headline
+        )
         self.subject = subject
         self.notes = list(notes)
         self.titles = dict(titles or {})
@@ -173,7 +205,11 @@ class Report:
         """0 for yes, 1 for no, 4 where a fact that decides it could not be collected."""
         if self.match:
             return 0
-        return 1 if any(f.severity in self.breaking and f.severity != UNKNOWN for f in self.findings) else 4
+        return (
+            1
+            if any(f.severity in self.breaking and f.severity != UNKNOWN for f in self.findings)
+            else 4
+        )
 
     def to_json(self) -> Dict[str, Any]:
         """Return the report as JSON values, in the published shape (data/report.schema.json)."""
@@ -209,7 +245,10 @@ class Report:
             for finding in group[:INFO_SHOWN]:
                 yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
             if len(group) > INFO_SHOWN:
-                yield INFO, f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more (`--format json` lists all)"
+                yield (
+                    INFO,
+                    f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more (`--format json` lists all)",
+                )
             yield "note", f"      why: {group[0].why}"
         yield from (("plain", clean(note)) for note in self.notes)
 
@@ -224,14 +263,21 @@ class Report:
     def blocks(self) -> List[Tuple[str, List[Tuple[str, str]]]]:
         """Return the rule and the (style, line) pairs of findings that are alike; neither files nor what is allowed."""
         aside = {id(finding) for finding in self.allowed}
-        shown = [each for each in self.findings if id(each) not in aside and not each.rule.startswith(FILE_RULE)]
+        shown = [
+            each
+            for each in self.findings
+            if id(each) not in aside and not each.rule.startswith(FILE_RULE)
+        ]
         return [(group[0].rule, list(self._group(group))) for group in _alike(shown)]
 
     def _group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
         for finding in group:
             rule = f" [{finding.rule}]" if finding.rule in self.titles else ""
             place = f"{clean(str(finding.where))}: " if finding.where.file else ""
-            yield finding.severity, f"  {MARKS[finding.severity]} {place}{clean(finding.message)}{rule}"
+            yield (
+                finding.severity,
+                f"  {MARKS[finding.severity]} {place}{clean(finding.message)}{rule}",
+            )
         yield "note", f"      why: {clean(group[0].why)}"
         for fix in group[0].fix.split("\n"):
             yield "note", f"      fix: {clean(fix)}"
@@ -250,8 +296,14 @@ class Report:
 
     def file_lines(self) -> List[Tuple[str, str]]:
         """Return (style, line) for each file that is not as recorded."""
-        wrong = [each for each in self.findings if each.rule.startswith(FILE_RULE) and each.severity in self.breaking]
-        return [(each.severity, f"  {MARKS[each.severity]} {clean(each.message)}") for each in wrong]
+        wrong = [
+            each
+            for each in self.findings
+            if each.rule.startswith(FILE_RULE) and each.severity in self.breaking
+        ]
+        return [
+            (each.severity, f"  {MARKS[each.severity]} {clean(each.message)}") for each in wrong
+        ]
 
     __str__ = to_text
 
@@ -270,45 +322,80 @@ def with_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
             used.add(style)
         yield style, line
     if used:
-        yield "note", "marks: " + ", ".join([f"{MARKS[each]} {MEANINGS[each]}" for each in SEVERITIES if each in used])
+        yield (
+            "note",
+            "marks: "
+            + ", ".join([f"{MARKS[each]} {MEANINGS[each]}" for each in SEVERITIES if each in used]),
+        )
 
 
 def ranked(findings: Iterable[Finding]) -> List[Finding]:
     """Return findings by severity, then by weight; else in the order in which they came."""
-    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
+    return sorted(
+        findings, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight)
+    )
 
 
 def tally(findings: Sequence[Finding]) -> str:
     """Return how many findings there are of each severity, such as `1 error, 2 warnings`; empty where there is none."""
     nouns = {ERROR: "error", UNKNOWN: "unknown fact", WARNING: "warning", INFO: "note"}
-    numbers = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
-    return ", ".join(count(number, nouns[severity]) for severity, number in numbers.items() if number)
+    numbers = {
+        severity: sum(finding.severity == severity for finding in findings)
+        for severity in SEVERITIES
+    }
+    return ", ".join(
+        count(number, nouns[severity]) for severity, number in numbers.items() if number
+    )
 
 
-def _headline(findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
+def _headline(
+    findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]
+) -> str:
     """Return whether a lock matches, and how many of what does not."""
 
     def number(severity: str, start: str) -> int:
-        kinds = [f.rule if f.rule in (BITS, COMPARED) or f.rule.startswith(FILE_RULE) else "" for f in findings]
+        kinds = [
+            f.rule if f.rule in (BITS, COMPARED) or f.rule.startswith(FILE_RULE) else ""
+            for f in findings
+        ]
         pairs = zip(findings, kinds)  # noqa: B905 (Python 3.8 has no `strict`)
-        return sum(f.severity == severity and (kind.startswith(start) if start else not kind) for f, kind in pairs)
+        return sum(
+            f.severity == severity and (kind.startswith(start) if start else not kind)
+            for f, kind in pairs
+        )
 
     facts, bits, files = (number(ERROR, start) for start in ("", BITS, FILE_RULE))
     unknown, incomparable, unread = (number(UNKNOWN, start) for start in ("", BITS, FILE_RULE))
     uncompared = number(UNKNOWN, COMPARED)
     wrong = [f"{count(facts, 'fact')} {'differs' if facts == 1 else 'differ'}"] if facts else []
-    wrong += [f"{count(bits, 'canary result')} {'differs' if bits == 1 else 'differ'}"] if bits else []
-    wrong += [f"{count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
-    missing = [f"{count(unknown, 'more fact' if facts else 'fact')} could not be collected"] if unknown else []
+    wrong += (
+        [f"{count(bits, 'canary result')} {'differs' if bits == 1 else 'differ'}"] if bits else []
+    )
+    wrong += (
+        [f"{count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
+    )
+    missing = (
+        [f"{count(unknown, 'more fact' if facts else 'fact')} could not be collected"]
+        if unknown
+        else []
+    )
     missing += [f"{count(unread, 'file')} could not be read"] if unread else []
-    missing += [f"{count(incomparable, 'part')} of the canary could not be compared"] if incomparable else []
+    missing += (
+        [f"{count(incomparable, 'part')} of the canary could not be compared"]
+        if incomparable
+        else []
+    )
     lead = [finding.message for finding in findings if finding.rule == NO_TENSORFLOW]
     if lead and facts > 1:
-        wrong[0] = f"{lead[0]}, and {count(facts - 1, 'more fact')} {'differs' if facts == 2 else 'differ'}"
+        wrong[0] = (
+            f"{lead[0]}, and {count(facts - 1, 'more fact')} {'differs' if facts == 2 else 'differ'}"
+        )
     elif lead:
         wrong[0] = lead[0]
     if uncompared:
-        missing.append(f"{count(uncompared, 'needed fact')} {'was' if uncompared == 1 else 'were'} not compared")
+        missing.append(
+            f"{count(uncompared, 'needed fact')} {'was' if uncompared == 1 else 'were'} not compared"
+        )
     rules = [count(overrides, "override"), *exempt] if overrides else list(exempt)
     besides = f", with {' and '.join(rules)}" if rules else ""
     under = f" under policy {policy}{besides}" if policy is not None else ""
@@ -324,7 +411,11 @@ def _alike(findings: List[Finding]) -> List[List[Finding]]:
     groups: List[List[Finding]] = []
     for finding in findings:
         last = groups[-1][0] if groups else None
-        if last is not None and (last.severity, last.why, last.fix) == (finding.severity, finding.why, finding.fix):
+        if last is not None and (last.severity, last.why, last.fix) == (
+            finding.severity,
+            finding.why,
+            finding.fix,
+        ):
             groups[-1].append(finding)
         else:
             groups.append([finding])
@@ -332,7 +423,11 @@ def _alike(findings: List[Finding]) -> List[List[Finding]]:
 
 
 def _json_value(value: Any) -> Any:
-    return {"unavailable": value.reason, "code": value.code} if isinstance(value, Unavailable) else value
+    return (
+        {"unavailable": value.reason, "code": value.code}
+        if isinstance(value, Unavailable)
+        else value
+    )
 
 
 def count(number: int, noun: str) -> str:
@@ -355,7 +450,11 @@ def show(value: Any) -> str:
         return f"[{shown}{', ...' if len(value) > 12 else ''}]"
     if isinstance(value, dict):
         names = ", ".join(map(clean, sorted(value)[:8]))
-        return show(value["version"]) if "version" in value else f"{{{names}{', ...' if len(value) > 8 else ''}}}"
+        return (
+            show(value["version"])
+            if "version" in value
+            else f"{{{names}{', ...' if len(value) > 8 else ''}}}"
+        )
     return clean(str(value) if value != "" else '""')
 
 

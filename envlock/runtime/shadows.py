@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from envlock.runtime.distributions import Distribution
     from envlock.runtime.host import Host
 
-COMMON = frozenset({"benchmarks", "conftest", "docs", "examples", "scripts", "setup", "test", "tests", "tools"})
+COMMON = frozenset(
+    {"benchmarks", "conftest", "docs", "examples", "scripts", "setup", "test", "tests", "tools"}
+)
 """Top-level names that many wheels ship by mistake and many projects have: no program imports a package's own."""
 
 ENDINGS = (".py", ".pyc", ".so")
@@ -42,15 +44,24 @@ def shadowed(host: Host) -> Dict[str, Unavailable]:
     if not hidden:  # the usual case: no RECORD is read
         return {}
     return {
-        each.name: reason for name, reason in hidden.items() for each in installed(host).values() if _owns(each, name)
+        each.name: reason
+        for name, reason in hidden.items()
+        for each in installed(host).values()
+        if _owns(each, name)
     }
 
 
 def _found(host: Host) -> Iterator[tuple[str, Unavailable]]:
     sites = {each.folder for each in installed(host).values()}
-    library = os.path.dirname(os.__file__) + "/"  # a backport of one of its modules is installed to be hidden by it
-    earlier = [entry for entry in host.path if entry not in sites and not f"{entry}/".startswith(library)]
-    candidates = {entry: names for entry in earlier if (names := _names(entry or os.curdir) - COMMON)}
+    library = (
+        os.path.dirname(os.__file__) + "/"
+    )  # a backport of one of its modules is installed to be hidden by it
+    earlier = [
+        entry for entry in host.path if entry not in sites and not f"{entry}/".startswith(library)
+    ]
+    candidates = {
+        entry: names for entry in earlier if (names := _names(entry or os.curdir) - COMMON)
+    }
     if not any(candidates.values()):
         return
     first: Set[str] = set()
@@ -73,7 +84,11 @@ def _owned(sites: Iterable[str], names: Set[str]) -> Set[str]:
 
 def _reason(host: Host, entry: str, name: str) -> Unavailable:
     """Return why; no path is named, since a lockfile may hold the sentence."""
-    variable = [os.path.abspath(each) for each in host.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    variable = [
+        os.path.abspath(each)
+        for each in host.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if each
+    ]
     if os.path.isfile(entry):
         where = "in a zip file on the import path"
     elif entry not in import_path(host):
@@ -87,7 +102,9 @@ def _reason(host: Host, entry: str, name: str) -> Unavailable:
 
 def _names(place: str) -> Set[str]:
     """Return the names that may be importable from an entry of the path."""
-    names = [file.partition(".") for file in _files(place) if "." not in file or file.endswith(ENDINGS)]
+    names = [
+        file.partition(".") for file in _files(place) if "." not in file or file.endswith(ENDINGS)
+    ]
     return {name for name, _, _ in names if name.isidentifier()}
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from envlock.runtime.report import BITS, ERROR, FILE_RULE, LAUNCHER, NO_TENSORFLOW, count, with_legend
+from envlock.runtime.report import (
+    BITS,
+    ERROR,
+    FILE_RULE,
+    LAUNCHER,
+    NO_TENSORFLOW,
+    count,
+    with_legend,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +35,13 @@ def in_short(report: Report) -> str:
     allowed = report.allowed
     tail = [("note", note) for note in report.notes]
     if allowed:
-        tail.insert(0, ("note", f"{count(len(allowed), 'difference')} that policy {report.policy} allows ({ALL})"))
+        tail.insert(
+            0,
+            (
+                "note",
+                f"{count(len(allowed), 'difference')} that policy {report.policy} allows ({ALL})",
+            ),
+        )
     room = LINES - 3 - len(tail)  # the headline, how many are left out, and the legend
     body: List[Line] = []
     hidden = 0
@@ -36,7 +50,9 @@ def in_short(report: Report) -> str:
         hidden += _findings(block) - _findings(shown)
         body += shown
     more = [("note", f"  and {count(hidden, 'more finding')} ({ALL})")] if hidden else []
-    return "\n".join([line for _, line in with_legend([("title", report.headline), *body, *more, *tail])])
+    return "\n".join(
+        [line for _, line in with_legend([("title", report.headline), *body, *more, *tail])]
+    )
 
 
 def _blocks(report: Report) -> List[List[Line]]:
@@ -63,7 +79,9 @@ def with_acceptance(report: Report) -> Report:
     """Return a report that ends with how a wanted change is accepted, where facts differ and that would help."""
     if any(finding.rule == NO_TENSORFLOW for finding in report.findings):
         return report
-    wrong = [finding for finding in report.findings if finding.severity == ERROR and _is_fact(finding)]
+    wrong = [
+        finding for finding in report.findings if finding.severity == ERROR and _is_fact(finding)
+    ]
     if wrong:
         from envlock.runtime.machines import is_machine
 
@@ -73,4 +91,6 @@ def with_acceptance(report: Report) -> Report:
 
 
 def _is_fact(finding: Finding) -> bool:
-    return bool(finding.where.fact) and finding.rule != BITS and not finding.rule.startswith(FILE_RULE)
+    return (
+        bool(finding.where.fact) and finding.rule != BITS and not finding.rule.startswith(FILE_RULE)
+    )

@@ -54,7 +54,11 @@ def stamp(path: Path, lock: Optional[Path] = None, *, whole: bool = True) -> str
     """
     document = read_file(locate(lock))
     line = line_of(document)
-    stamped: Dict[str, Any] = {"stamp_version": VERSION, "line": line, **({"lock": document} if whole else {})}
+    stamped: Dict[str, Any] = {
+        "stamp_version": VERSION,
+        "line": line,
+        **({"lock": document} if whole else {}),
+    }
     data = _encoded(stamped)
     model = os.path.realpath(os.fspath(path))
     if os.path.isfile(os.path.join(model, GRAPH)):
@@ -85,7 +89,9 @@ def read_stamp(path: Path) -> Optional[Dict[str, Any]]:
     else:
         return None
     if data is None:
-        raise LockfileError(f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`")
+        raise LockfileError(
+            f"model {name} has no stamp", hint="stamp it where it is saved: `envlock.stamp(path)`"
+        )
     return _checked(data, name)
 
 
@@ -93,7 +99,9 @@ def _checked(data: bytes, name: str) -> Dict[str, Any]:
     try:
         found = strict_json.parse(data)
     except ValueError as error:
-        raise LockfileError(f"the stamp of model {name} is not JSON: {clean(str(error))}", hint=BROKEN) from None
+        raise LockfileError(
+            f"the stamp of model {name} is not JSON: {clean(str(error))}", hint=BROKEN
+        ) from None
     version = found.get("stamp_version") if isinstance(found, dict) else None
     if type(version) is int and version > VERSION:
         raise LockfileError(
@@ -105,11 +113,15 @@ def _checked(data: bytes, name: str) -> Dict[str, Any]:
     try:
         found["line"] = checked(found["line"])
     except UsageError as error:
-        raise LockfileError(f"the stamp of model {name} is not valid: {error.message}", hint=error.hint) from None
+        raise LockfileError(
+            f"the stamp of model {name} is not valid: {error.message}", hint=error.hint
+        ) from None
     if "lock" in found:
         found["lock"] = parse(_encoded(found["lock"]), f"in {name}")
         if line_of(found["lock"]) != found["line"]:
-            raise LockfileError(f"the stamp of model {name} has a line that is not its lockfile's", hint=BROKEN)
+            raise LockfileError(
+                f"the stamp of model {name} has a line that is not its lockfile's", hint=BROKEN
+            )
     return dict(found)
 
 
@@ -141,7 +153,9 @@ def _of_folder(name: str) -> Optional[bytes]:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LockfileError(f"cannot read model {name}: {error.strerror}", hint="check its permissions") from None
+        raise LockfileError(
+            f"cannot read model {name}: {error.strerror}", hint="check its permissions"
+        ) from None
     return _bounded(data, name)
 
 
@@ -160,14 +174,18 @@ def _of_zip(name: str) -> Optional[bytes]:
         with open(name, "rb") as stream:
             data = _sound(name, lambda: read(stream))
     except OSError as error:
-        raise LockfileError(f"cannot read model {name}: {error.strerror}", hint="check its permissions") from None
+        raise LockfileError(
+            f"cannot read model {name}: {error.strerror}", hint="check its permissions"
+        ) from None
     return None if data is None else _bounded(data, name)
 
 
 def _bounded(data: bytes, name: str) -> bytes:
     """Return the bytes of a stamp: a lockfile, indented once more, is less than twice as long."""
     if len(data) > SIZE_LIMIT * 2:
-        raise LockfileError(f"the stamp of model {name} is larger than {SIZE_LIMIT * 2 // 2**20} MB", hint=BROKEN)
+        raise LockfileError(
+            f"the stamp of model {name} is larger than {SIZE_LIMIT * 2 // 2**20} MB", hint=BROKEN
+        )
     return data
 
 
@@ -183,8 +201,18 @@ def _sound(name: str, work: Callable[[], Any]) -> Any:
 
     try:
         return work()
-    except (BadZipFile, broken_data, broken_number, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise LockfileError(f"model {name} is damaged: {clean(str(error))}", hint="save the model again") from None
+    except (
+        BadZipFile,
+        broken_data,
+        broken_number,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        raise LockfileError(
+            f"model {name} is damaged: {clean(str(error))}", hint="save the model again"
+        ) from None
 
 
 def _check(archive: ZipFile, name: str) -> None:
@@ -202,7 +230,9 @@ def _check(archive: ZipFile, name: str) -> None:
         raise LockfileError(f"model {name} has two members with the name {clean(twice)}", hint=hint)
     for each in names:
         if each.startswith("/") or ".." in each.split("/"):
-            raise LockfileError(f"model {name} has a member with a path outside the model: {clean(each)}", hint=hint)
+            raise LockfileError(
+                f"model {name} has a member with a path outside the model: {clean(each)}", hint=hint
+            )
     if not set(KERAS) <= set(names):
         raise LockfileError(
             f"{name} is a zip and not a Keras model: {' and '.join(KERAS)} are missing",
@@ -226,7 +256,9 @@ def _copy_with(model: str, stream: BinaryIO, data: bytes) -> None:
             if old is not None:
                 archive.filelist.remove(old)
                 if all(each.header_offset < old.header_offset for each in archive.filelist):
-                    archive.start_dir = old.header_offset  # it is the last one, so the new one takes its place
+                    archive.start_dir = (
+                        old.header_offset
+                    )  # it is the last one, so the new one takes its place
             member = ZipInfo(MEMBER)  # without the time, so that the same stamp has the same bytes
             member.compress_type = ZIP_DEFLATED
             archive.writestr(member, data)
@@ -257,7 +289,9 @@ def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
             os.replace(draft, path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise WriteError(f"cannot write {path}: {reason}", hint="check its folder and the disk") from None
+        raise WriteError(
+            f"cannot write {path}: {reason}", hint="check its folder and the disk"
+        ) from None
     finally:
         try:
             os.unlink(draft)

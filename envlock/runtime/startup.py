@@ -51,7 +51,12 @@ def startup(host: Host) -> Tree:
     user_module = None
     if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False) is True:
         user_module = _read_module(host, "usercustomize", known)
-    return {"known": sorted(set(known)), "pth": pth, "sitecustomize": site_module, "usercustomize": user_module}
+    return {
+        "known": sorted(set(known)),
+        "pth": pth,
+        "sitecustomize": site_module,
+        "usercustomize": user_module,
+    }
 
 
 def belongs_to(key: str, package: str) -> bool:
@@ -90,13 +95,18 @@ def _read_pth(folder: str, name: str, known: List[str]) -> Fact:
         return Unavailable(f"a .pth file cannot be read: {error.strerror}", "unreadable")
     if data.startswith(b"\xef\xbb\xbf"):  # a byte order mark, which `site` passes over, too
         data = data[3:]
-    code = [line.rstrip() for line in data.splitlines() if line.startswith((b"import ", b"import\t"))]
+    code = [
+        line.rstrip() for line in data.splitlines() if line.startswith((b"import ", b"import\t"))
+    ]
     if not code:
         return None
     if _is_known(name, code):
         known.append(name)
         return None
-    places = ((folder.encode("utf-8", "surrogateescape"), b"SITE"), (os.fsencode(sys.prefix), b"PREFIX"))
+    places = (
+        (folder.encode("utf-8", "surrogateescape"), b"SITE"),
+        (os.fsencode(sys.prefix), b"PREFIX"),
+    )
     text = b"\n".join(code)
     for place, word in places:
         text = text.replace(place, word)
@@ -166,7 +176,9 @@ def _is_known(name: str, code: List[bytes], *, is_whole: bool = False) -> bool:
 
 def _key(name: str) -> str:
     """Return the name of a .pth file as a step of a path: without its ending, other signs as a hyphen."""
-    signs = [sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "-" for sign in name[:-4]]
+    signs = [
+        sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "-" for sign in name[:-4]
+    ]
     return "".join(signs)[:NAME_LIMIT] or "-"
 
 

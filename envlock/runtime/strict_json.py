@@ -40,14 +40,18 @@ def parse(data: bytes) -> Any:
     try:
         value, end = _scan(text, start)
     except StopIteration as stop:
-        raise ValueError(f"it is not JSON ({_place(text, stop.value)}: a value is missing)") from None
+        raise ValueError(
+            f"it is not JSON ({_place(text, stop.value)}: a value is missing)"
+        ) from None
     except ValueError as error:
         if not hasattr(error, "pos"):  # json.JSONDecodeError has one, our own hooks do not
             raise
         raise ValueError(f"it is not JSON ({_place(text, error.pos)}: {error.msg})") from None  # type: ignore[attr-defined]
     rest = text[end:].lstrip(_BLANK)
     if rest:
-        raise ValueError(f"it is not JSON ({_place(text, len(text) - len(rest))}: extra data after the document)")
+        raise ValueError(
+            f"it is not JSON ({_place(text, len(text) - len(rest))}: extra data after the document)"
+        )
     if "\\ud" in text or "\\uD" in text:  # only an escape can smuggle in half a character
         _refuse_surrogates(value)
     return value
@@ -97,12 +101,16 @@ def _no_constant(name: str) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if abs(number) == float("inf"):
-        raise ValueError(f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'} is too large for a number")
+        raise ValueError(
+            f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'} is too large for a number"
+        )
     return number
 
 
 def _short_int(text: str) -> int:
-    if len(text) > 40:  # no fact comes near; int() of a huge literal takes quadratic time before Python 3.11
+    if (
+        len(text) > 40
+    ):  # no fact comes near; int() of a huge literal takes quadratic time before Python 3.11
         raise ValueError(f"a number has {len(text)} digits")
     return int(text)
 
@@ -128,7 +136,10 @@ def _scanner() -> Callable[[str, int], Tuple[Any, int]]:
         import json
 
         decoder = json.JSONDecoder(
-            object_pairs_hook=_unique, parse_float=_finite, parse_int=_short_int, parse_constant=_no_constant
+            object_pairs_hook=_unique,
+            parse_float=_finite,
+            parse_int=_short_int,
+            parse_constant=_no_constant,
         )
         return decoder.scan_once  # type: ignore[no-any-return, attr-defined]
 

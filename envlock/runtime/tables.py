@@ -27,9 +27,13 @@ def table(name: str) -> Any:
     if name not in _read:
         data = read_bytes(os.path.join(FOLDER, name + ".json"))
         if data is None:
-            raise RuntimeError(f"envlock is not completely installed: runtime/data/{name}.json is missing")
+            raise RuntimeError(
+                f"envlock is not completely installed: runtime/data/{name}.json is missing"
+            )
         try:
             _read[name] = strict_json.parse(data)
         except ValueError as error:  # whoever asks may catch ValueError, and blame a lockfile
-            raise RuntimeError(f"envlock is not completely installed: runtime/data/{name}.json: {error}") from None
+            raise RuntimeError(
+                f"envlock is not completely installed: runtime/data/{name}.json: {error}"
+            ) from None
     return _read[name]

@@ -35,10 +35,14 @@ def tooling(host: Host) -> List[str]:
     if own is None:
         return []
     lines = [
-        line for line in _lines(own) if any(f"extra == {sign}{name}{sign}" in line for name in EXTRAS for sign in "'\"")
+        line
+        for line in _lines(own)
+        if any(f"extra == {sign}{name}{sign}" in line for name in EXTRAS for sign in "'\"")
     ]
     reached = _closure([_name(line) for line in lines], found, is_extra=False)
-    roots = [name for name in found if name not in reached or found[name].read("REQUESTED") is not None]
+    roots = [
+        name for name in found if name not in reached or found[name].read("REQUESTED") is not None
+    ]
     return sorted(reached - _closure(roots, found, is_extra=True)) if reached else []
 
 
@@ -50,18 +54,26 @@ def _closure(names: Iterable[str], found: Dict[str, Distribution], *, is_extra: 
         name = pending.pop()
         if name not in known and name in found:
             known.add(name)
-            pending += [_name(line) for line in _lines(found[name]) if is_extra or "extra ==" not in line]
+            pending += [
+                _name(line) for line in _lines(found[name]) if is_extra or "extra ==" not in line
+            ]
     return known
 
 
 def _lines(found: Distribution) -> List[str]:
     """Return the requirements of a distribution as its metadata states them, those of an egg's own file, too."""
     headers = (found.read("METADATA") or found.read("PKG-INFO") or "").partition("\n\n")[0]
-    stated = [line[14:].strip() for line in headers.splitlines() if line.startswith("Requires-Dist:")]
-    return stated + [line for line in (found.read("requires.txt") or "").splitlines() if line[:1].isalnum()]
+    stated = [
+        line[14:].strip() for line in headers.splitlines() if line.startswith("Requires-Dist:")
+    ]
+    return stated + [
+        line for line in (found.read("requires.txt") or "").splitlines() if line[:1].isalnum()
+    ]
 
 
 def _name(line: str) -> str:
     """Return the normalised name that a requirement begins with."""
-    end = next((at for at, sign in enumerate(line) if not (sign.isalnum() or sign in "-_.")), len(line))
+    end = next(
+        (at for at, sign in enumerate(line) if not (sign.isalnum() or sign in "-_.")), len(line)
+    )
     return normalise(line[:end])

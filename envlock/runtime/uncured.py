@@ -33,7 +33,9 @@ def here() -> List[str]:
     import ast
 
     frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE + os.sep):
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(
+        PACKAGE + os.sep
+    ):
         frame = frame.f_back
     file = frame.f_code.co_filename
     try:
@@ -43,7 +45,9 @@ def here() -> List[str]:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return []
     name = os.path.basename(file)
-    return ["{}:{}: {}".format(name, line, what) for line, what in sorted(set(_Code(tree).findings()))]
+    return [
+        "{}:{}: {}".format(name, line, what) for line, what in sorted(set(_Code(tree).findings()))
+    ]
 
 
 class _Code:
@@ -72,14 +76,20 @@ class _Code:
         for node in self._nodes:
             if isinstance(node, self._ast.Call):
                 yield from self._of_call(node)
-            elif isinstance(node, self._ast.FunctionDef) and any(map(self._compiles, node.decorator_list)):
+            elif isinstance(node, self._ast.FunctionDef) and any(
+                map(self._compiles, node.decorator_list)
+            ):
                 yield from ((line, XLA) for line in self._draws(node))
 
     def _of_call(self, node: Any) -> Findings:
         name = self._name(node.func)
         if name in GENERATORS and not node.args and not node.keywords:
             yield node.lineno, GENERATOR.format(name)
-        elif name == "tensorflow.map_fn" and node.args and not self._says(node, "parallel_iterations", 1):
+        elif (
+            name == "tensorflow.map_fn"
+            and node.args
+            and not self._says(node, "parallel_iterations", 1)
+        ):
             if any(True for _ in self._draws(self._function(node.args[0]))):
                 yield node.lineno, LOOP
         elif name == "tensorflow.function" and node.args and self._compiles(node):
@@ -93,7 +103,10 @@ class _Code:
         )
 
     def _says(self, node: Any, keyword: str, value: Any) -> bool:
-        return any(each.arg == keyword and getattr(each.value, "value", None) == value for each in node.keywords)
+        return any(
+            each.arg == keyword and getattr(each.value, "value", None) == value
+            for each in node.keywords
+        )
 
     def _function(self, node: Any) -> Optional[Any]:
         """Return a function that is passed: a lambda, or one of the file's by its name."""
@@ -105,7 +118,11 @@ class _Code:
             name = self._name(each.func) if isinstance(each, self._ast.Call) else ""
             package, _, last = name.rpartition(".")
             stateful = package == "tensorflow.random" and last in DRAWS
-            if stateful or name == "tensorflow.nn.dropout" or name.startswith("tensorflow.image.random_"):
+            if (
+                stateful
+                or name == "tensorflow.nn.dropout"
+                or name.startswith("tensorflow.image.random_")
+            ):
                 yield each.lineno
 
     def _name(self, node: Any) -> str:

@@ -61,7 +61,11 @@ def plan(
     locked = locked if isinstance(locked, dict) else {}
     after = locked_environ(environ, locked, leave)
     why = dict.fromkeys(locked, AS_LOCKED)
-    additions = {name: value for name, value in added(environ).items() if not isinstance(locked.get(name), str)}
+    additions = {
+        name: value
+        for name, value in added(environ).items()
+        if not isinstance(locked.get(name), str)
+    }
     kept: List[Tuple[str, str, Optional[str]]] = []
     for name, value in {**needed, **_counts(facts)}.items():
         if isinstance(locked.get(name), str):
@@ -79,8 +83,12 @@ def plan(
     after.pop(ADDED, None)
     if additions:
         after[ADDED] = listed(additions)
-    names = sorted({name for name in {**environ, **after} if environ.get(name) != after.get(name)} - {ADDED})
-    return Variables(after, [(name, after.get(name), why[name]) for name in names], sorted(kept, key=_name))
+    names = sorted(
+        {name for name in {**environ, **after} if environ.get(name) != after.get(name)} - {ADDED}
+    )
+    return Variables(
+        after, [(name, after.get(name), why[name]) for name in names], sorted(kept, key=_name)
+    )
 
 
 def _name(entry: Tuple[str, str, Optional[str]]) -> str:
@@ -90,11 +98,15 @@ def _name(entry: Tuple[str, str, Optional[str]]) -> str:
 def _counts(facts: Mapping[str, Any]) -> Dict[str, str]:
     """Return the thread counts that a lock's environment had in effect, by variable."""
     cpu = facts.get("cpu")
-    counts = {name: cpu.get(fact) for name, fact in THREADS.items()} if isinstance(cpu, dict) else {}
+    counts = (
+        {name: cpu.get(fact) for name, fact in THREADS.items()} if isinstance(cpu, dict) else {}
+    )
     return {name: str(count) for name, count in counts.items() if type(count) is int and count > 0}
 
 
-def locked_environ(environ: Mapping[str, str], locked: Any, leave: Collection[str] = ()) -> Dict[str, str]:
+def locked_environ(
+    environ: Mapping[str, str], locked: Any, leave: Collection[str] = ()
+) -> Dict[str, str]:
     """Return `environ` with the determinism variables as the lock has them, but those of the readers to `leave`.
 
     A value known only by its hash is left. So is one that no capture can have recorded as it stands: a lockfile must
@@ -108,7 +120,12 @@ def locked_environ(environ: Mapping[str, str], locked: Any, leave: Collection[st
         if value is None:
             if not row.get("held_where_locked"):
                 after.pop(name, None)
-        elif name in locked and isinstance(value, str) and "sha256:" not in value and record(value, row) == value:
+        elif (
+            name in locked
+            and isinstance(value, str)
+            and "sha256:" not in value
+            and record(value, row) == value
+        ):
             after[name] = value
     return after
 

@@ -6,12 +6,29 @@ import os
 import sys
 
 from envlock.runtime.collectors import Snapshot, snapshot
-from envlock.runtime.compare import NAMES, PROVEN, compare, other_backend, uncompared, unlocked_backend
+from envlock.runtime.compare import (
+    NAMES,
+    PROVEN,
+    compare,
+    other_backend,
+    uncompared,
+    unlocked_backend,
+)
 from envlock.runtime.errors import LockfileError, UsageError
 from envlock.runtime.host import Host
 from envlock.runtime.own_variables import recipe_of_ours
 from envlock.runtime.policy import Policy, is_protected, names
-from envlock.runtime.report import ERROR, INFO, NO_TENSORFLOW, SUBJECT, Report, clean, count, ranked, show
+from envlock.runtime.report import (
+    ERROR,
+    INFO,
+    NO_TENSORFLOW,
+    SUBJECT,
+    Report,
+    clean,
+    count,
+    ranked,
+    show,
+)
 
 LOCAL_FOLDER = "file:"
 """What is recorded of the origin of a package that was installed from a folder; of a file, its name follows."""
@@ -23,7 +40,9 @@ if TYPE_CHECKING:
     from envlock.runtime.report import Finding
 
 ELSEWHERE = "This is another environment than the locked one, or its installation has not finished."
-NAME_IT = "Activate the locked environment, name it with `--python`, or install the locked packages here."
+NAME_IT = (
+    "Activate the locked environment, name it with `--python`, or install the locked packages here."
+)
 
 
 def judge(
@@ -52,7 +71,9 @@ def judge(
         lock, which = _machine(lock, here, rules, proven)
         notes.append(which)
     locked, found = (lock["facts"], lock["unavailable"]), (here.facts, here.unavailable)
-    is_proven = proven and other_backend(locked, found) is None  # the canary is TensorFlow's and NumPy's
+    is_proven = (
+        proven and other_backend(locked, found) is None
+    )  # the canary is TensorFlow's and NumPy's
     findings = compare(locked, found, rules, sides, is_proven=is_proven)
     findings += uncompared(locked, found, rules) + unlocked_backend(locked, found, rules)
     return Report(
@@ -72,13 +93,17 @@ def _exempt(findings: List[Finding], rules: Policy) -> List[str]:
     return [f"{count(len(packages), 'package')} exempt by the lockfile"] if packages else []
 
 
-def _machine(lock: Dict[str, Any], live: Snapshot, rules: Policy, proven: bool) -> Tuple[Dict[str, Any], str]:
+def _machine(
+    lock: Dict[str, Any], live: Snapshot, rules: Policy, proven: bool
+) -> Tuple[Dict[str, Any], str]:
     """Return the lock with the facts of the machine that this one fits best, and a sentence that says which it is."""
     from envlock.runtime import machines
 
     here = {"facts": live.facts, "unavailable": live.unavailable}
     place, fits = machines.nearest(lock, here, rules, is_proven=proven)
-    return machines.with_machine(lock, machines.profiles(lock)[place]), machines.sentence(lock, place, fits)
+    return machines.with_machine(lock, machines.profiles(lock)[place]), machines.sentence(
+        lock, place, fits
+    )
 
 
 def for_machine(lock: Dict[str, Any], live: Snapshot) -> Dict[str, Any]:
@@ -87,10 +112,16 @@ def for_machine(lock: Dict[str, Any], live: Snapshot) -> Dict[str, Any]:
 
 
 def verify(
-    lock: Dict[str, Any], policy: Optional[str] = None, *, deep: bool = False, host: Optional[Host] = None
+    lock: Dict[str, Any],
+    policy: Optional[str] = None,
+    *,
+    deep: bool = False,
+    host: Optional[Host] = None,
 ) -> Report:
     """Capture the live environment and judge it; see `judge`. ENVLOCK_NO_OVERRIDES counts. `deep` reads its files."""
-    report = told(judge_here(lock, found_here(lock, host), policy, overrides=overrides_count()), os.environ)
+    report = told(
+        judge_here(lock, found_here(lock, host), policy, overrides=overrides_count()), os.environ
+    )
     return with_files(report, lock) if deep else report
 
 
@@ -152,9 +183,20 @@ def _with_variables(live: Snapshot, own: Mapping[str, str]) -> Snapshot:
 def _without_tensorflow(report: Report, python: str) -> Report:
     """Return a report that begins with it where TensorFlow is locked and there is none: all else follows from that."""
     for finding in report.findings:
-        if str(finding.where) == "tensorflow" and finding.severity == ERROR and finding.actual is None:
-            finding.rule, finding.weight, finding.why, finding.fix = NO_TENSORFLOW, 100, ELSEWHERE, NAME_IT
-            finding.message = f"no TensorFlow in {clean(python)}, but {show(finding.expected)} in the lockfile"
+        if (
+            str(finding.where) == "tensorflow"
+            and finding.severity == ERROR
+            and finding.actual is None
+        ):
+            finding.rule, finding.weight, finding.why, finding.fix = (
+                NO_TENSORFLOW,
+                100,
+                ELSEWHERE,
+                NAME_IT,
+            )
+            finding.message = (
+                f"no TensorFlow in {clean(python)}, but {show(finding.expected)} in the lockfile"
+            )
             report.findings.remove(finding)
             report.findings.insert(0, finding)
             return report.with_more([])
@@ -211,8 +253,12 @@ def without_package(live: Snapshot, name: Optional[str]) -> Snapshot:
         return live
     others = {each: facts for each, facts in packages.items() if each != name}
     own = f"packages.{name}."
-    unavailable = {path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)}
-    return Snapshot({**_without_hook(live.facts, name), "packages": others}, unavailable, live.tooling)
+    unavailable = {
+        path: entry for path, entry in live.unavailable.items() if not f"{path}.".startswith(own)
+    }
+    return Snapshot(
+        {**_without_hook(live.facts, name), "packages": others}, unavailable, live.tooling
+    )
 
 
 def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
@@ -220,7 +266,12 @@ def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
     python = facts.get("python")
     startup = python.get("startup") if isinstance(python, dict) else None
     pth = startup.get("pth") if isinstance(startup, dict) else None
-    if not isinstance(python, dict) or not isinstance(startup, dict) or not isinstance(pth, dict) or not pth:
+    if (
+        not isinstance(python, dict)
+        or not isinstance(startup, dict)
+        or not isinstance(pth, dict)
+        or not pth
+    ):
         return facts
     from envlock.runtime.startup import belongs_to
 
@@ -229,7 +280,11 @@ def _without_hook(facts: Dict[str, Any], name: str) -> Dict[str, Any]:
 
 
 def policy_of(
-    lock: Dict[str, Any], name: Optional[str] = None, *, overrides: bool = True, tooling: Sequence[str] = ()
+    lock: Dict[str, Any],
+    name: Optional[str] = None,
+    *,
+    overrides: bool = True,
+    tooling: Sequence[str] = (),
 ) -> Policy:
     """Return the policy in force: the lock's overrides, where they count, under the name given or else the lock's own.
 
@@ -252,7 +307,9 @@ def policy_of(
             project.get("tooling", ()),
         )
     except ValueError as error:
-        raise LockfileError(f"invalid policy in the lockfile: {error}", hint="capture again") from None
+        raise LockfileError(
+            f"invalid policy in the lockfile: {error}", hint="capture again"
+        ) from None
 
 
 def _held(project: Mapping[str, Any]) -> Optional[Dict[str, str]]:

@@ -18,7 +18,17 @@ class Where:
         text: the line of code.
     """
 
-    __slots__ = ("column", "end_column", "end_line", "fact", "file", "function", "line", "operation", "text")
+    __slots__ = (
+        "column",
+        "end_column",
+        "end_line",
+        "fact",
+        "file",
+        "function",
+        "line",
+        "operation",
+        "text",
+    )
 
     def __init__(
         self,

@@ -105,7 +105,9 @@ class Client:
         if self._ca is not None and not os.access(self._ca, os.R_OK):
             raise UsageError(f"no trusted certificates at {self._ca}", hint=errors.TRUST)
         self._session = _Session()
-        self._session.auth = _as_it_is  # else requests would look into netrc itself, and send it after a redirect
+        self._session.auth = (
+            _as_it_is  # else requests would look into netrc itself, and send it after a redirect
+        )
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers = {"User-Agent": f"envlock/{__version__}"}
         adapter = _Adapter(trust_system=self._ca is None)
@@ -113,7 +115,12 @@ class Client:
         self._session.mount("http://", adapter)
 
     def get(
-        self, url: str, *, headers: Mapping[str, str] | None = None, limit: int, only: Container[int] | None = None
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limit: int,
+        only: Container[int] | None = None,
     ) -> Answer:
         """Return the answer, also one that says no (404, 403); `limit` is the largest body in bytes.
 
@@ -135,7 +142,9 @@ class Client:
             if asked["Accept-Encoding"] == "gzip" and packed in ("gzip", "x-gzip"):
                 chunks = _unpacked(chunks, limit, _url(response))
             elif asked["Accept-Encoding"] == "gzip" and packed != "identity":
-                raise errors.garbled(_url(response), f"its Content-Encoding is {packed!r}, which was not requested")
+                raise errors.garbled(
+                    _url(response), f"its Content-Encoding is {packed!r}, which was not requested"
+                )
             return Answer(response.status_code, _url(response), response.headers, b"".join(chunks))
 
         return self._attempts(Request(url, asked), whole)
@@ -153,7 +162,9 @@ class Client:
 
         return self._attempts(request, whole)
 
-    def stream(self, url: str, *, headers: Mapping[str, str] | None = None) -> AbstractContextManager[Stream]:
+    def stream(
+        self, url: str, *, headers: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Stream]:
         """Return a context manager that gives the answer as soon as its headers are there.
 
         Its bytes are those that were sent: nothing is unpacked. What breaks off half way is not asked for again.
@@ -166,7 +177,9 @@ class Client:
     @contextmanager
     def _stream(self, url: str, headers: Mapping[str, str]) -> Iterator[Stream]:
         request = Request(url, headers)
-        response, patience = self._attempts(request, lambda response, patience: (response, patience))
+        response, patience = self._attempts(
+            request, lambda response, patience: (response, patience)
+        )
         with closing(response):
             patience.allow(self._limits.body)
             chunks = _chunks(response, patience, self._limits.largest)
@@ -175,7 +188,9 @@ class Client:
     def _attempts(self, request: Request, read: Callable[[requests.Response, Patience], T]) -> T:
         """Return what `read` makes of the first answer that is no passing failure."""
         limits = self._limits
-        patience = Patience(seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor)
+        patience = Patience(
+            seconds=limits.answer, silence=limits.silence, window=limits.window, floor=limits.floor
+        )
         pause = limits.backoff
         for attempt in range(1, limits.attempts + 1):
             try:
@@ -189,7 +204,9 @@ class Client:
             pause *= 2
         raise AssertionError("unreachable")
 
-    def _attempt(self, request: Request, patience: Patience, read: Callable[[requests.Response, Patience], T]) -> T:
+    def _attempt(
+        self, request: Request, patience: Patience, read: Callable[[requests.Response, Patience], T]
+    ) -> T:
         response = self._follow(request, patience)
         try:
             if response.status_code in errors.AGAIN:
@@ -213,7 +230,9 @@ class Client:
                 return self._redirects(request, known, patience)
         return response
 
-    def _redirects(self, request: Request, login: tuple[str, str] | None, patience: Patience) -> requests.Response:
+    def _redirects(
+        self, request: Request, login: tuple[str, str] | None, patience: Patience
+    ) -> requests.Response:
         first, headers = request.url, request.headers
         url = first
         followed = REDIRECTS if request.method == "GET" else SAME_METHOD
@@ -221,7 +240,9 @@ class Client:
             elsewhere = self._session.should_strip_auth(first, url)  # type: ignore[no-untyped-call]
             own = _harmless(headers) if elsewhere else dict(headers)
             if login is not None and not elsewhere and "authorization" not in map(str.lower, own):
-                own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode("ascii")
+                own["Authorization"] = "Basic " + base64.b64encode(":".join(login).encode()).decode(
+                    "ascii"
+                )
             try:
                 response = self._send(replace(request, url=url, headers=own), patience)
             except WebError as error:
@@ -231,7 +252,9 @@ class Client:
                 return response
             response.close()
             url = _target(url, target)
-        raise WebError(f"{shown(url)} redirects more than {self._limits.redirects} times", hint=errors.ADDRESS)
+        raise WebError(
+            f"{shown(url)} redirects more than {self._limits.redirects} times", hint=errors.ADDRESS
+        )
 
     def _send(self, request: Request, patience: Patience) -> requests.Response:
         patience.begin()
@@ -266,7 +289,9 @@ class _Adapter(HTTPAdapter):
         self._trust_system = trust_system
         super().__init__(pool_connections=16, pool_maxsize=16)
 
-    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+    def init_poolmanager(
+        self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
+    ) -> None:
         super().init_poolmanager(connections, maxsize, block, **kwargs, **self._context())
         self.poolmanager.pool_classes_by_scheme = POOLS
 

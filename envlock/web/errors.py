@@ -19,7 +19,13 @@ from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
 
-BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
+BROKEN = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    ValueError,
+)
 """What asking and reading can raise; ValueError: a malformed header or chunk size, a file that was closed."""
 
 AGAIN = (429, 500, 502, 503, 504)
@@ -29,8 +35,12 @@ ADDRESS = "check the address of the index or registry"
 LATER = "try again later, or name another index or registry"
 NETWORK = "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
 PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # noqa: S105 (a hint, no password)
-PROXY_LOGIN = "put the proxy's user and password into its URL (HTTPS_PROXY), or ask its administrator"
-TRUST = "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
+PROXY_LOGIN = (
+    "put the proxy's user and password into its URL (HTTPS_PROXY), or ask its administrator"
+)
+TRUST = (
+    "name a file with the certificates to trust in SSL_CERT_FILE, REQUESTS_CA_BUNDLE or PIP_CERT"
+)
 
 
 LONGEST = 300
@@ -77,7 +87,9 @@ def refused(url: str, status: int, wait: float | None = None) -> WebError:
     """Return the error for a status that is not what was asked for."""
     known = status in HTTPStatus.__members__.values()
     asks = f", and asks to be left alone for {wait:.0f} seconds" if wait else ""
-    text = f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}{asks}"
+    text = (
+        f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}{asks}"
+    )
     passing = status in AGAIN
     hint = PASSWORD if status in (401, 403) else LATER if passing else ADDRESS
     return WebError(text, hint=hint, status=status, passing=passing, wait=wait)
@@ -85,13 +97,17 @@ def refused(url: str, status: int, wait: float | None = None) -> WebError:
 
 def no_address(url: str) -> WebError:
     """Return the error for what is not the URL of a web page."""
-    return WebError(f"invalid URL: {shown(url)}", hint="use one that begins with https:// and names a host")
+    return WebError(
+        f"invalid URL: {shown(url)}", hint="use one that begins with https:// and names a host"
+    )
 
 
 def after_redirect(first: str, error: WebError) -> WebError:
     """Return the error for what went wrong where a server had sent us."""
     text = f"{shown(first)} redirects, and {error.message}"
-    return WebError(text, hint=error.hint, status=error.status, passing=error.passing, wait=error.wait)
+    return WebError(
+        text, hint=error.hint, status=error.status, passing=error.passing, wait=error.wait
+    )
 
 
 def too_large(url: str, limit: int) -> WebError:
@@ -107,7 +123,9 @@ def garbled(url: str, why: str) -> WebError:
 def broken_off(url: str, received: int, wanted: int | None) -> WebError:
     """Return the error for a body that ended too early."""
     total = "" if wanted is None else f" of {wanted}"
-    return WebError(f"{shown(url)} broke off after {received}{total} bytes", hint=LATER, passing=True)
+    return WebError(
+        f"{shown(url)} broke off after {received}{total} bytes", hint=LATER, passing=True
+    )
 
 
 def failure(
@@ -134,7 +152,10 @@ def failure(
         return untrusted
     if received is not None:
         return broken_off(url, received, wanted)
-    if any(isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema) for cause in causes):
+    if any(
+        isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema)
+        for cause in causes
+    ):
         return no_address(url)
     if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
         return _by_proxy(url, causes)
@@ -143,9 +164,14 @@ def failure(
             error = WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
             error.unreachable = kinds in _NOBODY
             return error
-    if any(isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError) for cause in causes):
+    if any(
+        isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError)
+        for cause in causes
+    ):
         return garbled(url, "it is not an HTTP answer")
-    return WebError(f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True)
+    return WebError(
+        f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True
+    )
 
 
 _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
@@ -168,7 +194,9 @@ def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
     proxy = shown(select_proxy(url, get_environ_proxies(url)) or "")
     said = next((found for each in causes if (found := _TUNNEL.search(str(each)))), None)
     if said is None:
-        told = [why for kinds, why in _WHY if any(isinstance(each, kinds) for each in causes)] or ["it does not answer"]
+        told = [why for kinds, why in _WHY if any(isinstance(each, kinds) for each in causes)] or [
+            "it does not answer"
+        ]
         text = f"{shown(url)} cannot be reached through the proxy {proxy}: {told[0]}"
         error = WebError(text, hint=NETWORK, passing=True)
         error.unreachable = True
@@ -182,15 +210,22 @@ def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
 def _no_trust(url: str, causes: list[BaseException], hint: str) -> WebError | None:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            why = clean(str(getattr(cause, "verify_message", "") or "its certificate is not valid")).rstrip(".")
-            return WebError(f"{shown(url)} is not trusted: {why}", hint=_CERTIFICATES.get(cause.verify_code, hint))
+            why = clean(
+                str(getattr(cause, "verify_message", "") or "its certificate is not valid")
+            ).rstrip(".")
+            return WebError(
+                f"{shown(url)} is not trusted: {why}",
+                hint=_CERTIFICATES.get(cause.verify_code, hint),
+            )
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
             return WebError(f"{shown(url)} cannot be reached over TLS: {why}", hint=hint)
     if isinstance(causes[0], requests.exceptions.SSLError) and not any(
         isinstance(each, OSError) for each in causes[1:]
     ):
-        return WebError(f"{shown(url)} is not trusted: its certificate is for another host", hint=_OTHER_HOST)
+        return WebError(
+            f"{shown(url)} is not trusted: its certificate is for another host", hint=_OTHER_HOST
+        )
     return None
 
 

@@ -20,7 +20,10 @@ def writable(file: Path) -> None:
         UsageError: it cannot.
     """
     if file.is_dir() or not os.access(file.resolve().parent, os.W_OK):
-        raise UsageError(f"cannot write {file}", hint="name a file in a writable folder, such as `--archive train.tar`")
+        raise UsageError(
+            f"cannot write {file}",
+            hint="name a file in a writable folder, such as `--archive train.tar`",
+        )
 
 
 def archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
@@ -33,7 +36,9 @@ def archive(built: BuiltImage, file: Path, engine: str = "auto") -> str:
     """
     image = built.lock.image
     if image is None:
-        raise UsageError("the lockfile has no recorded image", hint="run `envlock build` to build and record one")
+        raise UsageError(
+            "the lockfile has no recorded image", hint="run `envlock build` to build and record one"
+        )
     name = None if built.name == image.id else built.name
     try:
         with draft_folder(file.resolve().parent) as draft:

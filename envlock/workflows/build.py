@@ -199,11 +199,25 @@ def build(
     sources = Sources(wheelhouse, python, indexes, offline)
     wanted = Wanted(base, platform, mirrors, accept, user, deterministic)
     found = supply(model, wanted, sources, builder, network=network, progress=progress)
-    how = {"tag": tag, "network": network, "gpus": gpus, "no_cache": no_cache, "wheelhouse": sources.folder}
-    return _pushed(_make(found, builder, progress, how), tag if push else None, builder, sources.folder, progress)
+    how = {
+        "tag": tag,
+        "network": network,
+        "gpus": gpus,
+        "no_cache": no_cache,
+        "wheelhouse": sources.folder,
+    }
+    return _pushed(
+        _make(found, builder, progress, how),
+        tag if push else None,
+        builder,
+        sources.folder,
+        progress,
+    )
 
 
-def _make(found: Supplied, builder: Engine, progress: Progress, how: Mapping[str, Any]) -> BuiltImage:
+def _make(
+    found: Supplied, builder: Engine, progress: Progress, how: Mapping[str, Any]
+) -> BuiltImage:
     """Return the image of a plan, built and verified inside."""
     from envlock.containers.build import Wish
     from envlock.containers.build import build as make
@@ -212,20 +226,26 @@ def _make(found: Supplied, builder: Engine, progress: Progress, how: Mapping[str
 
     for text in (told := (*found.chosen.warnings, *found.plan.notes)):
         progress.say(f"warning: {text}")
-    progress.say(f"building on {found.chosen.base.reference.partition('@')[0]}, and verifying inside")
+    progress.say(
+        f"building on {found.chosen.base.reference.partition('@')[0]}, and verifying inside"
+    )
     out = make(found.plan, found.chosen, builder, wish, progress.line)
     kept = found.lock.model_copy(update={"base_image": found.chosen.kept, "image": out.section})
     return BuiltImage(wish.tag or out.built.image_id, out.verdict, kept, told)
 
 
-def _pushed(built: BuiltImage, tag: str | None, builder: Engine, wheelhouse: Path, progress: Progress) -> BuiltImage:
+def _pushed(
+    built: BuiltImage, tag: str | None, builder: Engine, wheelhouse: Path, progress: Progress
+) -> BuiltImage:
     """Return the image, pushed by its tag, if there is one and it is the locked environment."""
     from envlock.workflows.export import licenses
     from envlock.workflows.push import push_image
 
     if tag is None or (built.verdict is not None and not built.verdict.image.match):
         return built
-    known = licenses(built.lock, wheelhouse) if wheelhouse.is_dir() else {}  # with nothing to install, there is none
+    known = (
+        licenses(built.lock, wheelhouse) if wheelhouse.is_dir() else {}
+    )  # with nothing to install, there is none
     kept, pushed = push_image(built.lock, tag, builder, known, progress)
     return replace(built, lock=kept, pushed=pushed)
 
@@ -269,7 +289,13 @@ def rebuild(
 
 
 def _ready(
-    lock: Source | None, base: str, platform: str | None, engine: str, tag: str | None, *, push: bool
+    lock: Source | None,
+    base: str,
+    platform: str | None,
+    engine: str,
+    tag: str | None,
+    *,
+    push: bool,
 ) -> tuple[Lockfile, Engine]:
     """Return lock and engine; a name, or a base, that cannot be is refused before anybody is asked for anything."""
     if tag is not None:

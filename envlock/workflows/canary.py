@@ -64,13 +64,22 @@ def canary(
     }
     if model is None or locked is None:
         return Report(
-            [], command="canary", headline="computed; the lockfile has no canary to compare with", attachments=shown
+            [],
+            command="canary",
+            headline="computed; the lockfile has no canary to compare with",
+            attachments=shown,
         )
-    return _report(compare(locked, found.numerics), policy_of(model.to_document()), subject_of(lock), shown)
+    return _report(
+        compare(locked, found.numerics), policy_of(model.to_document()), subject_of(lock), shown
+    )
 
 
 def update_canary(
-    lock: Lockfile, *, python: Path | None = None, pinned: Settings | None = None, progress: Progress = SILENT
+    lock: Lockfile,
+    *,
+    python: Path | None = None,
+    pinned: Settings | None = None,
+    progress: Progress = SILENT,
 ) -> Lockfile:
     """Return the lock with the canary of this environment, if it is the one that the lock describes.
 
@@ -84,7 +93,11 @@ def update_canary(
     found = live(python)
     refuse_another_environment(lock, found)
     return lock.model_copy(
-        update={"numerics": measure(pinned or Settings(), python, found, progress, lock.numerics).numerics}
+        update={
+            "numerics": measure(
+                pinned or Settings(), python, found, progress, lock.numerics
+            ).numerics
+        }
     )
 
 
@@ -120,7 +133,10 @@ def against(
     if lock.numerics is None:
         raise _none(name)
     here = measure(settings_of(lock.numerics), python, found, progress, lock.numerics).numerics
-    compared, rules = compare(lock.numerics, here), policy_of(lock.to_document(), policy, overrides=overrides)
+    compared, rules = (
+        compare(lock.numerics, here),
+        policy_of(lock.to_document(), policy, overrides=overrides),
+    )
     return Answer(_report(compared, rules, name, {}), len(compared.equal) if compared.match else 0)
 
 
@@ -167,7 +183,11 @@ def summary(lock: Lockfile) -> str:
     groups = lock.numerics.groups if lock.numerics is not None else {}
     results = [each for group in groups.values() for each in group.operations.values()]
     unstable = sum(each.unstable is not None for each in results)
-    crashed = [f"{name} crashed: {group.ended}" for name, group in groups.items() if group.ended is not None]
+    crashed = [
+        f"{name} crashed: {group.ended}"
+        for name, group in groups.items()
+        if group.ended is not None
+    ]
     more = [f"{unstable} of them unstable"] if unstable else []
     if lock.numerics is not None and lock.numerics.program is not None:
         own = lock.numerics.program
@@ -176,7 +196,9 @@ def summary(lock: Lockfile) -> str:
     return ", ".join([f"a canary of {count(len(results), 'result')}", *more, *crashed])
 
 
-def _report(compared: Comparison, rules: Policy, subject: str, shown: Mapping[str, object]) -> Report:
+def _report(
+    compared: Comparison, rules: Policy, subject: str, shown: Mapping[str, object]
+) -> Report:
     return Report(
         ranked(findings(compared, rules)),
         command="canary",

@@ -71,11 +71,16 @@ def capture(
     if need_tensorflow and (earlier is None or earlier.facts.tensorflow is not None):
         _check_tensorflow(found, python)
     whole, place = earlier, _place(earlier, found)
-    earlier = machines.seen_from(whole, place) if whole is not None and place is not None else earlier
+    earlier = (
+        machines.seen_from(whole, place) if whole is not None and place is not None else earlier
+    )
     new = lock.capture(policy, overrides, found, section(project or {}, entry, earlier, python))
     new = _accepted(earlier, new, only) if only else new
     new = _with_identity(new, earlier, python, progress, hashes=hashes)
-    new = _settled(_with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs), earlier)
+    new = _settled(
+        _with_canary(new, earlier, found, python, progress, wanted=canary, programs=programs),
+        earlier,
+    )
     return new if whole is None or place is None else machines.folded(whole, new, place)
 
 
@@ -136,7 +141,12 @@ def add_machine(lock: Source | None = None, *, python: Path | None = None) -> tu
 
 
 def _with_identity(
-    new: Lockfile, earlier: Lockfile | None, python: Path | None, progress: Progress, *, hashes: bool
+    new: Lockfile,
+    earlier: Lockfile | None,
+    python: Path | None,
+    progress: Progress,
+    *,
+    hashes: bool,
 ) -> Lockfile:
     """Return the lock with what the earlier one has proven of its packages and still holds, or with new proofs."""
     if earlier is not None and earlier.identity is not None:
@@ -144,7 +154,9 @@ def _with_identity(
         from envlock.packages.installed import everything_installed
         from envlock.packages.prove import kept, with_identity
 
-        new = with_identity(new, kept(earlier.identity, everything_installed(new, installation(python), own=True)))
+        new = with_identity(
+            new, kept(earlier.identity, everything_installed(new, installation(python), own=True))
+        )
     if hashes:
         from envlock.workflows.hash import prove
 
@@ -154,12 +166,16 @@ def _with_identity(
 
 def _settled(new: Lockfile, earlier: Lockfile | None) -> Lockfile:
     """Return the earlier lock where only the project's commit differs: no commit makes a lock outdated."""
-    return earlier if earlier is not None and _without_commit(earlier) == _without_commit(new) else new
+    return (
+        earlier if earlier is not None and _without_commit(earlier) == _without_commit(new) else new
+    )
 
 
 def _without_commit(lock: Lockfile) -> dict[str, Any]:
     document = lock.to_document()
-    project = {key: value for key, value in document.pop("project", {}).items() if key not in OF_COMMIT}
+    project = {
+        key: value for key, value in document.pop("project", {}).items() if key not in OF_COMMIT
+    }
     return {**document, **({"project": project} if project else {})}
 
 
@@ -168,9 +184,14 @@ def _accepted(earlier: Lockfile | None, new: Lockfile, patterns: Sequence[str]) 
     from envlock.lock.merge import accept, unmatched
 
     if earlier is None:
-        raise UsageError("`--only` needs a valid lockfile to renew", hint="run `envlock capture` without it first")
+        raise UsageError(
+            "`--only` needs a valid lockfile to renew",
+            hint="run `envlock capture` without it first",
+        )
     for pattern in unmatched(patterns, earlier, new):
-        raise UsageError(f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths")
+        raise UsageError(
+            f"no fact fits `{pattern}`", hint="run `envlock diff envlock.lock live` for the paths"
+        )
     renewed = {} if new.project is None else {"project": new.project}
     return accept(earlier, new, patterns).model_copy(update={"policy": new.policy, **renewed})
 
@@ -197,5 +218,7 @@ def _with_canary(
         return new
     if (earlier.facts, earlier.unavailable) == (new.facts, new.unavailable):
         return new.model_copy(update={"numerics": earlier.numerics})
-    progress.say("warning: dropped the canary of the old lockfile, as facts differ (`--canary` computes a new one)")
+    progress.say(
+        "warning: dropped the canary of the old lockfile, as facts differ (`--canary` computes a new one)"
+    )
     return new

@@ -37,7 +37,9 @@ class Code:
 @cache
 def codes() -> dict[str, Code]:
     """Return all codes, by command and in the order of their tables."""
-    doctor = [Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()]
+    doctor = [
+        Code(rule, "envlock doctor", what, EACH, EACH, EACH) for rule, (_, what) in RULES.items()
+    ]
     linter = [_linted(row, "envlock lint") for row in lint_rules().values()]
     pipelines = [_linted(row, "envlock.lint_dataset") for row in dataset_rules().values()]
     return {each.code: each for each in [*_files(), *doctor, *linter, *pipelines]}
@@ -51,6 +53,13 @@ def _files() -> list[Code]:
     table = file_table()
     command = "envlock verify --deep"
     return [
-        Code(FILE_RULE + row.name, command, row.title, row.why, row.fix, table.evidence.get(row.source, row.source))
+        Code(
+            FILE_RULE + row.name,
+            command,
+            row.title,
+            row.why,
+            row.fix,
+            table.evidence.get(row.source, row.source),
+        )
         for row in table.kind
     ]

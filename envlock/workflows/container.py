@@ -26,7 +26,9 @@ def requested(lock: Lockfile) -> AptRequest:
     return locked_request(lock.base_image.apt if lock.base_image is not None else None)
 
 
-def added(lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False) -> Additions:
+def added(
+    lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: bool = False
+) -> Additions:
     """Return what is added; the files are read.
 
     Args:
@@ -42,7 +44,10 @@ def added(lock: Lockfile, wheelhouse: Path, user: str | None = None, *, again: b
     wanted, where = settings.load(here).container, f"[tool.envlock.container] in {_file(here)}"
     if lock.image is not None and lock.image.container is not None and (again or wanted is None):
         recorded = lock.image.container.model_dump()
-        wanted, where = {**recorded, "copy": sorted(recorded["files"])}, "`image.container` in the lockfile"
+        wanted, where = (
+            {**recorded, "copy": sorted(recorded["files"])},
+            "`image.container` in the lockfile",
+        )
     values: dict[str, Any] = dict(wanted or {})
     if user is not None:
         values["user"], where = user, "--user" if not wanted else where

@@ -50,8 +50,12 @@ def diff(
     left, right = one.to_document(), other.to_document()
     if one_machine:
         left, right = for_machine(left, _snapshot(right)), for_machine(right, _snapshot(left))
-    found = compare((left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules, called)
-    findings = [finding for finding in found if not both_untold(finding)]  # two files that say the same do not differ
+    found = compare(
+        (left["facts"], left["unavailable"]), (right["facts"], right["unavailable"]), rules, called
+    )
+    findings = [
+        finding for finding in found if not both_untold(finding)
+    ]  # two files that say the same do not differ
     show_in_clear(findings, os.environ)  # whichever side is live
     bits, notes = _bits(one, other, rules)
     return Report(

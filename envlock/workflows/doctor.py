@@ -57,7 +57,9 @@ def doctor(
     progress.say("running probe operations in TensorFlow (takes seconds)")
     seen = observe(python, setup)
     shown = proof.states(seen)
-    found = proof.missed(shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"])
+    found = proof.missed(
+        shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"]
+    )
     return report_of(found, [each.to_json() for each in shown], subject=subject_of(lock))
 
 
@@ -77,7 +79,9 @@ def _locked_backend() -> str | None:
     return None
 
 
-def report_of(found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT) -> Report:
+def report_of(
+    found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT
+) -> Report:
     """Return findings as the doctor's report: only an error makes it no; `states` are what a proof has shown."""
     attachments: dict[str, list[dict[str, str]]] = {}
     headline = "no problems found"

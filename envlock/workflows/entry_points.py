@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def section(
-    project: Mapping[str, Any], entry: Sequence[str] | None, earlier: Lockfile | None, python: Path | None
+    project: Mapping[str, Any],
+    entry: Sequence[str] | None,
+    earlier: Lockfile | None,
+    python: Path | None,
 ) -> dict[str, Any]:
     """Return the section `project` of a lock: with the entry points given, else those of the lock that is renewed.
 
@@ -69,7 +72,9 @@ def split(
             entries.append(in_project(each, here))
             continue
         if not canary:
-            raise UsageError(f"`--for {each}` names a function, which only a canary runs", hint="add `--canary`")
+            raise UsageError(
+                f"`--for {each}` names a function, which only a canary runs", hint="add `--canary`"
+            )
         program = in_project(wanted.module or str(wanted.script), here)
         entries.append(program)
         functions[f"{program}:{wanted.function}"] = wanted
@@ -90,7 +95,9 @@ def with_newly_held(
     try:
         now = _closure(project["entry"], file_of(lock).parent, _place(python))
     except UsageError as error:
-        return document, [f"{error.message}: only packages count that it imported at the time of the capture"]
+        return document, [
+            f"{error.message}: only packages count that it imported at the time of the capture"
+        ]
     return {**document, "project": {**project, "held": {**now, **project["held"]}}}, []
 
 
@@ -112,7 +119,9 @@ def add_observed(path: Path, lines: list[str], python: Path | None) -> tuple[lis
     new = sorted({*found} - {*project["held"], *before})
     if found:
         sides = {name: (found.get(name), before.get(name)) for name in sorted({*found, *before})}
-        project["observed"] = {name: IMPORTED if IMPORTED in each else MAPPED for name, each in sides.items()}
+        project["observed"] = {
+            name: IMPORTED if IMPORTED in each else MAPPED for name, each in sides.items()
+        }
         save(validate(document, str(path)), path, read)
     return list(found), new
 

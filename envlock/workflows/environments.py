@@ -15,7 +15,9 @@ from typing import NamedTuple
 from envlock.runtime.host import read_text
 from envlock.runtime.lockfile import SETTINGS
 
-LONGEST = 1 << 20  # bytes of a file of a package manager: Poetry's has two lines for each environment of a user
+LONGEST = (
+    1 << 20
+)  # bytes of a file of a package manager: Poetry's has two lines for each environment of a user
 NAMELESS = "non-package-mode"
 """What Poetry calls a project without a name: https://github.com/python-poetry/poetry-core (Factory.create_poetry)"""
 
@@ -66,7 +68,9 @@ def _poetry(environ: Mapping[str, str], folder: Path) -> Candidate:
         found = [each for each in found if each.name == f"{base}-py{used}"]
     if len(found) > 1:
         versions = ", ".join(each.name.rpartition("-")[2] for each in found)
-        return Candidate("Poetry's", f"{cache / base}-* (several: {versions}; `poetry env use` chooses)", None)
+        return Candidate(
+            "Poetry's", f"{cache / base}-* (several: {versions}; `poetry env use` chooses)", None
+        )
     if not found:
         return Candidate("Poetry's", f"{cache / base}-*", None)
     return _inside(found[0], "Poetry's of the project")
@@ -92,7 +96,11 @@ def _poetry_cache(environ: Mapping[str, str]) -> Path:
 def _used(file: Path, base: str) -> str | None:
     """Return the Python of the environment that was chosen last, such as `3.11`."""
     text = _text(file)
-    found = re.search(rf'^\["?{re.escape(base)}"?\]\s+(?:patch = "[^"]*"\s+)?minor = "([0-9.]+)"', text, re.MULTILINE)
+    found = re.search(
+        rf'^\["?{re.escape(base)}"?\]\s+(?:patch = "[^"]*"\s+)?minor = "([0-9.]+)"',
+        text,
+        re.MULTILINE,
+    )
     return None if found is None else found[1]
 
 
@@ -122,7 +130,12 @@ def _pdm(file: Path) -> Candidate:
     python = Path(_text(file).strip())
     if not python.is_absolute():
         return Candidate("PDM's", str(file), None)
-    return Candidate("PDM's of the project", str(file), python, (file, python.parent.parent, python.parent, python))
+    return Candidate(
+        "PDM's of the project",
+        str(file),
+        python,
+        (file, python.parent.parent, python.parent, python),
+    )
 
 
 def _text(file: Path) -> str:

@@ -28,7 +28,11 @@ PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+~-]+")
 
 
 def export(
-    lock: Source | None = None, *, to: str, output: Path | None = None, wheelhouse: Path | None = None
+    lock: Source | None = None,
+    *,
+    to: str,
+    output: Path | None = None,
+    wheelhouse: Path | None = None,
 ) -> Written:
     """Return the text of the file, and which packages it leaves out; nothing is written.
 
@@ -45,7 +49,9 @@ def export(
     if to in FORMS:
         return _form(lock, to, wheelhouse)
     if to not in FORMATS:
-        raise UsageError(f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}")
+        raise UsageError(
+            f"unknown format `{to}`", hint=f"choose from: {', '.join((*FORMATS, *FORMS))}"
+        )
     if output is not None and to == "pylock" and not PYLOCK_NAME.fullmatch(output.name):
         raise UsageError(
             f"installers do not accept the name {output.name} for this format",
@@ -89,5 +95,8 @@ def _house(folder: Path, output: Path | None, to: str) -> Wheelhouse:
         raise UsageError(f"folder not found: {folder}", hint="run `envlock vendor` to fill one")
     path = os.path.relpath(folder, output.parent if output is not None else ".")
     if not (PLAIN_PATH.fullmatch(path) if to == "requirements" else path.isprintable()):
-        raise UsageError(f"the path {path!r} cannot be written in this format", hint="use a folder with a plain name")
+        raise UsageError(
+            f"the path {path!r} cannot be written in this format",
+            hint="use a folder with a plain name",
+        )
     return Wheelhouse(path, wheels_in(folder))

@@ -90,7 +90,9 @@ def check_fleet(
     meant = job_of(folder.jobs(path), path, os.environ, job)
     statements, documents, size = _settled(path, meant, ranks, wait)
     if not size:
-        raise UsageError("no launcher says how many ranks there are", hint="name their number with `--ranks`")
+        raise UsageError(
+            "no launcher says how many ranks there are", hint="name their number with `--ranks`"
+        )
     report = _reduced(statements, documents, size, lock, policy)
     if against is None:
         return report
@@ -111,14 +113,18 @@ def write_vetted(path: Path, nodes: Sequence[str]) -> str:
         WriteError: the file cannot be written or removed.
     """
     if nodes:
-        write_atomically(path, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes")
+        write_atomically(
+            path, "".join(f"{node}\n" for node in nodes).encode("ascii"), "list of nodes"
+        )
         return f"wrote {path}: {count(len(nodes), 'node')}"
     if not path.is_file():
         return f"did not write {path}: no node is known to be good"
     try:
         path.unlink()
     except OSError as error:
-        raise WriteError(f"cannot remove {path}: {error.strerror}", hint="it lists nodes of an earlier check") from None
+        raise WriteError(
+            f"cannot remove {path}: {error.strerror}", hint="it lists nodes of an earlier check"
+        ) from None
     return f"removed {path}: no node is known to be good"
 
 
@@ -158,13 +164,22 @@ def prepare_fleet(
     name, chosen = find(engine, os.environ, ranks), python or Path(sys.executable)
     if name == FILES:
         if numerics:
-            raise UsageError("engine `files` cannot compute the canary", hint=f"choose from: {', '.join(ENGINES)}")
+            raise UsageError(
+                "engine `files` cannot compute the canary",
+                hint=f"choose from: {', '.join(ENGINES)}",
+            )
         asked = _asked(to, lock, policy=policy, command=list(command), timeout=timeout)
         words = [str(chosen), *launch.module("rank", asked)]
-        return Prepared(located(words[0]), tuple(words), os.environ, Report([], headline=""), (), ())
-    started = _Job(ENGINES[name], chosen, ranks, options, Path(to).absolute() / f"run-{os.urandom(6).hex()}")
+        return Prepared(
+            located(words[0]), tuple(words), os.environ, Report([], headline=""), (), ()
+        )
+    started = _Job(
+        ENGINES[name], chosen, ranks, options, Path(to).absolute() / f"run-{os.urandom(6).hex()}"
+    )
     try:
-        report = _preflight(started, _asked(to, lock, job=started.place.name, timeout=timeout), lock, policy)
+        report = _preflight(
+            started, _asked(to, lock, job=started.place.name, timeout=timeout), lock, policy
+        )
         if numerics:
             ended = started.run("bits", bits_asked(started.place, lock), BITS)
             add_bits(report, started.place, lock, policy, ended[1])
@@ -186,7 +201,9 @@ class _Job:
 
     def argv(self, command: Sequence[str]) -> list[str]:
         """Return the command line that starts a command as each rank."""
-        return self.launcher.start(program_of(self.launcher, os.environ), command, self.ranks, self.options)
+        return self.launcher.start(
+            program_of(self.launcher, os.environ), command, self.ranks, self.options
+        )
 
     def run(self, guest: str, asked: Mapping[str, Any], limit: float) -> tuple[bool, str]:
         """Run a program of ours as each rank; return whether the launcher ended well, and how, as a sentence."""
@@ -195,7 +212,8 @@ class _Job:
             program = launch.module(guest, {**asked, "folder": None})
             kept = {"folder": asked["folder"], "job": asked["job"], "is_canary": guest == "bits"}
             words = launch.module(
-                self.launcher.DRIVER, {**kept, "program": program, "timeout": limit, "nodes": self.ranks}
+                self.launcher.DRIVER,
+                {**kept, "program": program, "timeout": limit, "nodes": self.ranks},
             )
             limit += PATIENCE
         argv = self.argv([str(self.python), *words])
@@ -206,24 +224,36 @@ class _Job:
 def _preflight(job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None) -> Report:
     """Return the report on the ranks that have answered."""
     is_good, said = job.run("rank", asked, asked["timeout"])
-    statements, documents, size = _settled(asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0)
+    statements, documents, size = _settled(
+        asked["folder"], asked["job"], job.ranks, WAIT if is_good else 0
+    )
     if not statements:
-        raise OutsideError(f"no rank has reported: {said}", hint="start a small command with the launcher itself")
+        raise OutsideError(
+            f"no rank has reported: {said}", hint="start a small command with the launcher itself"
+        )
     report = _reduced(statements, documents, size or len(statements), lock, policy)
     report.notes += [] if is_good else [said]
     return report
 
 
 def _reduced(
-    statements: Sequence[Any], documents: dict[str, Any], size: int, lock: Source | None, policy: str | None
+    statements: Sequence[Any],
+    documents: dict[str, Any],
+    size: int,
+    lock: Source | None,
+    policy: str | None,
 ) -> Report:
     document = None if lock is None else plain(lock)[0]
-    report = reduction(statements, documents, size, document, policy, overrides=overrides_count())[0]
+    report = reduction(statements, documents, size, document, policy, overrides=overrides_count())[
+        0
+    ]
     report.subject = subject_of(lock)
     return report
 
 
-def _settled(to: str, job: str, ranks: int | None, wait: float) -> tuple[list[Any], dict[str, Any], int]:
+def _settled(
+    to: str, job: str, ranks: int | None, wait: float
+) -> tuple[list[Any], dict[str, Any], int]:
     """Return what has been reported, and how many ranks there are, once that is all or `wait` seconds are over.
 
     The number is 0 where nobody says it.

@@ -31,7 +31,12 @@ def bits_asked(place: Path, lock: str | None) -> dict[str, Any]:
         LockfileError: the lock is missing, unreadable, invalid, or newer than this envlock.
     """
     battery = asked_of(settings_of(None if lock is None else lock_of(lock).numerics))
-    return {"folder": str(place.parent), "job": place.name, "ranks": sorted(_ranks(place).values()), "battery": battery}
+    return {
+        "folder": str(place.parent),
+        "job": place.name,
+        "ranks": sorted(_ranks(place).values()),
+        "battery": battery,
+    }
 
 
 def _ranks(place: Path) -> dict[str, int]:
@@ -58,10 +63,15 @@ def add_bits(report: Report, place: Path, lock: str | None, policy: str | None, 
     files = {node: place / f"bits-{rank}.txt" for node, rank in _ranks(place).items()}
     lost = [node for node, file in files.items() if not file.exists()]
     if lost:
-        raise FactError(f"the canary did not run on {few(lost, NAMED)}: {said}", hint="run `envlock canary` there")
+        raise FactError(
+            f"the canary did not run on {few(lost, NAMED)}: {said}",
+            hint="run `envlock canary` there",
+        )
     answers = {node: launch.Ended(0, file.read_bytes(), b"", 0) for node, file in files.items()}
     found = {node: heard_from(answer, settings_of(locked)) for node, answer in answers.items()}
-    differing, note = bits(found, locked, rules_of(None if model is None else model.to_document(), policy))
+    differing, note = bits(
+        found, locked, rules_of(None if model is None else model.to_document(), policy)
+    )
     if report.match and differing:
         report.headline += ", and other bits"
     report.findings = ranked([*report.findings, *differing])

@@ -47,7 +47,11 @@ class Cleaned:
         files, size = (sum(each[part] for each in self.jobs.values()) for part in (0, 1))
         verb = "would remove" if dry_run else "removed"
         found.append(f"{verb} {_amount(files, size)} of {count(len(self.jobs), 'job')}")
-        return found if self.is_whole else [*found, f"stopped after {MOST_FILES:,} files: run it again"]
+        return (
+            found
+            if self.is_whole
+            else [*found, f"stopped after {MOST_FILES:,} files: run it again"]
+        )
 
 
 def _amount(files: int, size: int) -> str:
@@ -124,7 +128,9 @@ def _looked(folder: int, left: int) -> _Job:
     """Return what is in the folder of a job; at most `left` files are looked at."""
     job = _Job()
     _add(job, folder, "", left)
-    job.files.sort(key=lambda each: (not is_draft(each[1], in_attempt=bool(each[0])), not each[0], each))
+    job.files.sort(
+        key=lambda each: (not is_draft(each[1], in_attempt=bool(each[0])), not each[0], each)
+    )
     return job
 
 
@@ -141,8 +147,12 @@ def _add(job: _Job, folder: int, attempt: str, left: int) -> None:
                         _add(job, inside, entry.name, left)
                 continue
             job.newest = max(job.newest, found.st_mtime)
-            is_known = stat.S_ISREG(found.st_mode) and _is_known(entry.name, folder, found.st_size, attempt)
-            if is_known or (stat.S_ISREG(found.st_mode) and is_draft(entry.name, in_attempt=bool(attempt))):
+            is_known = stat.S_ISREG(found.st_mode) and _is_known(
+                entry.name, folder, found.st_size, attempt
+            )
+            if is_known or (
+                stat.S_ISREG(found.st_mode) and is_draft(entry.name, in_attempt=bool(attempt))
+            ):
                 job.files.append((attempt, entry.name))
                 job.size += found.st_size
                 job.is_known = job.is_known or is_known
@@ -155,7 +165,9 @@ def _is_known(name: str, folder: int, size: int, attempt: str) -> bool:
     if not could_be_ours(name, in_attempt=bool(attempt)) or size > LARGEST:
         return False
     try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        file = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+        )
         with os.fdopen(file, "rb") as stream:
             return is_ours(name, strict_json.parse(stream.read(LARGEST)), in_attempt=bool(attempt))
     except (OSError, ValueError):

@@ -44,13 +44,22 @@ def check(
         UsageError: there is no such policy or interpreter, or a proof for this machine cannot be kept.
         FactError: the interpreter did not answer, or the lock has no canary and one is wanted.
     """
-    report = verify(lock, policy, overrides=overrides_count(), python=python, numerics=numerics, progress=progress)
+    report = verify(
+        lock,
+        policy,
+        overrides=overrides_count(),
+        python=python,
+        numerics=numerics,
+        progress=progress,
+    )
     wanted = config.entry if entry is None else entry
     others = list(_differing(read_file(str(lock)), config, wanted))
     return report.with_more(others) if others else report
 
 
-def _differing(document: Mapping[str, Any], config: Config, entry: Sequence[str] | None) -> Iterator[Finding]:
+def _differing(
+    document: Mapping[str, Any], config: Config, entry: Sequence[str] | None
+) -> Iterator[Finding]:
     """Yield each setting that the lock has otherwise; where the project says nothing, the lock decides."""
     locked = document["policy"]
     if config.policy is not None or config.overrides:
@@ -71,5 +80,13 @@ def _finding(setting: str, locked: str | None, now: str | None) -> Finding:
     sides = f"locked {locked or 'none'}, pyproject.toml {now or 'none'}"
     where = f"tool.envlock.{setting}"
     return Finding(
-        "settings", ERROR, where, f"{where}: {sides}", WHY, FIX, "[tool.envlock]", expected=locked, actual=now
+        "settings",
+        ERROR,
+        where,
+        f"{where}: {sides}",
+        WHY,
+        FIX,
+        "[tool.envlock]",
+        expected=locked,
+        actual=now,
     )

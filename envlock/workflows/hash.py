@@ -82,7 +82,11 @@ def refuse_another_environment(lock: Lockfile, found: Snapshot) -> None:
         EnvironmentMismatch: they are not.
     """
     report = judge(lock.to_document(), found)
-    findings = [each for each in report.findings if each.severity == ERROR and each.where.fact.startswith("packages")]
+    findings = [
+        each
+        for each in report.findings
+        if each.severity == ERROR and each.where.fact.startswith("packages")
+    ]
     if findings:
         other = Report(findings, policy=report.policy, overrides=report.overrides)
         hint = "run `envlock capture` to lock these packages; nothing was written"
@@ -102,7 +106,10 @@ def _refuse_lost_proofs(old: Lockfile, new: Lockfile) -> None:
         return
     fix = "Reinstall the package, or run `envlock capture` to accept the installed files."
     why = "Other files can compute other bits."
-    findings = [Finding("proof", ERROR, f"packages.{each.name}", str(each), why, fix, "design") for each in gone]
+    findings = [
+        Finding("proof", ERROR, f"packages.{each.name}", str(each), why, fix, "design")
+        for each in gone
+    ]
     lines = "".join(f"\n  {each}" for each in gone)
     raise EnvironmentMismatch(
         f"{count(len(gone), 'package')} had a proven wheel and now {'has' if len(gone) == 1 else 'have'} none:{lines}",
@@ -126,7 +133,9 @@ def prove(
 ) -> Lockfile:
     """Return the lock with what can be said of the origin of every package; see `hash_packages`."""
     if build and not keep:
-        raise UsageError("a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`")
+        raise UsageError(
+            "a wheel that is built must be kept", hint="leave out `--no-cache` or `--build`"
+        )
     from envlock.packages import prove as packages
     from envlock.packages.indexes.online import online
     from envlock.packages.installation import installation
@@ -159,7 +168,11 @@ def summary(lock: Lockfile) -> Iterator[str]:
     trusted = sum(each.proof == "record" for each in proven)
     built = sum(each.proof == "built" for each in proven)
     notes = [f"{trusted} with the hash that the index gives"] if trusted else []
-    notes += [f"{built} built from its sources" if built == 1 else f"{built} built from their sources"] if built else []
+    notes += (
+        [f"{built} built from its sources" if built == 1 else f"{built} built from their sources"]
+        if built
+        else []
+    )
     by_word = f" ({', '.join(notes)})" if notes else ""
     yield f"{len(proven)} of {len(packages)} packages have a proven wheel{by_word}"
     for name, each in packages.items():
@@ -178,7 +191,9 @@ def summary(lock: Lockfile) -> Iterator[str]:
 def _has_sources(package: PackageIdentity) -> bool:
     from envlock.packages.indexes.page import SOURCES_ONLY
 
-    return package.origin in ("editable", "vcs", "local") or (package.reason or "").startswith(SOURCES_ONLY)
+    return package.origin in ("editable", "vcs", "local") or (package.reason or "").startswith(
+        SOURCES_ONLY
+    )
 
 
 @contextmanager

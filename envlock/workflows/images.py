@@ -91,7 +91,9 @@ def current(asked: Wanted, progress: Progress = SILENT) -> Tables:
     try:
         build = newest_python(asked.python, machine, os.environ)
     except OutsideError as error:
-        progress.say(f"warning: {error.message}; {error.hint}" if error.hint else f"warning: {error.message}")
+        progress.say(
+            f"warning: {error.message}; {error.hint}" if error.hint else f"warning: {error.message}"
+        )
         return tables
     standalone = tables.standalone.model_copy(update={"build": [*tables.standalone.build, build]})
     return tables.model_copy(update={"standalone": standalone})

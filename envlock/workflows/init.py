@@ -67,6 +67,9 @@ def init(policy: str = DEFAULT) -> tuple[Path | None, str]:
     """
     folder = Path(lockfile.project(str(Path.cwd())))
     install = next(
-        (command for name, command in INSTALLS.items() if (folder / name).is_file()), INSTALLS["pyproject.toml"]
+        (command for name, command in INSTALLS.items() if (folder / name).is_file()),
+        INSTALLS["pyproject.toml"],
     )
-    return add_policy(Path.cwd(), policy), "\n".join([HOOK, WORKFLOW.format(install=install), TARGET])
+    return add_policy(Path.cwd(), policy), "\n".join(
+        [HOOK, WORKFLOW.format(install=install), TARGET]
+    )

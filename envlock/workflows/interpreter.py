@@ -51,10 +51,14 @@ def find_environment(environ: Mapping[str, str], folder: Path) -> Environment:
             is_own = each.python.parent.parent.resolve() == Path(sys.prefix).resolve()
             if is_own or not has_tensorflow:
                 _check_owners(each)
-                return Environment(None if is_own else each.python, _from(folder, each.python), each.origin)
+                return Environment(
+                    None if is_own else each.python, _from(folder, each.python), each.origin
+                )
         looked.append(each.shown)
     if has_tensorflow or _is_module():
-        return Environment(None, sys.executable, "" if _is_module() else "envlock's own, which has TensorFlow")
+        return Environment(
+            None, sys.executable, "" if _is_module() else "envlock's own, which has TensorFlow"
+        )
     raise UsageError(f"no environment found; looked at: {', '.join(looked)}", hint=HINT)
 
 

@@ -34,4 +34,7 @@ def verify_line(line: str, *, python: Path | None = None) -> Report:
         return Report([other], headline="does not match the line: at least one fact differs")
     untold = judge(here, Snapshot(here["facts"], here["unavailable"]), STRICT)
     missing = count(len(untold.of(UNKNOWN)), "needed fact")
-    return Report(untold.findings, headline="matches the line" if untold.match else f"cannot decide: {missing} unknown")
+    return Report(
+        untold.findings,
+        headline="matches the line" if untold.match else f"cannot decide: {missing} unknown",
+    )

@@ -55,7 +55,9 @@ def lint(
         LockfileError: the lock cannot be read.
     """
     version, origin, switched_on = _judged_for(tensorflow, lock)
-    settings = Settings(version, switched_on=switched_on, select=tuple(select), ignore=tuple(ignore))
+    settings = Settings(
+        version, switched_on=switched_on, select=tuple(select), ignore=tuple(ignore)
+    )
     files = find([os.fspath(path) for path in paths], list(exclude))
     with progress.bar("reading", len(files)) as advance:
         findings = judge(files, settings, lambda: advance(1))
@@ -80,7 +82,11 @@ def _judged_for(version: str | None, source: Source | None) -> tuple[str, str, b
             hint = "use the form that `pip list` shows, such as 2.16.2"
             raise UsageError(f"invalid TensorFlow version `{version}`", hint=hint)
         return version, "as given", switched_on
-    locked = lock.facts.tensorflow.version if lock is not None and lock.facts.tensorflow is not None else None
+    locked = (
+        lock.facts.tensorflow.version
+        if lock is not None and lock.facts.tensorflow is not None
+        else None
+    )
     found = installed.collect(Host())
     here = found.get("version") if isinstance(found, dict) else None
     for known, origin in ((locked, "locked"), (here, "installed")):

@@ -75,7 +75,9 @@ def file_of(source: Source | None) -> Path:
     Raises:
         LockfileError: there is no lockfile that `assert_locked()` would use.
     """
-    named = locate(source) if source is None or isinstance(source, str | os.PathLike) else lockfile.NAME
+    named = (
+        locate(source) if source is None or isinstance(source, str | os.PathLike) else lockfile.NAME
+    )
     return Path(named).absolute()
 
 

@@ -38,7 +38,9 @@ def lock_with_entry_points(lock: Source | None) -> Path:
         UsageError: it is no file, or names no entry points.
     """
     if not (lock is None or isinstance(lock, str | os.PathLike)):
-        raise UsageError("`--observe` writes into the lockfile, and `-` is stdin", hint="name the file")
+        raise UsageError(
+            "`--observe` writes into the lockfile, and `-` is stdin", hint="name the file"
+        )
     path = Path(locate(lock))
     if "held" not in plain(path)[0].get("project", {}):
         hint = "name the program first: envlock capture --for train.py"
@@ -61,7 +63,9 @@ def observe(prepared: Prepared, lock: Path, python: Path | None) -> Observed:
         seen = folder / SEEN
         if not seen.is_file():
             hint = "run Python without `-I`, `-E` and `-S`, and leave PYTHONPATH as it is"
-            raise UsageError(f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint)
+            raise UsageError(
+                f"nothing was observed of `{prepared.command[0]}` (exit code {code})", hint=hint
+            )
         lines = seen.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return Observed(code, *add_observed(lock, lines, python))
 

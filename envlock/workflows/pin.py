@@ -58,11 +58,15 @@ def pin(
     if wanted.packages:
         from envlock.containers.engines.find import find  # and with it Docker's SDK
 
-        packages = resolve(find(engine), chosen.base.reference, wanted, host=network == "host", say=progress.line)
+        packages = resolve(
+            find(engine), chosen.base.reference, wanted, host=network == "host", say=progress.line
+        )
         kept = kept.model_copy(update={"apt": packages})
     elif kept.apt is not None:
         kept = BaseImage.model_validate(kept.model_dump(exclude={"apt"}))
-    return Pin(model.model_copy(update={"base_image": kept}), chosen.base.reference, chosen.warnings)
+    return Pin(
+        model.model_copy(update={"base_image": kept}), chosen.base.reference, chosen.warnings
+    )
 
 
 def resolved(
@@ -77,5 +81,7 @@ def resolved(
     places = [parse_mirror(text) for text in mirrors]
     accepted = None if accept is None else parse_digest(accept)
     named = None if platform is None else parse_platform(platform)
-    tables = None if locked_base(lock, base) is not None else current(wanted_by(lock, named), progress)
+    tables = (
+        None if locked_base(lock, base) is not None else current(wanted_by(lock, named), progress)
+    )
     return asked_for(lock, registry(), base, named, places, accepted, tables)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 
-def explain(path: str, lock: Source | None = None, *, python: Path | None = None) -> list[Explained]:
+def explain(
+    path: str, lock: Source | None = None, *, python: Path | None = None
+) -> list[Explained]:
     """Return all that is known of the facts at a path or below it; without a lock near, under policy strict.
 
     Raises:
@@ -66,7 +68,9 @@ def ignore(pattern: str, reason: str, lock: Source | None = None) -> tuple[Path,
     """
     check_pattern(pattern)
     if not reason.strip() or not reason.isprintable():
-        raise UsageError("the reason is empty or not printable", hint="say in one line why the fact may differ")
+        raise UsageError(
+            "the reason is empty or not printable", hint="say in one line why the fact may differ"
+        )
     try:
         old = lock_of(lock)
     except LockfileError:

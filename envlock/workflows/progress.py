@@ -21,7 +21,9 @@ class Progress(Protocol):
         """Take a line that another program printed."""
         ...
 
-    def bar(self, title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+    def bar(
+        self, title: str, total: int, *, in_bytes: bool = False
+    ) -> AbstractContextManager[Advance]:
         """Return what shows how far something is while it is open; threads may advance it.
 
         Args:

@@ -67,7 +67,9 @@ def push_image(
             hint="push it with the engine's own command, or use another engine",
         )
     pushed = Reference(place.registry, place.repository, digest=digest)
-    image = Image.model_validate({**lock.image.model_dump(exclude_unset=True), "reference": str(pushed)})
+    image = Image.model_validate(
+        {**lock.image.model_dump(exclude_unset=True), "reference": str(pushed)}
+    )
     named = lock.model_copy(update={"image": image})
     bill = Document(SBOM, cyclonedx.render(named, licenses).encode())
     provenance = Document(IN_TOTO, slsa.render(named, {}).encode(), {PREDICATE: slsa.PREDICATE})

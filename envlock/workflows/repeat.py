@@ -65,11 +65,16 @@ def repeat(
         FactError: distances cannot be computed.
     """
     if runs < 2 and save is None:
-        raise UsageError("a single run cannot be compared", hint="use `--runs 2`, or `--save DIR` to compare later")
+        raise UsageError(
+            "a single run cannot be compared",
+            hint="use `--runs 2`, or `--save DIR` to compare later",
+        )
     _need_free(save)
     wanted = target(script, tuple(args), module=module)
     plan = Plan(wanted, runs, fresh, seed, python, limit, output, _locked_hash_seed())
-    with draft_folder(None if save is None else save.absolute().parent) as folder:  # beside: it is renamed
+    with draft_folder(
+        None if save is None else save.absolute().parent
+    ) as folder:  # beside: it is renamed
         found, interrupted = _made(plan, folder, save, progress)
         kept = _outcome({"": found}, runs, steps, python, progress, interrupted=interrupted)
         return report(_helped(kept, plan.target), str(plan.target.script))
@@ -101,14 +106,21 @@ def _made(plan: Plan, folder: Path, save: Path | None, progress: Progress) -> tu
             found.folder = found.folder.rename(save)
     except OSError as error:
         where = save or "the temporary folder"
-        raise WriteError(f"cannot keep the results in {where}: {error.strerror}", hint="check its disk") from None
+        raise WriteError(
+            f"cannot keep the results in {where}: {error.strerror}", hint="check its disk"
+        ) from None
     if save is not None and found.finished:
         progress.say(f"saved {len(found.finished)} of {plan.runs} runs in {save}")
     return found, interrupted
 
 
 def compare_saved(
-    a: Path, b: Path, *, steps: Sequence[int] = (), python: Path | None = None, progress: Progress = SILENT
+    a: Path,
+    b: Path,
+    *,
+    steps: Sequence[int] = (),
+    python: Path | None = None,
+    progress: Progress = SILENT,
 ) -> Report:
     """Return how far the runs in two folders are from each other; they are called A0, A1 ... and B0, B1 ...
 
@@ -184,7 +196,11 @@ def _shown(runs: Sequence[Run], asked: Sequence[int], first: Quantity | None) ->
     there = results.steps(runs)
     unknown = [step for step in asked if step not in there]
     if unknown:
-        hint = f"choose a step from {there[0]} to {there[-1]}" if there else "run it again: no run finished"
+        hint = (
+            f"choose a step from {there[0]} to {there[-1]}"
+            if there
+            else "run it again: no run finished"
+        )
         raise UsageError(f"no run recorded step {unknown[0]}", hint=hint)
     if asked:
         return sorted(set(asked))

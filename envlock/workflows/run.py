@@ -59,7 +59,9 @@ class Prepared:
             os.execve(self.program, list(self.command), dict(self.environ))  # noqa: S606 (the point: no shell)
         except OSError as error:
             hint = "check that it is executable"
-            raise UsageError(f"cannot run `{self.command[0]}`: {error.strerror}", hint=hint) from None
+            raise UsageError(
+                f"cannot run `{self.command[0]}`: {error.strerror}", hint=hint
+            ) from None
 
 
 def prepare(
@@ -87,11 +89,19 @@ def prepare(
     """
     document, subject = plain(lock)
     folder = Path(sys.prefix) / "bin" if python is None else python.absolute().parent
-    wanted = _variables(_facts(document, python), _tensorflow(python), folder, deterministic=deterministic, seed=seed)
+    wanted = _variables(
+        _facts(document, python),
+        _tensorflow(python),
+        folder,
+        deterministic=deterministic,
+        seed=seed,
+    )
     program = _program(command[0], wanted.environ["PATH"], folder)
     found = live_of(document, python, wanted.environ)
     where = None if python is None else str(python)
-    report = told(judge_here(document, found, policy, subject, overrides_count(), where), wanted.environ)
+    report = told(
+        judge_here(document, found, policy, subject, overrides_count(), where), wanted.environ
+    )
     report = with_acceptance(report)
     changes = tuple((name, value) for name, value, _ in wanted.changes)
     return Prepared(program, tuple(command), wanted.environ, report, changes, tuple(wanted.kept))
@@ -105,13 +115,20 @@ def _facts(document: dict[str, Any], python: Path | None) -> dict[str, Any]:
 
 def _tensorflow(python: Path | None) -> str | None:
     """Return the version of the installed TensorFlow, where there is one and its version is known."""
-    installed = tensorflow.collect(Host()) if python is None else live(python).facts.get("tensorflow")
+    installed = (
+        tensorflow.collect(Host()) if python is None else live(python).facts.get("tensorflow")
+    )
     version = installed.get("version") if isinstance(installed, dict) else None
     return version if isinstance(version, str) else None
 
 
 def _variables(
-    facts: Mapping[str, Any], version: str | None, folder: Path, *, deterministic: bool, seed: int | None
+    facts: Mapping[str, Any],
+    version: str | None,
+    folder: Path,
+    *,
+    deterministic: bool,
+    seed: int | None,
 ) -> Variables:
     """Return the variables for the command; `folder` is that of the environment's programs."""
     environ = dict(os.environ)
@@ -119,12 +136,19 @@ def _variables(
     recipe = recipe_for(version) if version is not None else None
     needed = {**recipe.set, **(recipe.by_variable if deterministic else {})} if recipe else {}
     wanted = plan(environ, facts, needed, recipe.unset if recipe and deterministic else [])
-    own = {} if is_number(wanted.environ.get(HASH_SEED, "")) else table("determinism_recipes")["always"]
+    own = (
+        {}
+        if is_number(wanted.environ.get(HASH_SEED, ""))
+        else table("determinism_recipes")["always"]
+    )
     additions = {**added(wanted.environ), **own}
     if additions:
         own = {**own, ADDED: listed(additions)}
     own = own if seed is None else {**own, "ENVLOCK_SEED": str(seed)}
-    changes = [*wanted.changes, *((name, value, "") for name, value in own.items() if name != ADDED)]
+    changes = [
+        *wanted.changes,
+        *((name, value, "") for name, value in own.items() if name != ADDED),
+    ]
     return Variables({**wanted.environ, **own}, sorted(changes), wanted.kept)
 
 

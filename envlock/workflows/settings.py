@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 LINT_KEYS = ("select", "ignore", "exclude")
 LONGEST = 300
 """Characters of a pattern, as in a lockfile."""
-SIZE_LIMIT = 128 * 1024  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
+SIZE_LIMIT = (
+    128 * 1024
+)  # bytes; the reader of TOML takes some hundred times as much memory, and quadratic time
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,14 @@ def load(folder: Path) -> Config:
     try:
         return _config(_at(_document(file), "tool", "envlock", missing={}), file)
     except RecursionError:
-        raise UsageError(f"cannot read {file}: it is nested too deeply", hint="correct the file") from None
+        raise UsageError(
+            f"cannot read {file}: it is nested too deeply", hint="correct the file"
+        ) from None
 
 
-def policy(name: str | None, config: Config, earlier: Lockfile | None) -> tuple[str, dict[str, str]]:
+def policy(
+    name: str | None, config: Config, earlier: Lockfile | None
+) -> tuple[str, dict[str, str]]:
     """Return name and overrides of the policy to write: as asked for, else the project's, else those of `earlier`."""
     if name is None and config.policy is None and not config.overrides and earlier is not None:
         return earlier.policy.name, dict(earlier.policy.overrides)
@@ -84,7 +90,9 @@ def check_pattern(pattern: str) -> None:
     try:
         Policy(DEFAULT, {pattern: "ignore"})
     except ValueError as error:
-        raise UsageError(str(error), hint="write it like `packages.numpy.version` or `cpu.*`") from None
+        raise UsageError(
+            str(error), hint="write it like `packages.numpy.version` or `cpu.*`"
+        ) from None
     if len(pattern) > LONGEST:
         hint = "write it like `packages.numpy.version` or `cpu.*`"
         raise UsageError(f"no fact fits `{pattern[:LONGEST]}...`", hint=hint)
@@ -125,7 +133,9 @@ def _write(folder: Path, tables: tuple[str, ...], key: str, value: str, comment:
     return file
 
 
-def _rewrite(file: Path, folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str) -> None:
+def _rewrite(
+    file: Path, folder: Path, tables: tuple[str, ...], key: str, value: str, comment: str
+) -> None:
     import tomlkit
     from tomlkit.items import InlineTable
 
@@ -141,10 +151,14 @@ def _rewrite(file: Path, folder: Path, tables: tuple[str, ...], key: str, value:
         table = table.setdefault(name, tomlkit.table(is_super_table=name != tables[-1]))
     if isinstance(table, InlineTable):
         where = f"[{'.'.join(tables)}]"
-        raise UsageError(f"an inline table in {file} cannot hold the reason", hint=f"write it as `{where}`")
+        raise UsageError(
+            f"an inline table in {file} cannot hold the reason", hint=f"write it as `{where}`"
+        )
     table[key] = tomlkit.string(value).comment(comment)
     lines = tomlkit.dumps(document)
-    write_atomically(file, (lines.replace("\n", "\r\n") if "\r\n" in text else lines).encode("utf-8"))
+    write_atomically(
+        file, (lines.replace("\n", "\r\n") if "\r\n" in text else lines).encode("utf-8")
+    )
 
 
 def about(folder: Path, lock: Path | None) -> dict[str, Any]:
@@ -156,7 +170,10 @@ def about(folder: Path, lock: Path | None) -> dict[str, Any]:
     from envlock.lock.revision import revision
 
     name = project_name(folder)
-    return {**({} if name is None else {"name": name}), **revision(Path(lockfile.project(str(folder))), lock)}
+    return {
+        **({} if name is None else {"name": name}),
+        **revision(Path(lockfile.project(str(folder))), lock),
+    }
 
 
 def project_name(folder: Path) -> str | None:
@@ -168,7 +185,11 @@ def project_name(folder: Path) -> str | None:
     root = Path(lockfile.project(str(folder)))
     file = root / lockfile.SETTINGS
     document = _document(file) if file.is_file() else {}
-    names = (_at(document, "project", "name"), _at(document, "tool", "poetry", "name"), _setup_name(root / "setup.cfg"))
+    names = (
+        _at(document, "project", "name"),
+        _at(document, "tool", "poetry", "name"),
+        _setup_name(root / "setup.cfg"),
+    )
     name = normalise(str(next(filter(None, names), "")))[:128]
     return name if name.isascii() and name.replace("-", "").isalnum() else None
 
@@ -195,7 +216,8 @@ def _document(file: Path) -> dict[str, Any]:
             data = stream.read(SIZE_LIMIT + 1)
         if len(data) > SIZE_LIMIT:
             raise UsageError(
-                f"cannot read {file}: it is larger than 128 KB", hint="check that it is the file of the project"
+                f"cannot read {file}: it is larger than 128 KB",
+                hint="check that it is the file of the project",
             )
         return tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
     except OSError as error:
@@ -227,14 +249,20 @@ def _config(table: Any, file: Path) -> Config:
     try:
         Policy(DEFAULT if name is None else name, overrides)
     except ValueError as error:
-        raise UsageError(f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`') from None
+        raise UsageError(
+            f"{where}: {error}", hint='write it like `"cpu.flags" = "superset"`'
+        ) from None
     try:
         for pattern in overrides:
             check_pattern(pattern)
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
     lint = _lint(table.get("lint", {}), where)
-    entry = _texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]') if "entry" in table else None
+    entry = (
+        _texts(table["entry"], f"{where}: `entry`", 'entry = ["train.py"]')
+        if "entry" in table
+        else None
+    )
     return Config(
         None if lock is None else file.parent / lock,
         name,
@@ -248,7 +276,9 @@ def _config(table: Any, file: Path) -> Config:
 def _lint(table: Any, where: str) -> dict[str, list[str]]:
     _keys(table, LINT_KEYS, f"{where}: `lint`")
     example = 'ignore = ["ENV402"]'
-    return {key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()}
+    return {
+        key: list(_texts(value, f"{where}: `lint.{key}`", example)) for key, value in table.items()
+    }
 
 
 def _container(table: Any, where: str) -> dict[str, Any] | None:

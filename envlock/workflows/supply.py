@@ -145,7 +145,13 @@ def not_found(lock: Lockfile, base: Base) -> tuple[Base, Unknown]:
 
 
 def _based(
-    lock: Lockfile, wanted: Wanted, engine: Engine | None, network: str, progress: Progress, *, again: bool
+    lock: Lockfile,
+    wanted: Wanted,
+    engine: Engine | None,
+    network: str,
+    progress: Progress,
+    *,
+    again: bool,
 ) -> tuple[Lockfile, Chosen]:
     """Return the base by what its registry says now, and the lock with the Debian packages for it."""
     asked = (wanted.base, wanted.platform, wanted.mirrors, wanted.accept)
@@ -172,7 +178,13 @@ def _based(
 
 
 def _beyond(
-    lock: Lockfile, base: Base, sources: Sources, engine: Engine | None, progress: Progress, *, again: bool
+    lock: Lockfile,
+    base: Base,
+    sources: Sources,
+    engine: Engine | None,
+    progress: Progress,
+    *,
+    again: bool,
 ) -> list[str]:
     """Return the locked packages whose wheels a build has to have: all, or those that a complete base lacks."""
     facts = lock.facts.packages or {}
@@ -188,16 +200,23 @@ def _beyond(
     from envlock.packages.closure import is_held
 
     try:
-        found = look_inside(engine, base.reference, say=progress.line).snapshot.facts.get("packages") or {}
+        found = (
+            look_inside(engine, base.reference, say=progress.line).snapshot.facts.get("packages")
+            or {}
+        )
     except FactError as error:
         progress.say(f"warning: {error.message}; only the base's own packages are in the image")
         return []
     return sorted(
-        name for name, fact in facts.items() if (found.get(name) or {}).get("version") != fact.version and is_held(name)
+        name
+        for name, fact in facts.items()
+        if (found.get(name) or {}).get("version") != fact.version and is_held(name)
     )
 
 
-def _prove(lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress) -> Lockfile:
+def _prove(
+    lock: Lockfile, missing: Sequence[str], sources: Sources, progress: Progress
+) -> Lockfile:
     """Return the lock with the wheel of every package, or the reason why none is known."""
     from envlock.workflows.hash import hash_packages, summary
 
@@ -222,7 +241,9 @@ def _prove(lock: Lockfile, missing: Sequence[str], sources: Sources, progress: P
     return new
 
 
-def _fill(lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress) -> Collection[str]:
+def _fill(
+    lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, progress: Progress
+) -> Collection[str]:
     """Return the names of the wheels at hand, after those that are to be installed were put into the wheelhouse."""
     from envlock.containers.payload import wheels_in
     from envlock.workflows.vendor import vendor
@@ -237,7 +258,12 @@ def _fill(lock: Lockfile, base: Base, names: Sequence[str], sources: Sources, pr
             progress.say(f"filling {sources.folder}: {count(len(meant), 'wheel')}")
         only = [each.name for each in meant]
         done = vendor(
-            lock, sources.folder, indexes=sources.indexes, only=only, offline=sources.offline, progress=progress
+            lock,
+            sources.folder,
+            indexes=sources.indexes,
+            only=only,
+            offline=sources.offline,
+            progress=progress,
         )
         if done.missing:
             raise OutsideError(
@@ -279,7 +305,9 @@ def _offline(lock: Lockfile, wanted: Wanted, sources: Sources, engine: Engine | 
         environ = dict(each.partition("=")[::2] for each in config.get("Env") or ())
         base = with_config(base, config.get("Entrypoint") or (), config.get("Cmd") or (), environ)
     if base.entrypoint is None and not missing:
-        missing.append(f"the configuration of {base.reference}: run `envlock build` once, which records it")
+        missing.append(
+            f"the configuration of {base.reference}: run `envlock build` once, which records it"
+        )
     if missing or kept is None:
         raise _forbidden(missing)
     return Chosen(base, kept, warnings)
@@ -307,7 +335,10 @@ def _absent(lock: Lockfile, base: Base, sources: Sources, *, is_pinned: bool) ->
         yield from _unkept(lock, base, folder)
     archive = base.python_archive
     files = [archive.file] if archive is not None else []
-    for file in [*files, *(each.file for each in (base.apt.packages if base.apt is not None else ()))]:
+    for file in [
+        *files,
+        *(each.file for each in (base.apt.packages if base.apt is not None else ())),
+    ]:
         if not (folder / file).is_file():
             yield f"{folder / file}: run `envlock build --output FOLDER`"
 
@@ -320,7 +351,10 @@ def _unkept(lock: Lockfile, base: Base, folder: Path) -> Iterator[str]:
     away = [
         each.file
         for each in plan(lock, base, None).wheels
-        if not any(place.is_file() for place in (folder / each.file, cache.wheel(kept, each.sha256, each.file)))
+        if not any(
+            place.is_file()
+            for place in (folder / each.file, cache.wheel(kept, each.sha256, each.file))
+        )
     ]
     if away:
         yield f"{_named(away)} in {folder}: run `envlock vendor -o {folder}`"

@@ -84,9 +84,21 @@ def vendor(
     if only is not None:
         known = [each for each in known if each.name in only]
     kept = cache.folder(os.environ, Path.home())
-    fetch = _refuse if offline else fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
+    fetch = (
+        _refuse
+        if offline
+        else fetcher(online(list(indexes), Path(sys.prefix), kept), by_address=not indexes)
+    )
     wait = once(partial(progress.say, f"waiting for another envlock that is filling {folder}"))
-    events = fill(known, folder, fetch, cache=kept if use_cache else None, jobs=jobs, seconds=seconds, on_wait=wait)
+    events = fill(
+        known,
+        folder,
+        fetch,
+        cache=kept if use_cache else None,
+        jobs=jobs,
+        seconds=seconds,
+        on_wait=wait,
+    )
     how, missing = _watch(events, known, progress)
     return Vendored(how, missing, left_out, unowned(folder, known))
 

@@ -62,19 +62,23 @@ def verify(
     where = None if python is None else str(python)
     report = told(judge_here(document, found, policy, subject, overrides, where), os.environ)
     if needs_proof(report):
-        report = _proven(lock, report, found, python, policy, progress, overrides=overrides) or told(
-            judge_here(document, found, policy, subject, overrides, where), os.environ
-        )
+        report = _proven(
+            lock, report, found, python, policy, progress, overrides=overrides
+        ) or told(judge_here(document, found, policy, subject, overrides, where), os.environ)
     report.notes += [*_about(document, file_of(lock)), *notes]
     if not (deep or numerics):
         return with_acceptance(report)
     model = lock_of(lock)
     if deep:
-        report = report.with_more(_files(model, found, python, progress) + _contradictions(found, python, progress))
+        report = report.with_more(
+            _files(model, found, python, progress) + _contradictions(found, python, progress)
+        )
     if numerics:
         from envlock.workflows.canary import against
 
-        bits = against(model, name_of(lock), found, python, policy, progress, overrides=overrides).report
+        bits = against(
+            model, name_of(lock), found, python, policy, progress, overrides=overrides
+        ).report
         report = report.with_more(bits.findings, bits.notes)
     return with_acceptance(report)
 
@@ -115,13 +119,19 @@ def _proven(
     from envlock.runtime.proof import COUNTS, content, folder, key
 
     counts = {f"cpu.{name}" for name in COUNTS}
-    held = [each for each in report.findings if each.rule != PROVEN and each.severity in report.breaking]
+    held = [
+        each for each in report.findings if each.rule != PROVEN and each.severity in report.breaking
+    ]
     if any(str(each.where) not in counts for each in held):
         return report  # the software is another one: no canary can help
     model = lock_of(lock)
     kept, name = folder(os.environ), key(model.to_document(), found)
     if kept is None or name is None:
-        why = "the lockfile has no canary (`envlock capture --canary`)" if kept else "this process has no home folder"
+        why = (
+            "the lockfile has no canary (`envlock capture --canary`)"
+            if kept
+            else "this process has no home folder"
+        )
         return report.with_more([], [f"no proof for this machine is possible: {why}"])
     from envlock.lock.writer import write_atomically
     from envlock.workflows.canary import against
@@ -149,10 +159,13 @@ def _make_own(kept: Path) -> None:
         for each in (kept.parent, kept):
             each.mkdir(mode=0o700, exist_ok=True)
             if not is_own(str(each)):
-                each.chmod(0o700)  # ours, and made under a careless umask; where it is not ours, this fails
+                each.chmod(
+                    0o700
+                )  # ours, and made under a careless umask; where it is not ours, this fails
     except OSError as error:
         raise UsageError(
-            f"cannot keep proofs in {kept}: {error.strerror}", hint="set XDG_CACHE_HOME to a folder of your own"
+            f"cannot keep proofs in {kept}: {error.strerror}",
+            hint="set XDG_CACHE_HOME to a folder of your own",
         ) from None
     if not (is_own(str(kept)) and is_own(str(kept.parent))):
         raise UsageError(
@@ -161,7 +174,9 @@ def _make_own(kept: Path) -> None:
         )
 
 
-def _files(lock: Lockfile, found: Snapshot, python: Path | None, progress: Progress) -> list[Finding]:
+def _files(
+    lock: Lockfile, found: Snapshot, python: Path | None, progress: Progress
+) -> list[Finding]:
     """Return which installed files are not as recorded, or not as locked."""
     from envlock.diagnosis.examine import with_installer
     from envlock.diagnosis.remedies import with_commands
@@ -171,7 +186,9 @@ def _files(lock: Lockfile, found: Snapshot, python: Path | None, progress: Progr
     packages = {} if lock.identity is None else dict(lock.identity.packages)
     if lock.project is not None and lock.project.name is not None:
         packages.pop(lock.project.name, None)  # it is the project's code, whatever it holds
-    faults = verify_files(survey(installation(python)), python or Path(sys.executable), packages, progress.bar)
+    faults = verify_files(
+        survey(installation(python)), python or Path(sys.executable), packages, progress.bar
+    )
     return list(with_commands(faults, with_installer(found, python)))
 
 

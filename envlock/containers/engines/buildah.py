@@ -81,7 +81,8 @@ class Buildah:
         """
         if start.gpus:
             raise EngineError(
-                "buildah gives no GPU to a container", hint="use `--engine podman`, or leave out `--gpus`"
+                "buildah gives no GPU to a container",
+                hint="use `--engine podman`, or leave out `--gpus`",
             )
         config = self.inspect(image)["Config"]
         own = config.get("Entrypoint") or [] if start.entrypoint is None else start.entrypoint

@@ -83,7 +83,9 @@ def _builder() -> str:
     if os.environ.get("DOCKER_HOST"):
         return "default"
     command = ["docker", "context", "show"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+    )
     return done.stdout.strip() or "default"
 
 

@@ -49,7 +49,9 @@ class Daemon:
             told = self._api.version()
         self.version = str(told.get("Version") or "0").partition("+")[0]
         self.platform = f"{told.get('Os')}/{told.get('Arch')}"
-        self.podman = any("podman" in str(part.get("Name", "")).lower() for part in told.get("Components") or ())
+        self.podman = any(
+            "podman" in str(part.get("Name", "")).lower() for part in told.get("Components") or ()
+        )
 
     @classmethod
     def connect(cls) -> Daemon:
@@ -64,10 +66,14 @@ class Daemon:
         host = environ.get("DOCKER_HOST", "")
         try:
             with _told():
-                return cls(docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True))
+                return cls(
+                    docker.from_env(environment=environ, timeout=SECONDS, use_ssh_client=True)
+                )
         except EngineError as error:
             if host.startswith("ssh://") and "ssh" not in error.message:
-                raise explain(f"{host} did not answer") from None  # `ssh` itself has said why on stderr
+                raise explain(
+                    f"{host} did not answer"
+                ) from None  # `ssh` itself has said why on stderr
             if not host or host.rpartition("//")[2] in error.message:
                 raise
             raise EngineError(f"{error.message}: {host}", hint=error.hint) from None
@@ -94,11 +100,15 @@ class Daemon:
             EngineError: the registry was not reached, refused, or does not have it.
         """
         repository, tag = parse_repository_tag(reference)
-        if tag and tag.startswith("sha256:"):  # a tag beside the digest would be taken for a part of the name
+        if tag and tag.startswith(
+            "sha256:"
+        ):  # a tag beside the digest would be taken for a part of the name
             repository = parse_repository_tag(repository)[0]
         about = f"pull of {reference}: "
         with _told(reference, about):
-            for message in self._api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+            for message in self._api.pull(
+                repository, tag=tag or "latest", stream=True, decode=True
+            ):
                 if "error" in message:
                     raise explain(f"{about}{message['error']}", image=reference)
                 yield message
@@ -112,7 +122,9 @@ class Daemon:
         repository, tag = parse_repository_tag(name)
         about = f"push of {name}: "
         with _told(name, about):
-            for message in self._api.push(repository, tag=tag or "latest", stream=True, decode=True):
+            for message in self._api.push(
+                repository, tag=tag or "latest", stream=True, decode=True
+            ):
                 if "error" in message:
                     raise explain(f"{about}{message['error']}", image=name)
                 yield message
@@ -140,7 +152,12 @@ class Daemon:
         Raises:
             EngineError: the daemon refuses, or goes away.
         """
-        fixed = {"decode": True, "rm": True, "forcerm": True, "timeout": None}  # a step may be silent for long
+        fixed = {
+            "decode": True,
+            "rm": True,
+            "forcerm": True,
+            "timeout": None,
+        }  # a step may be silent for long
         with _told():
             yield from self._api.build(path=str(context), **fixed, **options)
 
@@ -185,10 +202,16 @@ class Daemon:
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
         settings = self._api.create_host_config(
             network_mode=start.network,
-            log_config=LogConfig(type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}),
-            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if start.gpus else None,
+            log_config=LogConfig(
+                type="json-file", config={"max-size": OUTPUT_LIMIT, "max-file": "1"}
+            ),
+            device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])]
+            if start.gpus
+            else None,
         )
-        own = None if start.entrypoint is None else list(start.entrypoint) or [""]  # the API's word for "none"
+        own = (
+            None if start.entrypoint is None else list(start.entrypoint) or [""]
+        )  # the API's word for "none"
         try:
             with _told(image):
                 self._api.create_container(
@@ -204,8 +227,13 @@ class Daemon:
                     self._api.put_archive(name, "/", _tar(start.brought))
                 self._api.start(name)
                 code = int(self._api.wait(name, timeout=None)["StatusCode"])
-                stdout, stderr = (self._api.logs(name, **wanted) for wanted in ({"stderr": False}, {"stdout": False}))
-                return Finished(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+                stdout, stderr = (
+                    self._api.logs(name, **wanted)
+                    for wanted in ({"stderr": False}, {"stdout": False})
+                )
+                return Finished(
+                    code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
+                )
         finally:
             self.remove_container(name)
 
@@ -235,7 +263,12 @@ def _context_host() -> str | None:
     try:
         command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
         host = json.loads(done.stdout) if done.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -73,7 +73,9 @@ class Builder(Protocol):
 
 _WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::\d+)?|[A-Za-z0-9-]+:\d+"
-_NAME = re.compile(rf"(?:(?:{_HOST})/)?{_WORD}(?:/{_WORD})*(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?")
+_NAME = re.compile(
+    rf"(?:(?:{_HOST})/)?{_WORD}(?:/{_WORD})*(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?"
+)
 _PATIENCE = 10.0
 """Seconds within which the daemon drops the container of a build that was broken off."""
 
@@ -152,7 +154,9 @@ class Engine:
                 built = replace(built, steps=self._remove(trail, before | {built.image_id}))
             except OSError as error:
                 self._clean(trail, before)
-                raise EngineError(f"cannot build: {error}", hint="solve that, and build again") from None
+                raise EngineError(
+                    f"cannot build: {error}", hint="solve that, and build again"
+                ) from None
             except BaseException:
                 self._clean(trail, before)
                 raise
@@ -238,7 +242,8 @@ class Engine:
         labels = config.get("Labels") or {}
         if any(labels.get(name) != value for name, value in order.labels.items()):
             raise EngineError(
-                "the image lacks labels of its Dockerfile", hint="use another engine: this one dropped them"
+                "the image lacks labels of its Dockerfile",
+                hint="use another engine: this one dropped them",
             )
         layers = tuple(str(layer) for layer in (found.get("RootFS") or {}).get("Layers") or ())
         return Built(str(found["Id"]), layers, self.name, self.daemon.version, config, seconds)
@@ -269,7 +274,11 @@ class Engine:
     def _wait_for_daemon(self, trail: Trail) -> None:
         """Return when the classic builder, whose connection is gone, has taken note and let go of its container."""
         limit = time.monotonic() + _PATIENCE
-        while trail.containers and time.monotonic() < limit and self.daemon.has_container(trail.containers[-1]):
+        while (
+            trail.containers
+            and time.monotonic() < limit
+            and self.daemon.has_container(trail.containers[-1])
+        ):
             time.sleep(0.1)
 
 
@@ -280,7 +289,9 @@ def check_name(name: str) -> None:
         UsageError: it is no name of an image.
     """
     if len(name) > 255 or not _NAME.fullmatch(name):
-        raise UsageError(f"invalid image name `{name}`", hint="use a name in lower case, such as team/train:1")
+        raise UsageError(
+            f"invalid image name `{name}`", hint="use a name in lower case, such as team/train:1"
+        )
 
 
 def _both(on_line: Say, log: TextIO) -> Say:
@@ -298,7 +309,9 @@ def _log() -> Iterator[TextIO]:
     try:
         handle, name = tempfile.mkstemp(prefix="envlock-build-", suffix=".log")
     except OSError as error:
-        raise EngineError(f"cannot keep the log of the build: {error}", hint="set TMPDIR to another folder") from None
+        raise EngineError(
+            f"cannot keep the log of the build: {error}", hint="set TMPDIR to another folder"
+        ) from None
     path = Path(name)
     keep = False
     try:
@@ -308,7 +321,11 @@ def _log() -> Iterator[TextIO]:
         keep = path.stat().st_size > 0
         if not keep:
             raise
-        hint = f"{error.hint}; the whole log is in {path}" if error.hint else f"the whole log is in {path}"
+        hint = (
+            f"{error.hint}; the whole log is in {path}"
+            if error.hint
+            else f"the whole log is in {path}"
+        )
         raise EngineError(error.message, hint=hint) from None
     finally:
         if not keep:

@@ -34,7 +34,9 @@ class Failure(NamedTuple):
 
 
 _SEE_DAEMON = "start Docker (`docker version` shows its state), or name another host in DOCKER_HOST"
-_LOGIN = "run `docker login {host}` with a key that can pull it (for nvcr.io the user is $oauthtoken)"
+_LOGIN = (
+    "run `docker login {host}` with a key that can pull it (for nvcr.io the user is $oauthtoken)"
+)
 _REF = r"(?P<what>[^\s\"']+?)"
 
 FAILURES = [
@@ -207,7 +209,9 @@ _TAIL = 400
 """How many of the last lines a program's own words are looked for in: pip tells what is wrong, then how to mend it."""
 
 
-def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON) -> EngineError:
+def explain(
+    text: str, log: Sequence[str] = (), *, image: str | None = None, hint: str = _SEE_DAEMON
+) -> EngineError:
     """Return the error for what an engine said last, given the lines of the build before it.
 
     `image` is what was asked for, where the text does not name it; `hint` is for a text that is not known.
@@ -217,15 +221,24 @@ def explain(text: str, log: Sequence[str] = (), *, image: str | None = None, hin
         found = re.search(failure.pattern, said if failure.in_log else text, flags=re.MULTILINE)
         if found:
             names = _named(found, image)
-            return EngineError(failure.message.format_map(names), hint=failure.hint.format_map(names))
+            return EngineError(
+                failure.message.format_map(names), hint=failure.hint.format_map(names)
+            )
     step = _STEP.search(text)
     if step:
         code = step["code"] or step["classic_code"] or step["step_code"]
-        spoken = [line.strip() for line in log if line.strip() and not _STATUS.fullmatch(line.strip())]
-        last = next((line for line in reversed(spoken) if line.startswith(OURS)), spoken[-1] if spoken else "")
+        spoken = [
+            line.strip() for line in log if line.strip() and not _STATUS.fullmatch(line.strip())
+        ]
+        last = next(
+            (line for line in reversed(spoken) if line.startswith(OURS)),
+            spoken[-1] if spoken else "",
+        )
         words = f": {last[:200]}" if last else ""
         return EngineError(f"a step of the Dockerfile failed with exit code {code}{words}")
-    line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason")
+    line = next(
+        (line.strip() for line in reversed(text.splitlines()) if line.strip()), "it gave no reason"
+    )
     said = re.sub("^error: ", "", line, flags=re.IGNORECASE)[:400]
     return EngineError(f"the container engine failed: {said}", hint=hint)
 
@@ -239,7 +252,9 @@ def _named(found: re.Match[str], image: str | None) -> dict[str, str]:
 
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_WRITTEN = re.compile(r"#\d+ (?:writing image|exporting config|exporting manifest) (sha256:[0-9a-f]{64})")
+_WRITTEN = re.compile(
+    r"#\d+ (?:writing image|exporting config|exporting manifest) (sha256:[0-9a-f]{64})"
+)
 _SPOKEN = re.compile(r"#\d+ \d+\.\d+ (.*)")
 _BUILDER = re.compile(
     r"#\d+ |Step \d+/\d+ :| ---> |Removing intermediate|Removed intermediate|---+$| > \[|Dockerfile:|ERROR: |\d+\.\d+ "

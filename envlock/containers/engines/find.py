@@ -28,7 +28,9 @@ def find(name: str = AUTO) -> Engine:
         EngineError: there is no daemon, it does not let us, or the command of this name is not there.
     """
     if name not in (AUTO, *ENGINES):
-        raise UsageError(f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}")
+        raise UsageError(
+            f"unknown container engine `{name}`", hint=f"choose from: {', '.join((AUTO, *ENGINES))}"
+        )
     if name == AUTO:
         return _best()
     module = import_module(ENGINES[name])
@@ -44,7 +46,9 @@ def _best() -> Engine:
         if os.environ.get("DOCKER_HOST") or which("docker") or command is None:
             raise
         module = import_module(ENGINES[command])
-        return Engine(command, module.connect(), module.build, f"{command}, as Docker is not installed")
+        return Engine(
+            command, module.connect(), module.build, f"{command}, as Docker is not installed"
+        )
     name, reason = prefer(daemon.version, podman=daemon.podman, plugin=buildx.version())
     build: Builder = import_module(ENGINES[name]).build
     return Engine(name, daemon, build, reason)
@@ -55,9 +59,18 @@ def prefer(version: str, *, podman: bool, plugin: str | None) -> tuple[str, str]
     if podman:
         return "docker", "docker (the daemon is podman, which has no BuildKit)"
     if plugin is None:
-        return "docker", "docker (`docker buildx` is not installed); layers are reproducible, image IDs are not"
+        return (
+            "docker",
+            "docker (`docker buildx` is not installed); layers are reproducible, image IDs are not",
+        )
     if numbers(plugin) < buildx.OLDEST:
-        return "docker", f"docker (buildx {plugin} is too old); layers are reproducible, image IDs are not"
+        return (
+            "docker",
+            f"docker (buildx {plugin} is too old); layers are reproducible, image IDs are not",
+        )
     if numbers(version) < buildx.OLDEST_DAEMON:
-        return "docker", f"docker (the BuildKit of Docker {version} writes the build time into its images)"
+        return (
+            "docker",
+            f"docker (the BuildKit of Docker {version} writes the build time into its images)",
+        )
     return "buildx", f"buildx {plugin} on Docker {version}"

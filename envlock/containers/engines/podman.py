@@ -32,7 +32,9 @@ class Podman:
     """
 
     def __init__(self) -> None:
-        self.version = str(json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}")))
+        self.version = str(
+            json.loads(call(PROGRAM, "version", "--format", "{{json .Client.Version}}"))
+        )
         self.platform = MACHINES.get(platform.machine(), platform.machine())
         self.images = partial(images, PROGRAM)
         self.pull = partial(pull, PROGRAM)
@@ -58,7 +60,9 @@ class Podman:
 
     def remove_image(self, image: str) -> None:
         """Remove an image that has no name and that nothing is made of; else leave it."""
-        code, told, _ = ask(PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image)
+        code, told, _ = ask(
+            PROGRAM, "image", "inspect", "--format", "{{json .RepoTags}}", "--", image
+        )
         if code == 0 and not json.loads(told):
             ask(PROGRAM, "rmi", "--", image)
 
@@ -77,7 +81,13 @@ class Podman:
             EngineError: it cannot be started.
         """
         name = f"envlock-{uuid.uuid4().hex}"  # known before the container is, so that it can be removed at any moment
-        options = ["--rm", f"--name={name}", *start.network_options, "--http-proxy=false", "--log-driver=none"]
+        options = [
+            "--rm",
+            f"--name={name}",
+            *start.network_options,
+            "--http-proxy=false",
+            "--log-driver=none",
+        ]
         options += [f"--env={key}={value}" for key, value in start.env.items()]
         if start.gpus:
             options.append("--device=nvidia.com/gpu=all")
@@ -89,7 +99,9 @@ class Podman:
             code, stdout, stderr = ask(PROGRAM, "run", *options, "--", image, *argv)
         finally:
             self.remove_container(name)
-        if code in (125, 126, 127) and "Error: " in stderr:  # podman's own, and what the image lacks
+        if (
+            code in (125, 126, 127) and "Error: " in stderr
+        ):  # podman's own, and what the image lacks
             raise explain(stderr, image=image)
         return Finished(code, stdout, stderr)
 
@@ -117,7 +129,11 @@ def built(command: Sequence[str], order: Order, say: Say, trail: Trail) -> str:
     """Build with podman or buildah, which take the same options, and return the image's ID."""
     with draft_folder(None) as folder:
         iid = folder / "iid"
-        options = [f"--timestamp={order.epoch}", f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}", f"--iidfile={iid}"]
+        options = [
+            f"--timestamp={order.epoch}",
+            f"--build-arg=SOURCE_DATE_EPOCH={order.epoch}",
+            f"--iidfile={iid}",
+        ]
         options += ["--http-proxy=false"] if command[0] == PROGRAM else []
         options += ["--format=oci", "--layers=true", f"--network={order.network}"]
         options += unlabelled(ask(*command, "--help")[1])
@@ -142,4 +158,7 @@ def unlabelled(known: str) -> list[str]:
 
 def _last_words(lines: Sequence[str]) -> str:
     """Return the builder's own error."""
-    return next((line for line in reversed(lines) if line.startswith(("Error: ", "error "))), "\n".join(lines[-1:]))
+    return next(
+        (line for line in reversed(lines) if line.startswith(("Error: ", "error "))),
+        "\n".join(lines[-1:]),
+    )

@@ -16,7 +16,9 @@ from envlock.lock.drafts import draft_folder
 STOP_SECONDS = 15
 
 
-def follow(command: Sequence[str], environ: Mapping[str, str], on_line: Callable[[str], None]) -> list[str] | None:
+def follow(
+    command: Sequence[str], environ: Mapping[str, str], on_line: Callable[[str], None]
+) -> list[str] | None:
     """Run a command and hand on each line it prints; return None when it worked, else its last lines.
 
     Raises:
@@ -76,7 +78,9 @@ def ask(program: str, *arguments: str) -> tuple[int, str, str]:
             check=False,
         )
     except OSError as error:
-        raise EngineError(f"cannot start {program}: {error.strerror}", hint=f"install {program}") from None
+        raise EngineError(
+            f"cannot start {program}: {error.strerror}", hint=f"install {program}"
+        ) from None
     return done.returncode, done.stdout, done.stderr
 
 
@@ -109,7 +113,9 @@ def tag(program: str, image: str, name: str) -> None:
 def pull(program: str, reference: str) -> Iterator[dict[str, Any]]:
     """Pull an image and yield messages as a daemon's; see `Daemon.pull`."""
     yield {"status": f"pulling {reference}"}
-    call(program, "pull", "--quiet", "--", reference, image=reference, about=f"pull of {reference}: ")
+    call(
+        program, "pull", "--quiet", "--", reference, image=reference, about=f"pull of {reference}: "
+    )
 
 
 def push(program: str, name: str) -> Iterator[dict[str, Any]]:
@@ -117,5 +123,13 @@ def push(program: str, name: str) -> Iterator[dict[str, Any]]:
     yield {"status": f"pushing {name}"}
     with draft_folder(None) as folder:
         file = folder / "digest"
-        call(program, "push", "--quiet", f"--digestfile={file}", "--", name, about=f"push of {name}: ")
+        call(
+            program,
+            "push",
+            "--quiet",
+            f"--digestfile={file}",
+            "--",
+            name,
+            about=f"push of {name}: ",
+        )
         yield {"aux": {"Digest": file.read_text(encoding="ascii").strip()}}

@@ -26,7 +26,9 @@ class Launcher(Protocol):
         """Return whether `auto` takes it, by the variables of this process."""
         ...
 
-    def start(self, program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+    def start(
+        self, program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
+    ) -> list[str]:
         """Return the command line that starts a command as each rank."""
         ...
 
@@ -67,7 +69,10 @@ def program_of(launcher: Launcher, environ: Mapping[str, str]) -> str:
     names = launcher.PROGRAMS
     found = next(filter(None, (shutil.which(each, path=environ.get("PATH")) for each in names)), "")
     if names and not found:
-        raise OutsideError(f"cannot find {' or '.join(names)}", hint="check PATH, or load the module of the cluster")
+        raise OutsideError(
+            f"cannot find {' or '.join(names)}",
+            hint="check PATH, or load the module of the cluster",
+        )
     return found
 
 

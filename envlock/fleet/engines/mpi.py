@@ -13,7 +13,9 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
     return ranks is not None
 
 
-def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+def start(
+    program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
+) -> list[str]:
     """Return the command line; without a number, mpirun starts as many as there are slots."""
     number = [] if ranks is None else ["-n", str(ranks)]
     return [program, *number, *options, *command]

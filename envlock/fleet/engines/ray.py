@@ -13,6 +13,8 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
     return bool(environ.get("RAY_ADDRESS"))
 
 
-def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+def start(
+    program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
+) -> list[str]:
     """Return the command: Ray itself starts the workers of a driver."""
     return list(command)

@@ -13,7 +13,9 @@ def is_meant(environ: Mapping[str, str], ranks: int | None) -> bool:
     return "SLURM_JOB_ID" in environ
 
 
-def start(program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]) -> list[str]:
+def start(
+    program: str, command: Sequence[str], ranks: int | None, options: Sequence[str]
+) -> list[str]:
     """Return the command line; without a number of ranks, the allocation says how many tasks there are.
 
     `--kill-on-bad-exit`: else a step goes on after a task has failed, and waits for it.

@@ -41,7 +41,11 @@ def libraries() -> Set[str]:
     """Return the files that the interpreter and its modules are linked to."""
     linked = [PLACE + "/bin/python3", *glob.glob(PLACE + "/lib/python3*/lib-dynload/*.so")]
     lines = subprocess.check_output(["ldd", *linked]).decode("utf-8", "replace").split("\n")
-    found = {words[2] for words in map(str.split, lines) if words[1:2] == ["=>"] and words[2].startswith("/")}
+    found = {
+        words[2]
+        for words in map(str.split, lines)
+        if words[1:2] == ["=>"] and words[2].startswith("/")
+    }
     return {path for path in found if GLIBC.match(os.path.basename(path)) is None}
 
 

@@ -36,7 +36,9 @@ def main(argv: List[str]) -> int:
     extra = of_the_base(os.environ)
     for name in extra:
         del os.environ[name]
-    if any(name.startswith("PYTHON") for name in extra):  # this interpreter has obeyed it: start again
+    if any(
+        name.startswith("PYTHON") for name in extra
+    ):  # this interpreter has obeyed it: start again
         os.execv(sys.executable, [sys.executable, "-B", os.path.abspath(__file__), *argv])
     if argv[:1] in (["--facts"], ["--deep"]):
         return facts(deep=argv[0] == "--deep")
@@ -87,7 +89,9 @@ def verify() -> int:
             say("warning: ENVLOCK_MODE=off, the environment is not verified")
             return 0
         lock = read_file(os.environ.get("ENVLOCK_LOCK") or LOCK)
-        report = verify_image(lock, os.environ.get("ENVLOCK_POLICY") or None, deep=mode == "deep", host=machine())
+        report = verify_image(
+            lock, os.environ.get("ENVLOCK_POLICY") or None, deep=mode == "deep", host=machine()
+        )
         if report.match:
             return 0
         if mode in ENFORCING:
@@ -95,7 +99,11 @@ def verify() -> int:
             return report.exit_code
         say("warning: ENVLOCK_MODE=warn, so this does not stop the program: " + in_one_line(report))
     except EnvlockError as error:
-        say("refusing to start: " + error.message + (" ({})".format(error.hint) if error.hint else ""))
+        say(
+            "refusing to start: "
+            + error.message
+            + (" ({})".format(error.hint) if error.hint else "")
+        )
         return error.exit_code
     except Exception as error:
         import traceback
@@ -140,11 +148,18 @@ def files(epoch: int) -> int:
     found = {}
     for folder, folders, names in os.walk("/"):
         names += [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device]
+        folders[:] = [
+            name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device
+        ]
         for path in [folder] + [os.path.join(folder, name) for name in names]:
             status = os.lstat(path)
             if status.st_mtime_ns == epoch * 10**9 and status.st_dev == device:
-                found[path] = [status.st_mode, status.st_uid, status.st_gid, content(path, status.st_mode)]
+                found[path] = [
+                    status.st_mode,
+                    status.st_uid,
+                    status.st_gid,
+                    content(path, status.st_mode),
+                ]
     json.dump(found, sys.stdout)
     return 0
 

@@ -38,7 +38,17 @@ LOADER = ("/etc/ld.so.conf.d/zzz-envlock.conf", "/etc/ld.so.cache")
 
 DPKG = "/var/lib/dpkg/"
 PASSING = (
-    *("/dev", "/proc", "/run", "/sys", "/tmp", "/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"),
+    *(
+        "/dev",
+        "/proc",
+        "/run",
+        "/sys",
+        "/tmp",
+        "/var/cache",
+        "/var/lib/apt",
+        "/var/log",
+        "/var/tmp",
+    ),
     *(HOME, LAYERS, WHEELS, "/etc/machine-id", "/var/lib/dbus/machine-id"),
     *(DPKG + "lock", DPKG + "lock-frontend", DPKG + "triggers/Lock"),
 )
@@ -57,7 +67,9 @@ def main(argv: List[str]) -> int:
     """Run a step; return the exit code."""
     epoch, step = int(argv[0]), argv[1]
     os.umask(0o022)
-    os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")  # the order of a set goes into bytecode
+    os.environ.update(
+        PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0"
+    )  # the order of a set goes into bytecode
     if step == "apt":
         layer = apt(epoch)
     elif step == "venv":
@@ -92,17 +104,33 @@ def apt(epoch: int) -> str:
         "-o",
         "Dpkg::Use-Pty=0",
     ]
-    command += ["install", *(os.path.join(place, "{}_{}.deb".format(row[0], row[1])) for row in rows)]
-    environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C"}
+    command += [
+        "install",
+        *(os.path.join(place, "{}_{}.deb".format(row[0], row[1])) for row in rows),
+    ]
+    environ = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C",
+    }
     run(command, {**environ, "DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(epoch)})
-    asked = ["dpkg-query", "-W", "-f", "${Package} ${Architecture} ${Version} ${db:Status-Status}\n"]
+    asked = [
+        "dpkg-query",
+        "-W",
+        "-f",
+        "${Package} ${Architecture} ${Version} ${db:Status-Status}\n",
+    ]
     has = subprocess.check_output(asked).decode("ascii").splitlines()
     for row in rows:
         if " ".join([*row[:3], "installed"]) not in has:
             fail("{} {} was not installed".format(row[0], row[2]))
     after = files_of_the_system()
     for path in sorted(before.keys() - after.keys()):
-        fail("the scripts of the Debian packages remove {} of the base; put them into a base of your own".format(path))
+        fail(
+            "the scripts of the Debian packages remove {} of the base; put them into a base of your own".format(
+                path
+            )
+        )
     for path in sorted(after):
         if after[path] != before.get(path):
             keep(path, layer)
@@ -113,7 +141,11 @@ def files_of_the_system() -> Dict[str, Tuple[int, ...]]:
     """Return what tells of each file whether it was changed."""
     found = {}  # type: Dict[str, Tuple[int, ...]]
     for folder, folders, names in os.walk("/"):
-        folders[:] = [name for name in folders if os.path.join(folder, name) not in PASSING and name != "__pycache__"]
+        folders[:] = [
+            name
+            for name in folders
+            if os.path.join(folder, name) not in PASSING and name != "__pycache__"
+        ]
         for path in (os.path.join(folder, name) for name in folders + names):
             if path in PASSING or (path.startswith(DPKG) and path.endswith("-old")):
                 continue
@@ -201,7 +233,9 @@ def wheels(name: str, mode: str) -> str:
     compiled = layer + VENV
     if os.path.isdir(compiled) and sys.version_info >= (3, 7):  # 3.6 has no bytecode without times
         command = compiler(os.path.join(VENV, "bin", "python"), compiled, VENV, "checked-hash")
-        subprocess.call([*command, "-q"])  # a file of a wheel may be no valid Python: nobody imports it
+        subprocess.call(
+            [*command, "-q"]
+        )  # a file of a wheel may be no valid Python: nobody imports it
     return layer
 
 
@@ -209,7 +243,9 @@ def runtime() -> str:
     """Let every Python find the runtime half, compiled for it; return the layer's folder."""
     layer = os.path.join(LAYERS, "runtime")
     os.makedirs(layer)
-    for folder in [path for path, folders, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"]:
+    for folder in [
+        path for path, folders, _ in os.walk(HOME) if os.path.basename(path) == "__pycache__"
+    ]:
         shutil.rmtree(folder)
     for python, folders in interpreters():
         enter(python, folders, layer)
@@ -302,11 +338,20 @@ def install(lines: List[str], name: str, layer: str) -> None:
         run([python, "-B", os.path.join(HOME, "unpack.py"), layer, chosen, folder])
         os.unlink(chosen)
         return
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHONPATH"))}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "PYTHONPATH"))
+    }
     environ.update(PIP_CONFIG_FILE=os.devnull, PIP_ROOT_USER_ACTION="ignore", PYTHONPATH=program)
     argv = [python, "-B", "-m", "pip", "install", "--quiet", "--ignore-installed"]
     argv += ["--no-index", "--find-links", folder, "--require-hashes", "--no-deps"]
-    argv += ["--no-compile", "--no-cache-dir", "--no-warn-script-location", "--disable-pip-version-check"]
+    argv += [
+        "--no-compile",
+        "--no-cache-dir",
+        "--no-warn-script-location",
+        "--disable-pip-version-check",
+    ]
     run([*argv, "--root", layer, "-r", chosen], environ)
     os.unlink(chosen)
 
@@ -338,7 +383,9 @@ def pip() -> Optional[str]:
     try:
         import ensurepip
 
-        spare += glob.glob(os.path.join(os.path.dirname(ensurepip.__file__), "_bundled", "pip-*.whl"))
+        spare += glob.glob(
+            os.path.join(os.path.dirname(ensurepip.__file__), "_bundled", "pip-*.whl")
+        )
     except ImportError:
         pass
     return max(spare, default=None)
@@ -367,7 +414,9 @@ def enter(python: str, folders: List[str], layer: str) -> None:
     """Let a Python find the runtime half, after everything else, and compile it for that Python."""
     places = [folder for folder in folders if os.path.isdir(folder)] or folders[:1]
     has = subprocess.check_output([python, "-B", "-c", "import sys; print(chr(10).join(sys.path))"])
-    if HOME not in has.decode("utf-8", "surrogateescape").split("\n"):  # a virtual environment sees the base's
+    if HOME not in has.decode("utf-8", "surrogateescape").split(
+        "\n"
+    ):  # a virtual environment sees the base's
         os.makedirs(places[-1], exist_ok=True)
         with open(os.path.join(places[-1], PTH), "w", encoding="ascii") as stream:
             stream.write(HOME + "\n")
@@ -382,13 +431,26 @@ def write_down() -> None:
     own = os.path.join(VENV, "bin", "python")
     python = own if os.path.exists(own) else "python3"
     ask = "import sys; sys.exit(sys.version_info < {!r})".format(OLDEST)
-    if subprocess.call([python, "-B", "-c", ask]) == 0:  # with an older one, nothing will be verified
+    if (
+        subprocess.call([python, "-B", "-c", ask]) == 0
+    ):  # with an older one, nothing will be verified
         run([python, "-B", "-c", "from envlock.runtime.files.deep import write_down; write_down()"])
 
 
 def compiler(python: str, folder: str, there: str, mode: str) -> List[str]:
     """Return the command that compiles the sources in a folder, which will be `there`, by hash: no time goes in."""
-    return [python, "-B", "-m", "compileall", "-q", "--invalidation-mode", mode, "-d", there, folder]
+    return [
+        python,
+        "-B",
+        "-m",
+        "compileall",
+        "-q",
+        "--invalidation-mode",
+        mode,
+        "-d",
+        there,
+        folder,
+    ]
 
 
 if __name__ == "__main__":

@@ -77,7 +77,9 @@ class Wheel:
         self.file = os.path.basename(path)
         self.archive = zipfile.ZipFile(path)
         names = self.archive.namelist()
-        infos = sorted({name.split("/")[0] for name in names if re.match(r"[^/]+\.dist-info/WHEEL$", name)})
+        infos = sorted(
+            {name.split("/")[0] for name in names if re.match(r"[^/]+\.dist-info/WHEEL$", name)}
+        )
         if len(infos) != 1:
             raise unsuitable("{} is not a wheel", self.file)
         self.info = infos[0]
@@ -101,7 +103,9 @@ class Wheel:
             raise unsuitable("{} is not for Python {}.{}", self.file, *sys.version_info[:2])
         site = self.places[""]
         for member in self.archive.infolist():
-            if not member.filename.endswith("/") and member.filename != "{}/RECORD".format(self.info):
+            if not member.filename.endswith("/") and member.filename != "{}/RECORD".format(
+                self.info
+            ):
                 self.put(root, member)
         for path, text in scripts(self.text("entry_points.txt")):
             self.write(root, path, [text.encode("utf-8")], True)
@@ -114,7 +118,9 @@ class Wheel:
     def parts(self) -> Dict[str, str]:
         """Return where the parts of a wheel go: by the name of its part, and all else."""
         name = self.info.partition("-")[0]
-        pure = any(re.match(r"Root-Is-Purelib:\s*true$", line, re.IGNORECASE) for line in self.about)
+        pure = any(
+            re.match(r"Root-Is-Purelib:\s*true$", line, re.IGNORECASE) for line in self.about
+        )
         found = {key: sysconfig.get_path(key) for key in ("purelib", "platlib", "scripts", "data")}
         version = "python{}.{}".format(*sys.version_info[:2])
         found["headers"] = os.path.join(sys.prefix, "include", "site", version, name)
@@ -175,8 +181,15 @@ def scripts(text: str) -> Iterator[Tuple[str, str]]:
             match = ENTRY.match(value)
             if match is None or os.path.basename(name) != name:
                 raise unsuitable("invalid entry point: {} = {}", name, value)
-            fields = {"module": match.group(1), "name": match.group(2).split(".")[0], "call": match.group(2)}
-            yield os.path.join(sysconfig.get_path("scripts"), name), SCRIPT.format(python=sys.executable, **fields)
+            fields = {
+                "module": match.group(1),
+                "name": match.group(2).split(".")[0],
+                "call": match.group(2),
+            }
+            yield (
+                os.path.join(sysconfig.get_path("scripts"), name),
+                SCRIPT.format(python=sys.executable, **fields),
+            )
 
 
 if __name__ == "__main__":

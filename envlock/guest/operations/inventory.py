@@ -26,12 +26,25 @@ MOST_BYTES = 1 << 29  # of all inputs, and of all results, of one operation
 _REPLAY, _GROUPS = table("replay"), table("operations")
 LISTED = frozenset(_REPLAY["operations"])
 PARAMETERS = frozenset(_REPLAY["parameters"])
-_NUMBERLESS = SKIPPED.union(_GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"], _GROUPS["opened"])
+_NUMBERLESS = SKIPPED.union(
+    _GROUPS["moving"], _GROUPS["unobserved"], _GROUPS["bookkeeping"], _GROUPS["opened"]
+)
 """They compute no numbers of their own, so nothing of theirs can have other bits."""
 _RANDOM = frozenset(_GROUPS["random"] + _GROUPS["random_images"] + _GROUPS["generators"])
 _PLAIN = frozenset(
     [
-        *("bool", "bfloat16", "complex64", "complex128", "float16", "float32", "float64", "int8", "int16", "int32"),
+        *(
+            "bool",
+            "bfloat16",
+            "complex64",
+            "complex128",
+            "float16",
+            "float32",
+            "float64",
+            "int8",
+            "int16",
+            "int32",
+        ),
         *("int64", "uint8", "uint16", "uint32", "uint64"),
     ]
 )
@@ -72,7 +85,13 @@ class Inventory:
         """Leave a quantity of the run alone."""
 
     def seen(
-        self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Optional[str] = None, graph: Any = None
+        self,
+        op_type: Any,
+        inputs: Any,
+        attrs: Any,
+        outputs: Any,
+        op_name: Optional[str] = None,
+        graph: Any = None,
     ) -> None:
         """Note an operation; the arguments are those of TensorFlow's callbacks.
 
@@ -151,7 +170,11 @@ def _is_plumbing(definition: Any) -> bool:
     """Return whether an operation gives nothing but handles and calls no function: a dataset, an iterator."""
     handles = private.handle_types()
     functions = any(each.type in ("func", "list(func)") for each in definition.attr)
-    return not functions and all(each.type in handles for each in definition.output_arg) and bool(definition.output_arg)
+    return (
+        not functions
+        and all(each.type in handles for each in definition.output_arg)
+        and bool(definition.output_arg)
+    )
 
 
 def _named(definition: Any, inputs: Any) -> Any:
@@ -160,7 +183,9 @@ def _named(definition: Any, inputs: Any) -> Any:
     for each in definition.input_arg:
         many = bool(each.number_attr or each.type_list_attr)
         names += [each.name] * (len(inputs) - len(definition.input_arg) + 1 if many else 1)
-    return list(zip(names, inputs)) if len(names) == len(inputs) else [("", each) for each in inputs]
+    return (
+        list(zip(names, inputs)) if len(names) == len(inputs) else [("", each) for each in inputs]
+    )
 
 
 def _reason(kind: str, noted: Noted, *, strange: bool) -> Optional[str]:
@@ -177,7 +202,9 @@ def _reason(kind: str, noted: Noted, *, strange: bool) -> Optional[str]:
     if kind not in LISTED or not dtypes <= _PLAIN:
         return "unlisted"
     return (
-        "large" if sum(_count(each["shape"]) * size(each["dtype"]) for each in noted["inputs"]) > MOST_BYTES else None
+        "large"
+        if sum(_count(each["shape"]) * size(each["dtype"]) for each in noted["inputs"]) > MOST_BYTES
+        else None
     )
 
 

@@ -52,7 +52,9 @@ def all_bytes(inputs: List[Noted]) -> int:
     return sum(map(bytes_of, inputs))
 
 
-def _array(np: Any, tf: Any, kind: str, name: str, noted: Noted, by_name: Dict[str, Noted], salt: int) -> Any:
+def _array(
+    np: Any, tf: Any, kind: str, name: str, noted: Noted, by_name: Dict[str, Noted], salt: int
+) -> Any:
     dtype, shape = tf.as_dtype(noted["dtype"]).as_numpy_dtype, tuple(noted["shape"])
     if "values" in noted:
         return np.array(noted["values"]).astype(dtype).reshape(shape)
@@ -63,7 +65,9 @@ def _array(np: Any, tf: Any, kind: str, name: str, noted: Noted, by_name: Dict[s
         made = numbers >= 0
     elif "int" in noted["dtype"]:
         least, below = (LEAST, MOST) if row is None else (0, _below(row, noted, by_name))
-        whole = ((numbers + np.float32(1)) * np.float32(1 << 22)).astype(np.int64)  # 0 to 2**23 - 1, exactly
+        whole = ((numbers + np.float32(1)) * np.float32(1 << 22)).astype(
+            np.int64
+        )  # 0 to 2**23 - 1, exactly
         made = least + whole % max(below - least, 1)
         if row is not None and row["sorted"]:
             made = np.sort(made)
@@ -88,6 +92,10 @@ def _below(row: Noted, noted: Noted, by_name: Dict[str, Noted]) -> int:
         return int(other["shape"][axis])
     if below == "least":
         sizes = other["shape"] if values is None else values
-        deep = noted["shape"][-1] if noted["shape"] and noted["shape"][-1] <= len(sizes) else len(sizes)
+        deep = (
+            noted["shape"][-1]
+            if noted["shape"] and noted["shape"][-1] <= len(sizes)
+            else len(sizes)
+        )
         return int(min(sizes[:deep] or [1]))
     return int(other["shape"][below])

@@ -68,6 +68,13 @@ def _recorded(asked: Dict[str, Any]) -> Dict[str, Any]:
         pass
     finally:
         private.remove(found.seen)
-    if not found.distinct:  # only now: trying starts the runtime, after which a program can no longer choose threads
+    if (
+        not found.distinct
+    ):  # only now: trying starts the runtime, after which a program can no longer choose threads
         private.probe(tf)
-    return {"operations": found.noted, "distinct": found.distinct, "left_out": found.left_out, "cut": found.cut}
+    return {
+        "operations": found.noted,
+        "distinct": found.distinct,
+        "left_out": found.left_out,
+        "cut": found.cut,
+    }

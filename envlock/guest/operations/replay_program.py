@@ -116,8 +116,14 @@ def _prepared(tf: Any, np: Any, noted: Noted) -> Any:
     if noted["type"] not in LISTED or definition is None or definition.is_stateful:
         raise NotReplayed("unlisted")
     call = _call(tf, definition, noted)
-    counts = [noted["attributes"].get(each.number_attr, 1) for each in definition.output_arg if each.number_attr]
-    if making.all_bytes(noted["inputs"]) > MOST_BYTES or any(count > MOST_OUTPUTS for count in counts):
+    counts = [
+        noted["attributes"].get(each.number_attr, 1)
+        for each in definition.output_arg
+        if each.number_attr
+    ]
+    if making.all_bytes(noted["inputs"]) > MOST_BYTES or any(
+        count > MOST_OUTPUTS for count in counts
+    ):
         raise NotReplayed("large")
     _bound(tf, call, noted)
     names = making.names(definition, noted)
@@ -159,7 +165,11 @@ def _spelling(definition: Any, function: Any) -> Dict[str, str]:
     """
     names = [each.name for each in [*definition.input_arg, *definition.attr]]
     here = [name for name in inspect.signature(function).parameters if name != "name"]
-    inferred = {each for one in definition.input_arg for each in (one.type_attr, one.number_attr, one.type_list_attr)}
+    inferred = {
+        each
+        for one in definition.input_arg
+        for each in (one.type_attr, one.number_attr, one.type_list_attr)
+    }
     others = [name for name in names if name not in here and name not in inferred]
     left = [name for name in here if name not in names]
     if len(others) > 1 or len(others) != len(left):
@@ -212,7 +222,8 @@ def _result(np: Any, results: List[Any]) -> Noted:
     """
     arrays = [np.asarray(each.numpy(), order="C") for each in results]
     wide = any(
-        (each.dtype.itemsize > 4 and each.dtype.kind != "c") or each.dtype.name == "complex128" for each in arrays
+        (each.dtype.itemsize > 4 and each.dtype.kind != "c") or each.dtype.name == "complex128"
+        for each in arrays
     )
     numbers = [_real(np, each).astype(np.float64 if wide else np.float32) for each in arrays]
     joined = np.concatenate(numbers)
@@ -220,7 +231,12 @@ def _result(np: Any, results: List[Any]) -> Noted:
         raise NotReplayed("empty")
     digest = battery.digest(*arrays)
     kind = "<f8" if wide else "<f4"
-    return {"dtype": kind, "shape": [int(joined.size)], "sha256": digest, "sample": battery.sample(joined, SAMPLES)}
+    return {
+        "dtype": kind,
+        "shape": [int(joined.size)],
+        "sha256": digest,
+        "sample": battery.sample(joined, SAMPLES),
+    }
 
 
 def _real(np: Any, array: Any) -> Any:

@@ -89,7 +89,12 @@ class InGraph:
 
     def built(self, kind: str, inputs: Any, outputs: Any, name: Optional[str], graph: Any) -> None:
         """Look at an operation that has just been put into a graph. The caller sees to it that ours are not shown."""
-        if kind in _SKIPPED or name is None or not private.is_function(graph) or self._is_data(graph):
+        if (
+            kind in _SKIPPED
+            or name is None
+            or not private.is_function(graph)
+            or self._is_data(graph)
+        ):
             return
         if kind in _MOVING:
             for before, after in zip(inputs, outputs):
@@ -111,7 +116,9 @@ class InGraph:
 
     def _look(self, kind: str, inputs: Any, outputs: Any, name: str, graph: Any) -> None:
         void = undefined.outputs(kind, outputs[0].op.get_attr) if outputs else ()
-        looked_at = [each for at, each in enumerate(outputs) if at not in void and _is_looked_at(kind, each)]
+        looked_at = [
+            each for at, each in enumerate(outputs) if at not in void and _is_looked_at(kind, each)
+        ]
         left = [] if looked_at or not kind.startswith(_MUTATING) else self._states(inputs)
         if not (looked_at or left) or name.rpartition("/")[2].startswith(_TEMPORARY):
             return
@@ -171,13 +178,21 @@ class InGraph:
 
     def _function(self, size: Optional[int]) -> Any:
         """Return the graph that makes the fingerprint of a row: few for all tensors, or building takes minutes."""
-        key = size if size is not None and size <= BLOCK else -1 if size is not None and size % BLOCK == 0 else None
+        key = (
+            size
+            if size is not None and size <= BLOCK
+            else -1
+            if size is not None and size % BLOCK == 0
+            else None
+        )
         if key not in self._functions:
             tf = self._tf
             shape = None if key in (None, -1) else key
             with tf.init_scope():
                 traced = tf.function(lambda row: fingerprint(tf, row, whole=key is not None))
-                self._functions[key] = traced.get_concrete_function(tf.TensorSpec((shape,), tf.int64))
+                self._functions[key] = traced.get_concrete_function(
+                    tf.TensorSpec((shape,), tf.int64)
+                )
         return self._functions[key]
 
     def _states(self, inputs: Any) -> List[Any]:
@@ -212,7 +227,9 @@ class InGraph:
         found = self._data.get(graph)
         if found is None:
             outer = getattr(graph, "outer_graph", None)
-            found = private.in_data_function(graph) or (private.is_function(outer) and self._is_data(outer))
+            found = private.in_data_function(graph) or (
+                private.is_function(outer) and self._is_data(outer)
+            )
             self._data[graph] = found
         return found
 
@@ -241,10 +258,14 @@ def fingerprint(tf: Any, row: Any, *, whole: bool = False) -> Any:
     row = tf.bitwise.bitwise_xor(row, tf.bitwise.right_shift(row, tf.constant(_DOWN, tf.int64)))
     if size is not None and size <= BLOCK:
         constant = (size + 1) * _STEP % (1 << 64)
-        return _sums(tf, tf.reshape(row, [1, size]), factors(size)) + tf.constant(_signed(constant), tf.int64)
+        return _sums(tf, tf.reshape(row, [1, size]), factors(size)) + tf.constant(
+            _signed(constant), tf.int64
+        )
     blocks = _sums(tf, tf.reshape(row, [-1, BLOCK]), factors(BLOCK))
     order = tf.range(tf.size(blocks, out_type=tf.int64)) * tf.constant(_signed(_STEP), tf.int64)
-    total = tf.reduce_sum(blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True)
+    total = tf.reduce_sum(
+        blocks * tf.bitwise.bitwise_or(order, tf.constant(1, tf.int64)), keepdims=True
+    )
     return total + (count + 1) * tf.constant(_signed(_STEP), tf.int64)
 
 

@@ -38,7 +38,9 @@ _current: List[Makers] = []
 class Makers:
     """The calls of one run."""
 
-    def __init__(self, places: Places, entries: Callable[[], int], held: Optional[Sequence[Any]] = None) -> None:
+    def __init__(
+        self, places: Places, entries: Callable[[], int], held: Optional[Sequence[Any]] = None
+    ) -> None:
         """`entries` tells how far the run's own trace is; `held`: function, file and line that always give the same."""
         self._places = places
         self._entries = entries
@@ -78,12 +80,16 @@ class Makers:
         held = self._held == (name, place[0], place[1])
         if how == "submitted":
             return self._completed(key, original, args, kwargs, held=held)
-        result = _held(how, name, original, args, kwargs, number) if held else original(*args, **kwargs)
+        result = (
+            _held(how, name, original, args, kwargs, number) if held else original(*args, **kwargs)
+        )
         if number <= CALLS and (number > 1 or len(self._calls) < CALLS):
             self._note(key, _print(how, result, args))
         return result
 
-    def _completed(self, key: Key, original: Any, args: Any, kwargs: Any, *, held: bool) -> Iterator[Any]:
+    def _completed(
+        self, key: Key, original: Any, args: Any, kwargs: Any, *, held: bool
+    ) -> Iterator[Any]:
         """Yield futures as they end, or as they were given, and note which one each is."""
         futures = list(dict.fromkeys(args[0] if args else kwargs.pop("fs")))
         numbers = {id(each): str(number) for number, each in enumerate(futures)}
@@ -101,7 +107,10 @@ class Makers:
     def to_json(self) -> List[Dict[str, Any]]:
         """Return each function with its line and its calls: after how many entries, which call of all, what it gave."""
         with self._lock:
-            return [{"name": name, "place": place, "calls": calls} for (name, place), calls in self._calls.items()]
+            return [
+                {"name": name, "place": place, "calls": calls}
+                for (name, place), calls in self._calls.items()
+            ]
 
 
 def _owner(name: str) -> Tuple[Any, str]:
@@ -140,7 +149,9 @@ def _held(how: str, name: str, original: Any, args: Any, kwargs: Any, number: in
     if how == "nothing":
         return original(*args, **kwargs)
     owner = sys.modules["numpy"].random if how == "numpy" else random
-    get, put = (owner.get_state, owner.set_state) if how == "numpy" else (owner.getstate, owner.setstate)
+    get, put = (
+        (owner.get_state, owner.set_state) if how == "numpy" else (owner.getstate, owner.setstate)
+    )
     kept = get()
     owner.seed(number)
     try:

@@ -49,4 +49,6 @@ def plain(data: bytes) -> bytes:
     for name, number in _drawn.items():
         if name in data:
             data = data.replace(name, number)
-    return _PORT.sub(rb"\1:<port>", data) if b"localhost:" in data or b"127.0.0.1:" in data else data
+    return (
+        _PORT.sub(rb"\1:<port>", data) if b"localhost:" in data or b"127.0.0.1:" in data else data
+    )

@@ -34,7 +34,12 @@ def _compiled(context: Any, name: str, seen: Any) -> bool:
         return False
     if definition.attr["_XlaMustCompile"].b:
         return True
-    inner = {value.func.name for node in definition.node_def for value in node.attr.values() if value.HasField("func")}
+    inner = {
+        value.func.name
+        for node in definition.node_def
+        for value in node.attr.values()
+        if value.HasField("func")
+    }
     return any(_compiled(context, each, seen) for each in inner)
 
 
@@ -135,7 +140,12 @@ def probe(tf: Any) -> None:
     seen: List[Tuple[str, bool]] = []
 
     def callback(
-        op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Optional[str] = None, graph: Any = None
+        op_type: Any,
+        inputs: Any,
+        attrs: Any,
+        outputs: Any,
+        op_name: Optional[str] = None,
+        graph: Any = None,
     ) -> None:
         seen.append((kind(op_type), graph is not None))
 
@@ -144,12 +154,18 @@ def probe(tf: Any) -> None:
         with tf.device("/CPU:0"):
             number = tf.constant(2.0)
             tf.raw_ops.Mul(x=number, y=number)
-            tf.function(lambda x: tf.raw_ops.Sub(x=x, y=x)).get_concrete_function(tf.TensorSpec((), tf.float32))
+            tf.function(lambda x: tf.raw_ops.Sub(x=x, y=x)).get_concrete_function(
+                tf.TensorSpec((), tf.float32)
+            )
     except Exception as error:
         raise CallbacksMissing("they fail: " + type(error).__name__ + ": " + str(error)) from None
     finally:
         remove(callback)
-    missed = [what for what, each in (("eager", ("Mul", False)), ("graph", ("Sub", True))) if each not in seen]
+    missed = [
+        what
+        for what, each in (("eager", ("Mul", False)), ("graph", ("Sub", True)))
+        if each not in seen
+    ]
     if missed:
         raise CallbacksMissing("they do not see " + " and ".join(missed) + " operations")
 

@@ -33,7 +33,11 @@ class Observed:
 
     def __init__(self, tracer: Tracer, seeded: Sequence[int], makers: Makers) -> None:
         """Take it from a tracer that has been stopped; `seeded`: at which entries the program set all seeds."""
-        self.threads = {"elsewhere": tracer.elsewhere, "seeded": list(seeded), "makers": makers.to_json()}
+        self.threads = {
+            "elsewhere": tracer.elsewhere,
+            "seeded": list(seeded),
+            "makers": makers.to_json(),
+        }
         self.threads["workers"] = workers()
         if tracer.threads is not None:
             self.threads.update(tracer.threads.to_json())
@@ -72,9 +76,21 @@ def traced(
     was_eager = tf.config.functions_run_eagerly()
     with open(path, "wb") as stream, ExitStack() as stack:
         writer = TraceWriter(stream, header(tf, mode, conditions or {}))
-        graphs = in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL) if mode in (IN_GRAPH, IN_GRAPH_ALL) else None
+        graphs = (
+            in_graph.InGraph(tf, places, every=mode == IN_GRAPH_ALL)
+            if mode in (IN_GRAPH, IN_GRAPH_ALL)
+            else None
+        )
         threads = Threads(path, header(tf, mode, conditions or {}))
-        tracer = Tracer(tf, writer, places, limit, graphs=graphs, counts=counts and graphs is not None, threads=threads)
+        tracer = Tracer(
+            tf,
+            writer,
+            places,
+            limit,
+            graphs=graphs,
+            counts=counts and graphs is not None,
+            threads=threads,
+        )
         stack.enter_context(private.python_functions(tracer.python))
         stack.enter_context(counted_batches(tracer))
         stack.enter_context(datasets.seen(tf, tracer.quietly))
@@ -91,7 +107,13 @@ def traced(
             tf.config.run_functions_eagerly(was_eager)
             tracer.stop()
             unseen = 0 if graphs is None else graphs.unseen
-            writer.close({"elsewhere": tracer.elsewhere + threads.entries, "unseen": unseen, **conditions_of(tf)})
+            writer.close(
+                {
+                    "elsewhere": tracer.elsewhere + threads.entries,
+                    "unseen": unseen,
+                    **conditions_of(tf),
+                }
+            )
 
 
 def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:
@@ -105,7 +127,9 @@ def header(tf: Any, mode: str, conditions: Mapping[str, Any]) -> Dict[str, Any]:
         "keras": keras if isinstance(keras, str) else None,
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "mode": EAGER if mode == EAGER else GRAPH,
-        "fingerprint": tensors.NAME if mode in (EAGER, GRAPH) else "{}, {}".format(tensors.NAME, in_graph.NAME),
+        "fingerprint": tensors.NAME
+        if mode in (EAGER, GRAPH)
+        else "{}, {}".format(tensors.NAME, in_graph.NAME),
         "conditions": dict(conditions),
     }
 
@@ -211,7 +235,9 @@ def as_new(script: str, *, module: bool = False) -> None:
     path = os.path.realpath(script)
     for name, each in list(sys.modules.items()):
         file = getattr(each, "__file__", None)
-        same = name == script if module else isinstance(file, str) and os.path.realpath(file) == path
+        same = (
+            name == script if module else isinstance(file, str) and os.path.realpath(file) == path
+        )
         if name != "__main__" and same:
             del sys.modules[name]
     for keras in _kerases():

@@ -25,9 +25,15 @@ class Places:
         """Take what is below `folder`, and whatever else is no library, for the user's own."""
         self.folder = os.path.realpath(folder)
         paths = sysconfig.get_paths()
-        self._libraries = tuple(os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib"))
-        self._ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
-        self._known: Dict[int, Tuple[CodeType, Optional[str]]] = {}  # by identity: to hash code takes a microsecond
+        self._libraries = tuple(
+            os.path.realpath(paths[each]) + os.sep for each in ("stdlib", "platstdlib")
+        )
+        self._ours = (
+            os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
+        )
+        self._known: Dict[
+            int, Tuple[CodeType, Optional[str]]
+        ] = {}  # by identity: to hash code takes a microsecond
         self._names: Dict[str, Optional[str]] = {}
 
     def here(self, depth: int = 1, *, libraries: bool = True) -> Optional[Place]:
@@ -88,7 +94,9 @@ class Places:
             return None
         inside = os.path.relpath(real, self.folder)
         if inside.startswith(".."):
-            if real.startswith(self._libraries) or any(each in real.split(os.sep) for each in LIBRARIES):
+            if real.startswith(self._libraries) or any(
+                each in real.split(os.sep) for each in LIBRARIES
+            ):
                 return None
             return os.path.basename(real)
         return None if any(each in inside.split(os.sep) for each in LIBRARIES) else inside

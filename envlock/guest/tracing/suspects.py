@@ -53,7 +53,10 @@ class Suspects:
 
     def to_json(self) -> Dict[str, Any]:
         """Return what was found, and whether any function that was called is compiled by XLA."""
-        listed = [{"why": why, "type": kind, "name": name, "place": place} for why, kind, name, place in self._found]
+        listed = [
+            {"why": why, "type": kind, "name": name, "place": place}
+            for why, kind, name, place in self._found
+        ]
         return {"operations": listed, "xla": self._compiled}
 
 

@@ -102,7 +102,11 @@ def _converted(value: Any) -> Print:
 
 
 def _of_array(array: Any) -> Print:
-    return _of_text(array.tolist(), _spec(array)) if array.dtype.hasobject else (of_array(array), _spec(array))
+    return (
+        _of_text(array.tolist(), _spec(array))
+        if array.dtype.hasobject
+        else (of_array(array), _spec(array))
+    )
 
 
 def _of_text(value: Any, spec_: str) -> Print:
@@ -118,5 +122,7 @@ def _spec(array: Any) -> str:
     if found is None:
         if len(_specs) > 10_000:
             _specs.clear()
-        found = _specs[key] = spec(array.dtype.name if not array.dtype.hasobject else "string", array.shape)
+        found = _specs[key] = spec(
+            array.dtype.name if not array.dtype.hasobject else "string", array.shape
+        )
     return found

@@ -153,7 +153,11 @@ class Threads:
 
     def to_json(self) -> Dict[str, Any]:
         """Return where each thread began in the run's own trace, and how threads used the variables that they share."""
-        shared = [each for each in self._uses.values() if len(each.threads) > 1 and each.writers - {"main"}]
+        shared = [
+            each
+            for each in self._uses.values()
+            if len(each.threads) > 1 and each.writers - {"main"}
+        ]
         return {
             "begun": sum(self._begun.values()),
             "starts": {"-".join(map(str, key)): self._starts[key] for key in self._streams},

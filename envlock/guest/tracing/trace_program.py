@@ -90,9 +90,15 @@ def work(asked: Asked) -> None:
             except BaseException as error:
                 sys.path[:] = kept
                 traceback.print_exc()  # into the log of what the script said
-                failure = {"end": "failed", "message": described(error), "traceback": traceback_of(error)}
+                failure = {
+                    "end": "failed",
+                    "message": described(error),
+                    "traceback": traceback_of(error),
+                }
                 answer({"run": number, **failure})
-                if not os.path.exists(trace_of(asked, number)):  # it has shown nothing, and the next will not either
+                if not os.path.exists(
+                    trace_of(asked, number)
+                ):  # it has shown nothing, and the next will not either
                     break
                 continue
             answer({"run": number, "end": "finished", **observed.threads})
@@ -100,7 +106,9 @@ def work(asked: Asked) -> None:
         blind = blind or blindness(sys.modules.get("tensorflow"))
         if blind is not None:
             answer({"callbacks": blind})
-        answer({"environment": environment(), "determinism": private.determinism(), "suspects": found})
+        answer(
+            {"environment": environment(), "determinism": private.determinism(), "suspects": found}
+        )
         answer({"datasets": datasets.to_json()})
 
 

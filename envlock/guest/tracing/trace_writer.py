@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     Fingerprint = Optional[int]
 
 TRACE_VERSION = 1
-DEFINITIONS_LIMIT = 20_000  # operations that are known at a time; it keeps the memory of both sides flat
+DEFINITIONS_LIMIT = (
+    20_000  # operations that are known at a time; it keeps the memory of both sides flat
+)
 LINE_LIMIT = 1 << 18  # bytes
 TENSORS_LIMIT = 4_096  # inputs, or outputs, of one operation that are recorded
 TEXT_LIMIT = 400  # characters of a name
@@ -61,7 +63,9 @@ class TraceWriter:
             self._step = number
             self._put('["step",%d]' % number)
 
-    def record(self, operation: Operation, inputs: Sequence[Fingerprint], outputs: Sequence[Fingerprint]) -> None:
+    def record(
+        self, operation: Operation, inputs: Sequence[Fingerprint], outputs: Sequence[Fingerprint]
+    ) -> None:
         """Write that an operation has run; `operation` is (type, name, place, input specs, output specs)."""
         number = self._known.get(operation)
         if number is None:
@@ -117,7 +121,9 @@ class TraceWriter:
 
 
 def _prints(fingerprints: Sequence[Fingerprint]) -> str:
-    return ",".join(["null" if f is None else '"%016x"' % (f & _MASK) for f in fingerprints[:TENSORS_LIMIT]])
+    return ",".join(
+        ["null" if f is None else '"%016x"' % (f & _MASK) for f in fingerprints[:TENSORS_LIMIT]]
+    )
 
 
 def spec(dtype: str, shape: Optional[Sequence[Optional[int]]]) -> str:

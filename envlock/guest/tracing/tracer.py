@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     Print = Tuple[Optional[int], str]
 
-SKIPPED = frozenset({"VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Const", "Placeholder"})
+SKIPPED = frozenset(
+    {"VarHandleOp", "VarIsInitializedOp", "DestroyResourceOp", "Const", "Placeholder"}
+)
 CALL = "Call"
 """The type of an entry for a graph that was called; its name is the function's."""
 PYTHON = "PythonFunction"
@@ -81,7 +83,9 @@ class Tracer:
         self.step = 0
         self.batches = 0  # that `Model.fit` has begun
         self.elsewhere = 0  # operations of other threads that are not written down
-        self.blind: Optional[str] = None  # why no operation is seen, only what the run shows of itself
+        self.blind: Optional[str] = (
+            None  # why no operation is seen, only what the run shows of itself
+        )
 
     @property
     def _writer(self) -> TraceWriter:
@@ -102,7 +106,10 @@ class Tracer:
 
     def _is_elsewhere(self) -> bool:
         """Return whether this is a thread that the run's own trace has no place for."""
-        return threading.get_ident() != self._thread and type(threading.current_thread()).__name__ != REPLICA
+        return (
+            threading.get_ident() != self._thread
+            and type(threading.current_thread()).__name__ != REPLICA
+        )
 
     def start(self, *, needed: bool) -> None:
         """Begin to see.
@@ -164,12 +171,20 @@ class Tracer:
         self._busy = True
         try:
             name = getattr(function, "__qualname__", type(function).__name__)
-            self._write(PYTHON, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 4)
+            self._write(
+                PYTHON, name, [tensors.of_tensor(each) for each in inputs], _prints(outputs), 4
+            )
         finally:
             self._busy = False
 
     def see(
-        self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Optional[str] = None, graph: Any = None
+        self,
+        op_type: Any,
+        inputs: Any,
+        attrs: Any,
+        outputs: Any,
+        op_name: Optional[str] = None,
+        graph: Any = None,
     ) -> None:
         """Take an operation that has run, or was put into a graph, as TensorFlow's callbacks tell it."""
         if self._busy or self._stopped:  # our own looks at variables come through here, too
@@ -219,7 +234,11 @@ class Tracer:
         if kind.startswith("__") and _CALLED.match(kind):
             self._called(kind, inputs, outputs)
             return
-        made = [tensors.of_element(self._tf, each) for each in outputs] if kind in _ELEMENTS else _prints(outputs)
+        made = (
+            [tensors.of_element(self._tf, each) for each in outputs]
+            if kind in _ELEMENTS
+            else _prints(outputs)
+        )
         for number in undefined.outputs(kind, lambda name: _attribute(attrs, name)):
             made[number] = outputs[number]._envlock_print = None, made[number][1]
         about = None
@@ -230,7 +249,9 @@ class Tracer:
                 made = self._left_behind(kind, inputs, read)
             self._used(inputs[:1], kind)
         elif "Random" in kind or kind == "Multinomial":
-            about = "seed={} seed2={}".format(_attribute(attrs, "seed") or 0, _attribute(attrs, "seed2") or 0)
+            about = "seed={} seed2={}".format(
+                _attribute(attrs, "seed") or 0, _attribute(attrs, "seed2") or 0
+            )
         self._write(kind, about, read, made, 5)
 
     def _called(self, kind: str, inputs: Any, outputs: Any) -> None:
@@ -264,7 +285,11 @@ class Tracer:
         later: Dict[int, str] = {}
         for name, handles in self._handles.items():
             later.update((id(each), name) for each in handles)
-        return [(name, each) for name, each in self._handles.items() if all(later[id(one)] == name for one in each)]
+        return [
+            (name, each)
+            for name, each in self._handles.items()
+            if all(later[id(one)] == name for one in each)
+        ]
 
     def _variables(self, name: str, handles: List[Any]) -> None:
         """Write down what variables hold after a call."""
@@ -290,12 +315,24 @@ class Tracer:
         except Exception:  # not initialised yet, or of another device
             return None, "resource[]"
 
-    def _write(self, kind: str, name: Optional[str], read: List[Print], made: List[Print], depth: int) -> None:
+    def _write(
+        self, kind: str, name: Optional[str], read: List[Print], made: List[Print], depth: int
+    ) -> None:
         place = self._places.here(depth)
-        if place is None and threading.get_ident() != self._thread:  # a replica whose step is a library's
+        if (
+            place is None and threading.get_ident() != self._thread
+        ):  # a replica whose step is a library's
             place = self._places.of_thread(self._thread)
-        operation = kind, name, place, tuple([spec for _, spec in read]), tuple([spec for _, spec in made])
-        self._writer.record(operation, [print_ for print_, _ in read], [print_ for print_, _ in made])
+        operation = (
+            kind,
+            name,
+            place,
+            tuple([spec for _, spec in read]),
+            tuple([spec for _, spec in made]),
+        )
+        self._writer.record(
+            operation, [print_ for print_, _ in read], [print_ for print_, _ in made]
+        )
 
 
 def _prints(outputs: Any) -> List[Print]:

@@ -29,7 +29,9 @@ class Misuse(Exception):  # noqa: N818 (it is not about a run, but about what wa
     """The script or function cannot be run so, whatever it computes; the message is a whole sentence."""
 
 
-def load(script: str, function: Optional[str], args: Sequence[str], *, module: bool = False) -> Call:
+def load(
+    script: str, function: Optional[str], args: Sequence[str], *, module: bool = False
+) -> Call:
     """Return what runs the function, or the script, once.
 
     Args:
@@ -66,7 +68,9 @@ def folder_of(script: str, *, module: bool) -> str:
         return os.path.dirname(os.path.abspath(script))
     here = os.getcwd()
     found = PathFinder.find_spec(script.partition(".")[0], [here, *sys.path])
-    places = [] if found is None else list(found.submodule_search_locations or [found.origin or here])
+    places = (
+        [] if found is None else list(found.submodule_search_locations or [found.origin or here])
+    )
     place = os.path.realpath(places[0]) if places else here
     inside = os.path.relpath(place, os.path.realpath(here))
     own = not inside.startswith("..") and "site-packages" not in inside.split(os.sep)
@@ -114,7 +118,9 @@ def _imported(script: str) -> Any:
     if spec is None or spec.loader is None:
         raise Misuse(f"{script} is not a Python file: its name must end in .py")
     module = module_from_spec(spec)
-    sys.modules[name] = module  # so that its classes can be pickled, and its own imports of itself are this one
+    sys.modules[name] = (
+        module  # so that its classes can be pickled, and its own imports of itself are this one
+    )
     spec.loader.exec_module(module)
     return module
 
@@ -134,7 +140,9 @@ def _callable(module: Any, function: str) -> Call:
     except ValueError:  # one written in C
         parameters = {}  # type: ignore[assignment]
     takes_seed = "seed" in parameters
-    other = [p.name for p in parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+    other = [
+        p.name for p in parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
+    ]
     if set(other) - {"seed"}:
         names = ", ".join(name for name in other if name != "seed")
         raise Misuse(f"{function} needs the arguments {names}, but envlock passes only `seed`")
@@ -168,7 +176,11 @@ def _is_stream(result: Any) -> bool:
     """Return whether a result gives a step after the other: a list of numbers is one value, a list of dicts is not."""
     if isinstance(result, (list, tuple)):
         return bool(result) and all(_is_mapping(each) for each in result)
-    plain = isinstance(result, (str, bytes)) or hasattr(result, "shape") or hasattr(result, "get_weights")
+    plain = (
+        isinstance(result, (str, bytes))
+        or hasattr(result, "shape")
+        or hasattr(result, "get_weights")
+    )
     return hasattr(result, "__iter__") and not plain and not _is_mapping(result)
 
 
@@ -215,7 +227,9 @@ def _flatten(name: str, value: Any, found: Dict[str, Any]) -> None:
 def _parts(value: Any) -> Optional[Mapping[Any, Any]]:
     if _is_mapping(value):
         return value  # type: ignore[no-any-return]
-    if isinstance(value, (list, tuple)) and not all(isinstance(each, (bool, int, float, complex)) for each in value):
+    if isinstance(value, (list, tuple)) and not all(
+        isinstance(each, (bool, int, float, complex)) for each in value
+    ):
         return dict(enumerate(value))
     if hasattr(value, "values") and hasattr(value, "indices"):  # IndexedSlices, SparseTensor
         return {"indices": value.indices, "values": value.values}

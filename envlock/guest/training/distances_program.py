@@ -69,12 +69,21 @@ def distances(
     magnitude = np.zeros(number)
     with np.errstate(all="ignore"):
         for rows in _rows(paths, stored, wide, parts, tell):
-            magnitude = np.maximum(magnitude, np.max(np.where(np.isfinite(rows), np.abs(rows), 0), axis=1, initial=0))
+            magnitude = np.maximum(
+                magnitude, np.max(np.where(np.isfinite(rows), np.abs(rows), 0), axis=1, initial=0)
+            )
             _add(rows, total, largest)
         scale = epsilon * np.maximum(magnitude[:, None], magnitude[None, :]) if epsilon else None
-        norm = None if scale is None else np.where(largest == 0, 0.0, largest / np.where(scale == 0, 1.0, scale))
+        norm = (
+            None
+            if scale is None
+            else np.where(largest == 0, 0.0, largest / np.where(scale == 0, 1.0, scale))
+        )
     found = {"sum": total, "max": largest, "norm": norm}
-    return {name: None if matrix is None else (matrix + matrix.T).tolist() for name, matrix in found.items()}
+    return {
+        name: None if matrix is None else (matrix + matrix.T).tolist()
+        for name, matrix in found.items()
+    }
 
 
 def _reader(kind: str) -> Optional[Tuple[Any, Any, float]]:
@@ -97,7 +106,9 @@ def _reader(kind: str) -> Optional[Tuple[Any, Any, float]]:
     return None
 
 
-def _rows(paths: List[str], stored: Any, wide: Any, parts: int, tell: Callable[[int], None]) -> Iterator[Any]:
+def _rows(
+    paths: List[str], stored: Any, wide: Any, parts: int, tell: Callable[[int], None]
+) -> Iterator[Any]:
     """Yield the values of all arrays side by side, a row an array, a block at a time."""
     import numpy as np
 

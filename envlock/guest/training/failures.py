@@ -23,7 +23,11 @@ def described(error: BaseException) -> str:
         return f"the script exited with code {error.code}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<"))]
-    own = [frame for frame in theirs if "site-packages" not in frame.filename and "runpy" not in frame.filename]
+    own = [
+        frame
+        for frame in theirs
+        if "site-packages" not in frame.filename and "runpy" not in frame.filename
+    ]
     at = (own or theirs or frames)[-1:]
     place = "".join(f" ({os.path.basename(frame.filename)}, line {frame.lineno})" for frame in at)
     return f"{kind}: {text}{place}" if text else f"{kind}{place}"
@@ -51,7 +55,10 @@ def _shorten(found: traceback.TracebackException) -> None:
         if each is None:
             continue
         todo += [each.__cause__, each.__context__]
-        start = next((n for n, frame in enumerate(each.stack) if not _leads_there(frame.filename)), len(each.stack))
+        start = next(
+            (n for n, frame in enumerate(each.stack) if not _leads_there(frame.filename)),
+            len(each.stack),
+        )
         del each.stack[:start]
         for frame in each.stack:
             frame.line  # noqa: B018 (it is read now: under the short name there is no such file)
@@ -73,4 +80,8 @@ def _name(file: str) -> str:
     stdlib = os.path.dirname(os.__file__)
     if not inside.startswith(".."):
         return inside
-    return os.path.relpath(file, stdlib) if file.startswith(stdlib + os.sep) else os.path.basename(file)
+    return (
+        os.path.relpath(file, stdlib)
+        if file.startswith(stdlib + os.sep)
+        else os.path.basename(file)
+    )

@@ -17,7 +17,11 @@ ORDER = ("inputs", "predictions", "loss", "gradients", "weights")
 
 
 def train(
-    model: Any, data: Any, fit_arguments: Optional[Mapping[str, Any]] = None, *, taker: Callable[..., None]
+    model: Any,
+    data: Any,
+    fit_arguments: Optional[Mapping[str, Any]] = None,
+    *,
+    taker: Callable[..., None],
 ) -> None:
     """Call `model.fit`, and give what each batch computed to `taker(step, values)`.
 
@@ -54,10 +58,14 @@ class Taps:
         """Copy tensors into variables, from inside of the step; compiled by XLA (`static`), only known shapes fit."""
         import tensorflow as tf
 
-        if tf.distribute.has_strategy():  # a replica's values would need variables of the strategy's own
+        if (
+            tf.distribute.has_strategy()
+        ):  # a replica's values would need variables of the strategy's own
             return
         found = {name: tf.convert_to_tensor(part) for name, part in parts.items()}
-        if not found or (static and not all(part.shape.is_fully_defined() for part in found.values())):
+        if not found or (
+            static and not all(part.shape.is_fully_defined() for part in found.values())
+        ):
             return
         sets = self.sets.setdefault(quantity, [])
         held = next((each for each in sets if each.fits(found)), None)
@@ -73,7 +81,9 @@ class Taps:
         for quantity in ORDER:
             for each in self.sets.get(quantity, []):
                 if each.moved():
-                    found[quantity] = {name: variable.numpy() for name, variable in each.variables.items()}
+                    found[quantity] = {
+                        name: variable.numpy() for name, variable in each.variables.items()
+                    }
         return found
 
 
@@ -90,7 +100,8 @@ class Set:
     def fits(self, parts: Mapping[str, Any]) -> bool:
         """Return whether the variables can hold these parts."""
         return self.variables.keys() == parts.keys() and all(
-            variable.dtype.base_dtype == parts[name].dtype and variable.shape.is_compatible_with(parts[name].shape)
+            variable.dtype.base_dtype == parts[name].dtype
+            and variable.shape.is_compatible_with(parts[name].shape)
             for name, variable in self.variables.items()
         )
 
@@ -163,7 +174,9 @@ def _tap_gradients(model: Any, taps: Taps) -> List[Any]:
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         return []
-    name = "apply" if hasattr(optimizer, "apply") else "apply_gradients"  # Keras 3's calls the former
+    name = (
+        "apply" if hasattr(optimizer, "apply") else "apply_gradients"
+    )  # Keras 3's calls the former
     original = getattr(optimizer, name)
 
     def apply(gradients: Any, *args: Any, **kwargs: Any) -> Any:
@@ -172,7 +185,9 @@ def _tap_gradients(model: Any, taps: Taps) -> List[Any]:
             variables = args[0] if args else kwargs.get("trainable_variables")
             parts = _gradient_parts(gradients, list(variables or model.trainable_variables))
         else:
-            parts = _gradient_parts([each for each, _ in gradients], [variable for _, variable in gradients])
+            parts = _gradient_parts(
+                [each for each, _ in gradients], [variable for _, variable in gradients]
+            )
         taps.hold("gradients", parts, static=_compiled(model))
         return original(gradients, *args, **kwargs)
 

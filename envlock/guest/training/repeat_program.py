@@ -32,7 +32,9 @@ def main() -> None:
     try:
         if asked["seed"] is not None:
             seeds.seed_all(asked["seed"])
-        call = contract.load(asked["script"], asked["function"], asked["args"], module=asked["module"])
+        call = contract.load(
+            asked["script"], asked["function"], asked["args"], module=asked["module"]
+        )
     except contract.Misuse as error:
         log.write({"unusable": str(error)})
         _leave()
@@ -45,7 +47,9 @@ def main() -> None:
     _leave()
 
 
-def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Store, log: store.Log) -> bool:
+def _run(
+    number: int, call: contract.Call, seed: Optional[int], kept: store.Store, log: store.Log
+) -> bool:
     """Run once, and write down how it ended; return whether there is a point in going on: it recorded, or failed."""
     recorder = store.Recorder(number, kept, log)
     start = time.monotonic()
@@ -56,7 +60,14 @@ def _run(number: int, call: contract.Call, seed: Optional[int], kept: store.Stor
         _leave()
     except BaseException as error:
         traceback.print_exc()  # into the log of what the script said
-        log.write({"run": number, "end": "failed", "message": described(error), "traceback": traceback_of(error)})
+        log.write(
+            {
+                "run": number,
+                "end": "failed",
+                "message": described(error),
+                "traceback": traceback_of(error),
+            }
+        )
         useful = True
     else:
         useful = recorder.step >= 0

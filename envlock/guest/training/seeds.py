@@ -73,7 +73,9 @@ class _Later(importlib.abc.MetaPathFinder):
 
     waiting: dict[str, Callable[[Any], None]] = {}  # noqa: RUF012 (of the class: there is one)
 
-    def find_spec(self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None) -> Any:
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Any:
         """Return the module's own spec, with the action after its execution."""
         action = self.waiting.pop(name, None)
         if action is None:

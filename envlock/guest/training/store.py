@@ -58,7 +58,9 @@ class Log:
     """The log, written a line at a time."""
 
     def __init__(self, folder: str) -> None:
-        self.file = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self.file = os.open(
+            os.path.join(folder, LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
+        )
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line."""
@@ -136,7 +138,9 @@ def _of_strings(array: Any, name: str) -> Any:
     if not all(isinstance(item, bytes) for item in each):
         kinds = sorted({type(item).__name__ for item in each})
         raise ValueError(f"`{name}` holds objects, not numbers: {', '.join(kinds)}")
-    return numpy.frombuffer(b"".join(len(item).to_bytes(8, "little") + item for item in each), dtype="V1")
+    return numpy.frombuffer(
+        b"".join(len(item).to_bytes(8, "little") + item for item in each), dtype="V1"
+    )
 
 
 def raw(array: Any) -> memoryview:

@@ -26,19 +26,27 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
     if not asked.gpu or asked.tensorflow is None or asked.cuda_wheels or asked.label is not None:
         return []
     build = tested_build(asked.tensorflow, tables)
-    versions = [version for version in (asked.cuda, build.cuda if build else None) if version is not None]
+    versions = [
+        version for version in (asked.cuda, build.cuda if build else None) if version is not None
+    ]
     if not versions:
         return []
     known = {line(row.cuda) for row in tables.cuda.image}
     wanted = line(versions[0])
-    nearest = wanted if wanted in known else max((one for one in known if one <= wanted), default=min(known))
+    nearest = (
+        wanted
+        if wanted in known
+        else max((one for one in known if one <= wanted), default=min(known))
+    )
     oldest = min(numbers(version)[:2] for version in versions)
     rows = [row for row in tables.cuda.image if line(row.cuda) == nearest]
     cudnn = asked.cudnn or (build.cudnn if build else None)
     return [_candidate(row, asked, tables) for row in _worth_showing(rows, oldest, cudnn)]
 
 
-def _worth_showing(rows: list[CudaImage], oldest: tuple[int, ...], cudnn: str | None) -> list[CudaImage]:
+def _worth_showing(
+    rows: list[CudaImage], oldest: tuple[int, ...], cudnn: str | None
+) -> list[CudaImage]:
     """Return the images from the locked CUDA on, and the next older ones where only they have its cuDNN major.
 
     TensorFlow opens cuDNN by a name with the major version in it, so that another one is never taken; the CUDA runtime
@@ -83,7 +91,9 @@ def _candidate(row: CudaImage, asked: Wanted, tables: Tables) -> Candidate:
     )
 
 
-def _notes(row: CudaImage, python: Interpreter | None, asked: Wanted, tables: Tables) -> Iterator[str]:
+def _notes(
+    row: CudaImage, python: Interpreter | None, asked: Wanted, tables: Tables
+) -> Iterator[str]:
     if python is not None:
         yield python.note
     if asked.cuda is None:

@@ -30,10 +30,16 @@ def interpreter(system: BaseSystem, asked: Wanted, tables: Tables) -> Interprete
     A Python that Clang built on Linux is one of python-build-standalone; any other is rather copied, if its patch
     release can be.
     """
-    found = [each for each in (_copied(system, asked, tables), _standalone(asked, tables)) if each is not None]
+    found = [
+        each
+        for each in (_copied(system, asked, tables), _standalone(asked, tables))
+        if each is not None
+    ]
     clang = (asked.compiler or "").startswith("Clang")
     return max(
-        found, key=lambda each: (likeness(asked.python, each.python), clang is (each.archive is not None)), default=None
+        found,
+        key=lambda each: (likeness(asked.python, each.python), clang is (each.archive is not None)),
+        default=None,
     )
 
 
@@ -41,7 +47,9 @@ def unknown_build(asked: Wanted, tables: Tables) -> str | None:
     """Return the machine of a Python that only a newer release of python-build-standalone than the tables' can have."""
     machine = next(name for name, platform in MACHINES.items() if platform == asked.platform)
     named = re.fullmatch(r"3\.[0-9]{1,3}\.[0-9]{1,3}", asked.python or "") is not None
-    known = any((row.python, row.machine) == (asked.python, machine) for row in tables.standalone.build)
+    known = any(
+        (row.python, row.machine) == (asked.python, machine) for row in tables.standalone.build
+    )
     return machine if named and not known and (asked.compiler or "").startswith("Clang") else None
 
 
@@ -54,13 +62,19 @@ def _copied(system: BaseSystem, asked: Wanted, tables: Tables) -> Interpreter | 
         if numbers(systems[row.suite].libc) <= numbers(system.libc)
     ]
     exact = [row for row in rows if slim.tag_of(row, asked.python)[1] != row.python]
-    best: SlimImages | None = max(exact or rows, key=lambda row: numbers(systems[row.suite].libc), default=None)
+    best: SlimImages | None = max(
+        exact or rows, key=lambda row: numbers(systems[row.suite].libc), default=None
+    )
     if best is None:
         return None
     tag, _ = slim.tag_of(best, asked.python)
-    note = f"It has no Python; the one of {slim.REPOSITORY.removeprefix('library/')}:{tag} is copied."
+    note = (
+        f"It has no Python; the one of {slim.REPOSITORY.removeprefix('library/')}:{tag} is copied."
+    )
     version, compiler = slim.version_of(best, asked.python), systems[best.suite].compiler
-    return Interpreter(Value(version), Value(compiler), note, image=Reference(DOCKER_HUB, slim.REPOSITORY, tag))
+    return Interpreter(
+        Value(version), Value(compiler), note, image=Reference(DOCKER_HUB, slim.REPOSITORY, tag)
+    )
 
 
 def _standalone(asked: Wanted, tables: Tables) -> Interpreter | None:
@@ -74,8 +88,17 @@ def _standalone(asked: Wanted, tables: Tables) -> Interpreter | None:
         for row in tables.standalone.build
         if row.machine == machine and minor(row.python) == minor(asked.python or "")
     ]
-    best = max(rows, key=lambda row: (likeness(asked.python, Value(row.python)), numbers(row.python)), default=None)
+    best = max(
+        rows,
+        key=lambda row: (likeness(asked.python, Value(row.python)), numbers(row.python)),
+        default=None,
+    )
     if best is None:
         return None
     note = f"It has no Python; {best.file} is installed, by hash."
-    return Interpreter(Value(best.python), Value(best.compiler), note, archive=PythonArchive(best.file, best.sha256))
+    return Interpreter(
+        Value(best.python),
+        Value(best.compiler),
+        note,
+        archive=PythonArchive(best.file, best.sha256),
+    )

@@ -15,7 +15,10 @@ FIRST_ARM64 = "21.10"
 """The earliest release for which anything speaks of images for arm64."""
 
 FIELDS = ("ubuntu", "python", "cuda", "cudnn", "nccl", "compute_capability")
-HOW_SURE = {"medium": "; likely, but not confirmed by NVIDIA", "low": "; known from a single source"}
+HOW_SURE = {
+    "medium": "; likely, but not confirmed by NVIDIA",
+    "low": "; known from a single source",
+}
 
 
 def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
@@ -23,7 +26,9 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
     if not asked.gpu or asked.tensorflow is None:
         return []
     known = [
-        (release, tag, tensorflow) for release, tag, tensorflow in images(tables.ngc) if _line(tag, tensorflow, asked)
+        (release, tag, tensorflow)
+        for release, tag, tensorflow in images(tables.ngc)
+        if _line(tag, tensorflow, asked)
     ]
     told = [tensorflow for _, _, tensorflow in known if tensorflow is not None]
     closest = max((likeness(asked.tensorflow, Value(minor(one))) for one in told), default=None)
@@ -31,7 +36,10 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
         _candidate(release, tag, tensorflow, asked, tables)
         for release, tag, tensorflow in known
         if _labelled(release, asked)
-        or (tensorflow is not None and likeness(asked.tensorflow, Value(minor(tensorflow))) == closest)
+        or (
+            tensorflow is not None
+            and likeness(asked.tensorflow, Value(minor(tensorflow))) == closest
+        )
     ]
 
 
@@ -52,10 +60,17 @@ def contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
         found[field] = Value(own) if own is not None else Value(_common(others), expected=True)
     if found["ubuntu"].version is None:
         found["ubuntu"] = Value(_between(release, tables.ngc), expected=True)
-    system = next((row for row in tables.python.system if row.name == f"ubuntu{found['ubuntu'].version}"), None)
+    system = next(
+        (row for row in tables.python.system if row.name == f"ubuntu{found['ubuntu'].version}"),
+        None,
+    )
     if system is None and found["python"].version is not None:
-        system = next((row for row in tables.python.system if row.python == found["python"].version), None)
-        found["ubuntu"] = Value(system.name.removeprefix("ubuntu") if system else None, expected=True)
+        system = next(
+            (row for row in tables.python.system if row.python == found["python"].version), None
+        )
+        found["ubuntu"] = Value(
+            system.name.removeprefix("ubuntu") if system else None, expected=True
+        )
     found["libc"] = Value(system.libc if system else None, expected=found["ubuntu"].expected)
     if found["python"].version is None and system is not None:
         found["python"] = Value(system.python, expected=True)
@@ -94,7 +109,9 @@ def _labelled(release: NgcRelease, asked: Wanted) -> bool:
     return line is None or likeness(asked.tensorflow, Value(line)).grade == SAME
 
 
-def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wanted, tables: Tables) -> Candidate:
+def _candidate(
+    release: NgcRelease, tag: str, tensorflow: str | None, asked: Wanted, tables: Tables
+) -> Candidate:
     held = contents(release, tables)
     lowest = held.pop("compute_capability").version
     ubuntu = held.pop("ubuntu")
@@ -108,7 +125,9 @@ def _candidate(release: NgcRelease, tag: str, tensorflow: str | None, asked: Wan
         holds={"tensorflow": Value(tensorflow), **held},
         lead=_lead(release, tensorflow, exact, asked),
         exact=exact,
-        apart=0 if exact or asked.label is None else _months(release.release, asked.label.removeprefix("nv")),
+        apart=0
+        if exact or asked.label is None
+        else _months(release.release, asked.label.removeprefix("nv")),
         obstacles=(f"No image for arm64 is known before {FIRST_ARM64}.",) if foreign else (),
         notes=tuple(_notes(exact, asked, tables.ngc)),
         lowest=lowest,
@@ -125,7 +144,9 @@ def _months(release: str, label: str) -> int:
 def _lead(release: NgcRelease, tensorflow: str | None, exact: bool, asked: Wanted) -> str:
     name = f"NVIDIA's release {release.release}"
     if exact and tensorflow is None:
-        return f"{name} has the locked build {asked.label}, although no source names its TensorFlow."
+        return (
+            f"{name} has the locked build {asked.label}, although no source names its TensorFlow."
+        )
     if exact and len(numbers((asked.label or "").removeprefix("nv"))) < 2:
         return f"{name} is one of several with the locked build {asked.label} of TensorFlow {asked.tensorflow}."
     if exact:

@@ -25,7 +25,11 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
         yield Candidate(
             route="wheels",
             reference=Reference(DOCKER_HUB, REPOSITORY, tag),
-            holds={**installed(asked), **held_by(system), "python": Value(version_of(row, asked.python))},
+            holds={
+                **installed(asked),
+                **held_by(system),
+                "python": Value(version_of(row, asked.python)),
+            },
             lead=lead(asked),
             exact=asked.tensorflow is not None and asked.label is None,
             obstacles=tuple(obstacles(asked)),
@@ -93,9 +97,7 @@ def lead(asked: Wanted) -> str:
     if asked.tensorflow is None:
         return "A plain Python, as no TensorFlow is locked."
     if asked.label is not None:
-        return (
-            f"NVIDIA's build {asked.label} of TensorFlow {asked.tensorflow} is not on an index; this is another build."
-        )
+        return f"NVIDIA's build {asked.label} of TensorFlow {asked.tensorflow} is not on an index; this is another build."
     if asked.cuda_wheels:
         return f"TensorFlow {asked.tensorflow} and its CUDA are installed from their locked wheels, by hash."
     return f"TensorFlow {asked.tensorflow} is installed from its locked wheel, by hash."

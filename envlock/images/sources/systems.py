@@ -25,7 +25,9 @@ def candidates(asked: Wanted, tables: Tables) -> Iterable[Candidate]:
             yield _candidate(system.image, system, other, asked, tables)
 
 
-def _candidate(image: str, system: BaseSystem, python: Interpreter, asked: Wanted, tables: Tables) -> Candidate:
+def _candidate(
+    image: str, system: BaseSystem, python: Interpreter, asked: Wanted, tables: Tables
+) -> Candidate:
     parts = {"python": python.python, "compiler": python.compiler}
     return Candidate(
         route="wheels",

@@ -13,7 +13,9 @@ from envlock.linter.program import drawn_from
 from envlock.linter.rules.seeds import beside_data
 from envlock.linter.sets import looks_like_number
 
-SEEDED_BY_HAND = frozenset({"random.Random", "tf.random.Generator.from_seed", "jax.random.PRNGKey", "jax.random.key"})
+SEEDED_BY_HAND = frozenset(
+    {"random.Random", "tf.random.Generator.from_seed", "jax.random.PRNGKey", "jax.random.key"}
+)
 IS_SEED = re.compile(r"(^|_)seeds?$|^random_state$", re.IGNORECASE)
 FLAGS = re.compile(r"add_argument|DEFINE_(integer|int|string)|option")
 
@@ -23,12 +25,18 @@ def by_chance(module: Module, tensorflow: str) -> Iterator[Hit]:
     yield from _not_by_default(module)
     for call, name in module.called(SEEDS):
         if not call.args and not call.keywords:
-            yield from beside_data(module, Hit(call, f"{name}() without a number seeds from the operating system"))
+            yield from beside_data(
+                module, Hit(call, f"{name}() without a number seeds from the operating system")
+            )
         elif call.args and constant(call.args[0]) is None:
             yield Hit(call, f"{name}(None) seeds from the operating system")
         elif call.args and drawn_from(module, call.args[0]) is not None:
             generator = f"seeds-{drawn_from(module, call.args[0])}"
-            yield Hit(call, "the seed is itself drawn, by what nothing seeds", unless=frozenset({generator}))
+            yield Hit(
+                call,
+                "the seed is itself drawn, by what nothing seeds",
+                unless=frozenset({generator}),
+            )
     if module.named.keys().isdisjoint(CLOCKS) and not module.worded(("hash", "id")):
         return
     for call in module.nodes(ast.Call):
@@ -43,7 +51,9 @@ def _not_by_default(module: Module) -> Iterator[Hit]:
     """Yield what seeds only where somebody asks for it, by a flag or an argument."""
     for call, _ in module.called((*SEEDS, *NUMPY_OWN, "random.Random")):
         if call.args and constant(call.args[0]) is not None and is_optional(module, call.args[0]):
-            yield Hit(call, "the seed has no value unless one is given: by default nothing is seeded")
+            yield Hit(
+                call, "the seed has no value unless one is given: by default nothing is seeded"
+            )
         elif module.name(call.func) in SEEDS and is_off(module, call):
             yield Hit(call, "this runs only where it is asked for: by default nothing is seeded")
 
@@ -52,7 +62,9 @@ def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
     """Yield the arguments of a call that are seeds: of generators, datasets and flags, and of parameters called so."""
     if name in SEEDS or name in NUMPY_OWN or name in SEEDED_BY_HAND:
         yield from call.args[:1]
-    yield from (keyword.value for keyword in call.keywords if keyword.arg and IS_SEED.search(keyword.arg))
+    yield from (
+        keyword.value for keyword in call.keywords if keyword.arg and IS_SEED.search(keyword.arg)
+    )
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     place = 1 if method == "shuffle" else SAMPLERS.get(name)
     if place is not None and len(call.args) > place:
@@ -64,7 +76,9 @@ def _seeds_of(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
     ):
         default = argument(call, "default", 1)
         yield from [default] if default is not None else []
-    function = module.definition(call.func) if call.args and isinstance(call.func, ast.Name) else None
+    function = (
+        module.definition(call.func) if call.args and isinstance(call.func, ast.Name) else None
+    )
     if isinstance(function, Definition):
         pairs = zip(function.args.args, call.args, strict=False)
         yield from (given for parameter, given in pairs if IS_SEED.search(parameter.arg))
@@ -94,7 +108,9 @@ def _chance(module: Module, node: ast.expr) -> str | None:
 
 def _is_address(module: Module, call: ast.Call) -> bool:
     """Return whether this is hash() of what is no number, or id()."""
-    salted = module.is_builtin(call.func, "hash") and not any(looks_like_number(module, each) for each in call.args)
+    salted = module.is_builtin(call.func, "hash") and not any(
+        looks_like_number(module, each) for each in call.args
+    )
     return salted or module.is_builtin(call.func, "id")
 
 
@@ -104,9 +120,13 @@ def _values(module: Module, node: ast.Name | ast.Attribute) -> list[ast.AST]:
     if found or isinstance(node, ast.Name) or not IS_SEED.search(node.attr):
         return found
     written = ast.unparse(node)
-    pairs = [(target, assign.value) for assign in module.nodes(ast.Assign) for target in assign.targets]
+    pairs = [
+        (target, assign.value) for assign in module.nodes(ast.Assign) for target in assign.targets
+    ]
     return [
         value
         for target, value in pairs
-        if isinstance(target, ast.Attribute) and target.attr == node.attr and ast.unparse(target) == written
+        if isinstance(target, ast.Attribute)
+        and target.attr == node.attr
+        and ast.unparse(target) == written
     ]

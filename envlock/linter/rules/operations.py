@@ -15,7 +15,13 @@ from envlock.linter.rules.seeds import and_more
 from envlock.linter.scopes import Function
 from envlock.linter.stateful import draws
 
-LOOPS = {"tf.map_fn": "fn", "tf.while_loop": "body", "tf.scan": "fn", "tf.foldl": "fn", "tf.foldr": "fn"}
+LOOPS = {
+    "tf.map_fn": "fn",
+    "tf.while_loop": "body",
+    "tf.scan": "fn",
+    "tf.foldl": "fn",
+    "tf.foldr": "fn",
+}
 SCATTERS = ("scatter_add", "scatter_sub")
 SPARSE_OPTIMIZERS = ("SGD", "Adagrad", "Ftrl")
 CARRYING = ("tf.while_loop", "tf.scan", "tf.foldl", "tf.foldr")
@@ -37,9 +43,13 @@ def noisy(module: Module, tensorflow: str) -> Iterator[Hit]:
         needs = frozenset({TRAINS} if "backward" in source.path else ())
         with_it, without = _with_switch(source, tensorflow), _without(source, tensorflow)
         for found, more, unless in ((with_it, on, nothing), (without, nothing, on)):
-            if found is not None and (call, unless) not in said:  # one on GPUs and one on CPUs: the first tells enough
+            if (
+                found is not None and (call, unless) not in said
+            ):  # one on GPUs and one on CPUs: the first tells enough
                 said.add((call, unless))
-                yield Hit(call, found[0], None, found[1], f"source:{source.id}", needs | more, unless)
+                yield Hit(
+                    call, found[0], None, found[1], f"source:{source.id}", needs | more, unless
+                )
 
 
 def _called(module: Module) -> Iterator[tuple[ast.Call, Source]]:
@@ -50,7 +60,9 @@ def _called(module: Module) -> Iterator[tuple[ast.Call, Source]]:
             if condition is None or condition(module, call, name):
                 yield call, source
     scatter = next(each for each in sources_table().source if each.id == "resource-scatter-add-cpu")
-    yield from ((call, scatter) for call, _ in module.methods(SCATTERS) if _is_variable(module, call))
+    yield from (
+        (call, scatter) for call, _ in module.methods(SCATTERS) if _is_variable(module, call)
+    )
 
 
 @cache
@@ -108,17 +120,26 @@ def _certain(module: Module, call: ast.Call) -> bool:
     function = module.function_around(call)
     if function is None or getattr(function, "name", "") in ("call", "train_step", "build"):
         return True
-    return any(module.name(node) == "tf.GradientTape" for node in ast.walk(function) if isinstance(node, ast.Attribute))
+    return any(
+        module.name(node) == "tf.GradientTape"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+    )
 
 
 def _is_variable(module: Module, call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     if any(map(_makes_unique, ast.walk(module.function_around(call) or call))):
         return False
-    made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable" for each in module.values(owner))
+    made = any(
+        isinstance(each, ast.Call) and module.name(each.func) == "tf.Variable"
+        for each in module.values(owner)
+    )
     given = call.args[0] if call.args else None
     if isinstance(given, ast.Call) and module.name(given.func) == "tf.IndexedSlices":
-        return type(constant(argument(given, "values", 0))) is not int  # whole numbers add up alike in any order
+        return (
+            type(constant(argument(given, "values", 0))) is not int
+        )  # whole numbers add up alike in any order
     return made
 
 
@@ -171,24 +192,48 @@ def _sparse_updates(module: Module, call: ast.Call, name: str) -> bool:
         return False
     optimizers = [each for each, made in module.calls if "optim" in made]
     here = module.function_around(call)
-    near = [each for each in optimizers if here is not None and module.function_around(each) is here] or optimizers
-    made = any((module.name(each.func) or "").rpartition(".")[2] in SPARSE_OPTIMIZERS for each in near)
+    near = [
+        each for each in optimizers if here is not None and module.function_around(each) is here
+    ] or optimizers
+    made = any(
+        (module.name(each.func) or "").rpartition(".")[2] in SPARSE_OPTIMIZERS for each in near
+    )
     return made or any(
-        str(constant(argument(each, "optimizer", 0))).lower() in [name.lower() for name in SPARSE_OPTIMIZERS]
+        str(constant(argument(each, "optimizer", 0))).lower()
+        in [name.lower() for name in SPARSE_OPTIMIZERS]
         for each, _ in module.methods(("compile",))
     )
 
 
 TABLES = re.compile(r"embed|lookup|table|weight|kernel|param|codebook", re.IGNORECASE)
-MADE_ONCE = ("tf.constant", "tf.convert_to_tensor", "tf.range", "tf.zeros", "tf.ones", "tf.one_hot", "numpy.")
-WHOLE = frozenset({f"tf.{name}" for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")})
+MADE_ONCE = (
+    "tf.constant",
+    "tf.convert_to_tensor",
+    "tf.range",
+    "tf.zeros",
+    "tf.ones",
+    "tf.one_hot",
+    "numpy.",
+)
+WHOLE = frozenset(
+    {
+        f"tf.{name}"
+        for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+    }
+)
 
 
 def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether rows are taken from weights: what is no constant, and is made or called so."""
     given = argument(call, "params", 0)
     made = (
-        [module.name(each.func) or "" for each in module.values(given) if isinstance(each, ast.Call)] if given else []
+        [
+            module.name(each.func) or ""
+            for each in module.values(given)
+            if isinstance(each, ast.Call)
+        ]
+        if given
+        else []
     )
     if any(each.startswith(MADE_ONCE) for each in made):
         return False
@@ -199,7 +244,11 @@ def _of_trained(module: Module, call: ast.Call, name: str) -> bool:
 
 def _of_trained_filter(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether a filter or a bias can be trained: one that is made of numbers, to blur or to sharpen, is not."""
-    given = [] if name.startswith("keras.") else [argument(call, "filter", 1), argument(call, "bias", 1)]
+    given = (
+        []
+        if name.startswith("keras.")
+        else [argument(call, "filter", 1), argument(call, "bias", 1)]
+    )
     made = [each for one in given if one is not None for each in (one, *module.values(one))]
     names = [module.name(each.func) or "" for each in made if isinstance(each, ast.Call)]
     return not any(each.startswith(MADE_ONCE) for each in names)
@@ -210,14 +259,20 @@ def _of_fractions(module: Module, call: ast.Call, name: str) -> bool:
     given = argument(call, "updates", 2 if "tensor_scatter" in name else 1)
     made = [] if given is None else [given, *module.values(given)]
     calls = [each for each in made if isinstance(each, ast.Call)]
-    kinds = [each for call in calls for each in (*call.args, *(keyword.value for keyword in call.keywords))]
+    kinds = [
+        each
+        for call in calls
+        for each in (*call.args, *(keyword.value for keyword in call.keywords))
+    ]
     ones = any(module.name(each.func) in ("tf.ones", "tf.ones_like") for each in calls)
     return not ones and not any(module.name(each) in WHOLE for each in kinds)
 
 
 def _of_repeated(module: Module, call: ast.Call, name: str) -> bool:
     """Return whether an index can come twice: an optimizer of TensorFlow 1 gets each once in its own method."""
-    return not any("apply_sparse" in getattr(around, "name", "") for around in module.ancestors(call))
+    return not any(
+        "apply_sparse" in getattr(around, "name", "") for around in module.ancestors(call)
+    )
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -246,11 +301,17 @@ def random_in_loop(module: Module, tensorflow: str) -> Iterator[Hit]:
             continue
         body = argument(call, LOOPS[name], 1 if name == "tf.while_loop" else 0)
         function = module.definition(body) if body is not None else None
-        found = [each for each in draws(module, function) if each.kind in IN_GRAPH] if function is not None else []
+        found = (
+            [each for each in draws(module, function) if each.kind in IN_GRAPH]
+            if function is not None
+            else []
+        )
         if name in CARRYING and function is not None:
             found = [each for each in found if not _hangs_on_state(module, each.node, function)]
         if found:
-            yield Hit(call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}")
+            yield Hit(
+                call, f"{found[0].name} draws in iterations that run in parallel{and_more(found)}"
+            )
 
 
 def _hangs_on_state(module: Module, draw: ast.AST, body: Function) -> bool:
@@ -287,7 +348,11 @@ def _is_shape(node: ast.AST) -> bool:
 
 def _raises(node: ast.AST) -> bool:
     """Return whether this is `i + 1`."""
-    return isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and constant(node.right) == 1
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.left, ast.Name)
+        and constant(node.right) == 1
+    )
 
 
 def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -296,7 +361,11 @@ def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
         if not any(_compiles(module, decorator) for decorator in function.decorator_list):
             continue
         layers = holds(["<2.16"], tensorflow)  # later ones draw with stateless operations
-        found = [each for each in draws(module, function) if each.kind == "op" or (each.kind == "layer" and layers)]
+        found = [
+            each
+            for each in draws(module, function)
+            if each.kind == "op" or (each.kind == "layer" and layers)
+        ]
         if found:
             message = f"{found[0].name} in {function.name}, which XLA compiles{and_more(found)}, ignores the seeds"
             yield Hit(found[0].node, message)
@@ -305,4 +374,7 @@ def random_under_xla(module: Module, tensorflow: str) -> Iterator[Hit]:
 def _compiles(module: Module, decorator: ast.expr) -> bool:
     if not isinstance(decorator, ast.Call) or module.name(decorator.func) != "tf.function":
         return False
-    return True in (constant(argument(decorator, "jit_compile")), constant(argument(decorator, "experimental_compile")))
+    return True in (
+        constant(argument(decorator, "jit_compile")),
+        constant(argument(decorator, "experimental_compile")),
+    )

@@ -32,7 +32,10 @@ BUILDERS = frozenset({"setuptools", "distutils"})
 def files(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV303: os.listdir, glob or iterdir, unsorted, into data."""
     listers = [call for call, _ in module.called(LISTINGS)]
-    for call in (*listers, *(call for call, _ in module.methods(LISTING_METHODS) if call not in listers)):
+    for call in (
+        *listers,
+        *(call for call, _ in module.methods(LISTING_METHODS) if call not in listers),
+    ):
         name = _listing(module, call)
         if name is not None and _reaches(module, call, name) and not _is_no_matter(module, call):
             yield from _of_data(module, call, f"{name} lists files in the order of the file system")
@@ -42,7 +45,9 @@ def _is_no_matter(module: Module, call: ast.Call) -> bool:
     """Return whether no training sees an order: TensorFlow Datasets orders examples by the hashes of their keys."""
     of_tfds = "tensorflow_datasets" in module.packages
     function = module.function_around(call)
-    return is_aside(module, call) or (of_tfds and getattr(function, "name", "") == "_generate_examples")
+    return is_aside(module, call) or (
+        of_tfds and getattr(function, "name", "") == "_generate_examples"
+    )
 
 
 def _listing(module: Module, call: ast.Call) -> str | None:
@@ -93,7 +98,11 @@ def sets(module: Module, tensorflow: str) -> Iterator[Hit]:
 def _iterations(module: Module) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield every expression whose elements are taken one after the other, with what takes them."""
     for call in module.worded(SAME_ORDER | {"fromkeys", "join", "extend", "fromiter"}):
-        built_in = isinstance(call.func, ast.Name) and call.func.id in SAME_ORDER and module.bindings(call.func) is None
+        built_in = (
+            isinstance(call.func, ast.Name)
+            and call.func.id in SAME_ORDER
+            and module.bindings(call.func) is None
+        )
         if built_in or getattr(call.func, "attr", "") in ("fromkeys", "join", "extend", "fromiter"):
             yield from ((given, call) for given in call.args)
     yield from ((loop.iter, loop) for loop in module.nodes(ast.For))
@@ -105,7 +114,10 @@ def _iterations(module: Module) -> Iterator[tuple[ast.AST, ast.AST]]:
 def _becomes_numbers(module: Module, ordered: ast.AST) -> bool:
     """Return whether a list is made an array of whole numbers at once: then it held such."""
     around = module.parent(ordered)
-    if not isinstance(around, ast.Call) or module.name(around.func) not in ("numpy.array", "numpy.asarray"):
+    if not isinstance(around, ast.Call) or module.name(around.func) not in (
+        "numpy.array",
+        "numpy.asarray",
+    ):
         return False
     kind = argument(around, "dtype", 1)
     return kind is not None and "int" in ast.unparse(kind)
@@ -113,7 +125,9 @@ def _becomes_numbers(module: Module, ordered: ast.AST) -> bool:
 
 def arrivals(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV307: imap_unordered, as_completed, a queue that several workers fill."""
-    calls = dict.fromkeys(call for call, _ in (*module.called(ARRIVALS), *module.methods((*ARRIVAL_METHODS, "get"))))
+    calls = dict.fromkeys(
+        call for call, _ in (*module.called(ARRIVALS), *module.methods((*ARRIVAL_METHODS, "get")))
+    )
     for call in calls:
         name = module.name(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -121,9 +135,13 @@ def arrivals(module: Module, tensorflow: str) -> Iterator[Hit]:
         if is_aside(module, call):
             continue
         if shown is not None and Flow(module).reaches_data(call):
-            yield from _of_data(module, call, f"{shown} gives results in the order in which workers finish")
+            yield from _of_data(
+                module, call, f"{shown} gives results in the order in which workers finish"
+            )
         elif method == "get" and _is_shared_queue(module, call) and _is_kept(module, call):
-            yield from _of_data(module, call, "several workers fill this queue, in the order in which they finish")
+            yield from _of_data(
+                module, call, "several workers fill this queue, in the order in which they finish"
+            )
 
 
 def _is_shared_queue(module: Module, call: ast.Call) -> bool:
@@ -133,7 +151,10 @@ def _is_shared_queue(module: Module, call: ast.Call) -> bool:
     if not any(module.name(each.func) in QUEUES for each in made):
         return False
     return any(
-        any(isinstance(around, ast.For | ast.comprehension | ast.ListComp) for around in module.ancestors(each))
+        any(
+            isinstance(around, ast.For | ast.comprehension | ast.ListComp)
+            for around in module.ancestors(each)
+        )
         for each in module.worded(("Thread", "Process"))
     )
 
@@ -153,7 +174,11 @@ def _is_kept(module: Module, call: ast.Call) -> bool:
 def salted_hash(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV305: `hash(name) % buckets`, `seed(hash(name))`."""
     for call in module.worded(("hash",)):
-        if not module.is_builtin(call.func, "hash") or not call.args or looks_like_number(module, call.args[0]):
+        if (
+            not module.is_builtin(call.func, "hash")
+            or not call.args
+            or looks_like_number(module, call.args[0])
+        ):
             continue
         if _is_own_hash(module, call):
             continue

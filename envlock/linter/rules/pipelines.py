@@ -15,7 +15,9 @@ from envlock.linter.stateful import Draw, drawn_by, random_layer
 
 PARALLEL = {"map": 1, "interleave": 3, "map_and_batch": 2, "map_with_legacy_function": 1}
 """Methods that run a function on each element, and the position of `num_parallel_calls`."""
-FITS = frozenset({"fit", "fit_generator", "evaluate_generator", "predict_generator", "evaluate", "predict"})
+FITS = frozenset(
+    {"fit", "fit_generator", "evaluate_generator", "predict_generator", "evaluate", "predict"}
+)
 SERIAL = "op determinism runs this serially, which is repeatable but can be slow"
 
 
@@ -36,7 +38,9 @@ def _is_parallel(module: Module, call: ast.Call) -> bool:
     given = argument(call, "num_parallel_calls", PARALLEL[call.func.attr])
     if given is None or constant(given) in (None, 1):
         return False
-    return any(keyword.arg == "num_parallel_calls" for keyword in call.keywords) or is_dataset(module, call.func.value)
+    return any(keyword.arg == "num_parallel_calls" for keyword in call.keywords) or is_dataset(
+        module, call.func.value
+    )
 
 
 def _stateful(module: Module, mapped: ast.expr) -> Draw | None:
@@ -88,14 +92,23 @@ def _sloppy(module: Module, call: ast.Call) -> tuple[ast.AST, str] | None:
     sloppy = default(module, given, parameters=True) if given is not None else None
     if not isinstance(call.func, ast.Attribute) or sloppy in (False, None):
         return None
-    return call, f"a sloppy {call.func.attr} {'gives' if sloppy is True else 'can give'} its elements in any order"
+    return (
+        call,
+        f"a sloppy {call.func.attr} {'gives' if sloppy is True else 'can give'} its elements in any order",
+    )
 
 
 def _read_by_threads(module: Module) -> Iterator[tuple[ast.AST, str]]:
     """Yield what reads in several threads, and keeps what comes first."""
-    for call in module.worded(("load", "as_dataset")) if "tensorflow_datasets" in module.packages else ():
+    for call in (
+        module.worded(("load", "as_dataset")) if "tensorflow_datasets" in module.packages else ()
+    ):
         shuffled = argument(call, "shuffle_files")
-        if constant(shuffled) not in (False, None) and shuffled is not None and argument(call, "read_config") is None:
+        if (
+            constant(shuffled) not in (False, None)
+            and shuffled is not None
+            and argument(call, "read_config") is None
+        ):
             yield call, "files that are shuffled without a seed of their own are read in any order"
     for call, name in module.called(THREADED_QUEUES):
         at = THREADED_QUEUES[name]
@@ -119,9 +132,18 @@ def _is_option(module: Module, target: ast.expr) -> bool:
     if target.attr != "deterministic":
         return False
     values = module.values(target.value)
-    made = any(isinstance(each, ast.Call) and module.name(each.func) == "tf.data.Options" for each in values)
-    options = isinstance(target.value, ast.Call) and getattr(target.value.func, "attr", "") == "options"
-    return made or options or any(getattr(getattr(each, "func", None), "attr", "") == "options" for each in values)
+    made = any(
+        isinstance(each, ast.Call) and module.name(each.func) == "tf.data.Options"
+        for each in values
+    )
+    options = (
+        isinstance(target.value, ast.Call) and getattr(target.value.func, "attr", "") == "options"
+    )
+    return (
+        made
+        or options
+        or any(getattr(getattr(each, "func", None), "attr", "") == "options" for each in values)
+    )
 
 
 def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -132,7 +154,9 @@ def workers(module: Module, tensorflow: str) -> Iterator[Hit]:
     for call in (*loaders, *(call for call, _ in module.methods((*FITS, "__init__")))):
         if is_dataset(module, argument(call, "x", 0)):  # workers read generators only
             continue
-        number, processes = (default(module, argument(call, each)) for each in ("workers", "use_multiprocessing"))
+        number, processes = (
+            default(module, argument(call, each)) for each in ("workers", "use_multiprocessing")
+        )
         if isinstance(number, int) and number > 1:
             yield Hit(call, f"{number} Python workers feed the model")
         elif processes is True:

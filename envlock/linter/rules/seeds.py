@@ -51,7 +51,12 @@ from envlock.linter.shown import only_shows
 from envlock.linter.stateful import OTHER_MODELS, hands_on, is_of_keras, is_tape
 
 FLOWS = ("flow_from_directory", "flow_from_dataframe", "flow")
-SHUFFLES = {"list_files": 1, "string_input_producer": 2, "slice_input_producer": 2, "range_input_producer": 2}
+SHUFFLES = {
+    "list_files": 1,
+    "string_input_producer": 2,
+    "slice_input_producer": 2,
+    "range_input_producer": 2,
+}
 """What shuffles by default, and the position of the argument that decides."""
 SHUFFLING_IF_TOLD = ("KFold", "timeseries_dataset_from_array")
 
@@ -71,9 +76,17 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
     if not OTHER_MODELS.isdisjoint(module.packages - {"sklearn"}) and not builds_models(module):
         return  # the model that is trained beside tf.data is of another package
     python = {module.function_around(call) for call, name in calls if "python" in SEEDS[name]}
-    alone = [call for call, name in calls if SEEDS[name] == ("tf",) and module.function_around(call) not in python]
-    alone = [call for call in alone if not (call.args and constant(call.args[0]) is None)]  # those are ENV207's
-    if alone and module.named.keys().isdisjoint(TENSORFLOW_1):  # in sessions Keras takes its seeds from the graph
+    alone = [
+        call
+        for call, name in calls
+        if SEEDS[name] == ("tf",) and module.function_around(call) not in python
+    ]
+    alone = [
+        call for call in alone if not (call.args and constant(call.args[0]) is None)
+    ]  # those are ENV207's
+    if alone and module.named.keys().isdisjoint(
+        TENSORFLOW_1
+    ):  # in sessions Keras takes its seeds from the graph
         more = f" (as {len(alone) - 1} more below)" if len(alone) > 1 else ""
         message = f"this seeds TensorFlow{more}, but nothing seeds Python's random, from which Keras draws its seeds"
         yield Hit(alone[0], message, needs=frozenset({KERAS}), unless=frozenset({PYTHON}))
@@ -81,7 +94,11 @@ def partial(module: Module, tensorflow: str) -> Iterator[Hit]:
 
 def model_without_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV202: a model is trained, and nothing seeds anything."""
-    trainers = [call for call, _ in module.methods(FITS) if is_of_keras(module, call) and not hands_on(module, call)]
+    trainers = [
+        call
+        for call, _ in module.methods(FITS)
+        if is_of_keras(module, call) and not hands_on(module, call)
+    ]
     tapes = [call for call, _ in module.called(TRAINING_NAMES)] if module.uses_keras else []
     for call in in_order([*trainers, *tapes]):
         if call in trainers or is_tape(module, call):
@@ -97,24 +114,44 @@ def numpy(module: Module, tensorflow: str) -> Iterator[Hit]:
             yield Hit(call, f"{name} without a seed takes entropy from the operating system")
     for call, name in module.called(NUMPY_RESEEDERS):
         given = argument(call, NUMPY_RESEEDERS[name])
-        if not has_star(call) and (given is None or constant(given) is None) and module.worded(("next_batch",)):
+        if (
+            not has_star(call)
+            and (given is None or constant(given) is None)
+            and module.worded(("next_batch",))
+        ):
             message = "read_data_sets without a seed shuffles by numpy's generator, which the system then seeds"
             yield Hit(call, message, unless=frozenset({NUMPY, TF}))
-    drawing = [name for name in module.named if name in NUMPY_USERS or name.startswith("numpy.random.")]
+    drawing = [
+        name for name in module.named if name in NUMPY_USERS or name.startswith("numpy.random.")
+    ]
     drawn = [(call, name) for call, name in module.called(drawing) if _draws(call, name)]
-    drawn += [(call, method.attr) for call, method in module.methods(FLOWS) if _is_unseeded_flow(module, call)]
-    drawn += [(call, method.attr) for call, method in module.methods(NUMPY_METHODS) if _draws_by_method(module, call)]
+    drawn += [
+        (call, method.attr)
+        for call, method in module.methods(FLOWS)
+        if _is_unseeded_flow(module, call)
+    ]
+    drawn += [
+        (call, method.attr)
+        for call, method in module.methods(NUMPY_METHODS)
+        if _draws_by_method(module, call)
+    ]
     drawn = _that_matter(module, drawn, "numpy.random.shuffle")
     if drawn:
         call, name = drawn[0]
-        message = f"{name} draws from numpy's global generator{and_more(drawn)}, which nothing seeds"
+        message = (
+            f"{name} draws from numpy's global generator{and_more(drawn)}, which nothing seeds"
+        )
         yield Hit(call, message, unless=frozenset({NUMPY}))
 
 
-def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str) -> list[tuple[ast.Call, str]]:
+def _that_matter(
+    module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str
+) -> list[tuple[ast.Call, str]]:
     """Return draws in the order of the text, without shuffles whose order reaches no data and what only shows."""
     kept = [each for each in drawn if each[1] != shuffle or Flow(module).shuffled(each[0])]
-    kept = [each for each in kept if not is_no_data(module, each[0]) and not only_shows(module, each[0])]
+    kept = [
+        each for each in kept if not is_no_data(module, each[0]) and not only_shows(module, each[0])
+    ]
     seeds = module.named.get(shuffle.replace("shuffle", "seed"), [])
     kept = [each for each in kept if not _is_seeded_before(module, each[0], seeds)]
     return sorted(kept, key=lambda each: each[0].lineno)
@@ -123,7 +160,9 @@ def _that_matter(module: Module, drawn: list[tuple[ast.Call, str]], shuffle: str
 def _is_seeded_before(module: Module, call: ast.Call, seeds: Sequence[ast.Call]) -> bool:
     """Return whether the last seed before a draw, in the same function, has a number: what follows may take it back."""
     here = module.function_around(call) if seeds else None
-    before = [each for each in seeds if each.lineno < call.lineno and module.function_around(each) is here]
+    before = [
+        each for each in seeds if each.lineno < call.lineno and module.function_around(each) is here
+    ]
     last = next(reversed(before), None)
     given = [] if last is None or is_off(module, last) else last.args[:1]
     fixed = (each for each in given if constant(each) is not None and not drawn_from(module, each))
@@ -172,7 +211,9 @@ def _draws_by_method(module: Module, call: ast.Call) -> bool:
 def _is_seeded_later(module: Module, call: ast.Call) -> bool:
     """Return whether what a call makes gets a name, on which the method `seed` is called."""
     assign = module.parent(call)
-    names = [ast.unparse(target) for target in assign.targets] if isinstance(assign, ast.Assign) else []
+    names = (
+        [ast.unparse(target) for target in assign.targets] if isinstance(assign, ast.Assign) else []
+    )
     return any(ast.unparse(method.value) in names for _, method in module.methods(("seed",)))
 
 
@@ -184,14 +225,22 @@ def _has_no_entropy(call: ast.Call) -> bool:
 def python(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV206: Python's random numbers; the first use of the global generator, and every generator of one's own."""
     for call, name in module.called(("random.Random", "random.SystemRandom")):
-        if name == "random.Random" and not has_star(call) and (not call.args or constant(call.args[0]) is None):
-            yield Hit(call, "random.Random() without a seed takes entropy from the operating system")
+        if (
+            name == "random.Random"
+            and not has_star(call)
+            and (not call.args or constant(call.args[0]) is None)
+        ):
+            yield Hit(
+                call, "random.Random() without a seed takes entropy from the operating system"
+            )
         if name == "random.SystemRandom":
             yield Hit(call, "random.SystemRandom cannot be seeded", fix="Use random.Random(seed).")
     drawn = _that_matter(module, module.called(PYTHON_DRAWS), "random.shuffle")
     if drawn:
         call, name = drawn[0]
-        message = f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
+        message = (
+            f"{name} draws from Python's global generator{and_more(drawn)}, which nothing seeds"
+        )
         yield from beside_data(module, Hit(call, message, unless=frozenset({PYTHON})))
 
 
@@ -224,27 +273,52 @@ def _unseeded(module: Module, call: ast.Call) -> str | None:
         if ordered or not _is_unseeded(module, call, SAMPLERS[name]):
             return None
         shuffles = name == "tf.data.Dataset.list_files"
-        return f"{name} shuffles by default, and nothing seeds it" if shuffles else f"{name} without a seed"
-    shuffles = isinstance(call.func, ast.Attribute) and call.func.attr == "shuffle" and _is_unseeded(module, call, 1)
-    return "the dataset is shuffled without a seed" if shuffles and is_chained(module, call) else None
+        return (
+            f"{name} shuffles by default, and nothing seeds it"
+            if shuffles
+            else f"{name} without a seed"
+        )
+    shuffles = (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "shuffle"
+        and _is_unseeded(module, call, 1)
+    )
+    return (
+        "the dataset is shuffled without a seed" if shuffles and is_chained(module, call) else None
+    )
 
 
 def operation(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV204: the first random operation in a file without a seed of its own or a global one."""
     called = module.called((RANDOM_OPS | RANDOM_WEIGHTS) - NEED_OP_SEED.keys())
-    called += [(call, "sample") for call, each in module.methods(("sample",)) if _is_distribution(module, each.value)]
+    called += [
+        (call, "sample")
+        for call, each in module.methods(("sample",))
+        if _is_distribution(module, each.value)
+    ]
     called += [each for each in module.called(("tf.get_variable",)) if _is_new_variable(each[0])]
-    drawn = [(call, name) for call, name in called if _is_unseeded(module, call, None) and not has_star(call)]
+    drawn = [
+        (call, name)
+        for call, name in called
+        if _is_unseeded(module, call, None) and not has_star(call)
+    ]
     drawn = [each for each in drawn if not is_dummy(module, each[0])]
     drawn += _handed(module)
-    drawn = sorted((each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno)
+    drawn = sorted(
+        (each for each in drawn if not _is_given_weights(*each)), key=lambda each: each[0].lineno
+    )
     others = [each for each in drawn if not _is_of_weights(module, *each)]
     inside = bool(drawn) and module.function_around(drawn[0][0]) is not None
     learns = MAY_LEARN if inside else LEARNS
-    for found, needs, unless in ((drawn, {learns}, set()), (others, set(), {learns})):  # weights count where they learn
+    for found, needs, unless in (
+        (drawn, {learns}, set()),
+        (others, set(), {learns}),
+    ):  # weights count where they learn
         if found:
             call, name = found[0]
-            message = f"{name} draws from TensorFlow's generator{and_more(found)}, which nothing seeds"
+            message = (
+                f"{name} draws from TensorFlow's generator{and_more(found)}, which nothing seeds"
+            )
             yield Hit(call, message, needs=frozenset(needs), unless=frozenset({TF} | unless))
 
 
@@ -270,17 +344,31 @@ def _is_of_weights(module: Module, call: ast.Call, name: str) -> bool:
 def _is_distribution(module: Module, node: ast.expr) -> bool:
     """Return whether an expression is a distribution, also one that a function of this file returns."""
     calls = [each for each in (node, *module.values(node)) if isinstance(each, ast.Call)]
-    functions = [each for each in (module.definition(call.func) for call in calls) if isinstance(each, Definition)]
-    given = [each.value for one in functions for each in ast.walk(one) if isinstance(each, ast.Return) and each.value]
+    functions = [
+        each
+        for each in (module.definition(call.func) for call in calls)
+        if isinstance(each, Definition)
+    ]
+    given = [
+        each.value
+        for one in functions
+        for each in ast.walk(one)
+        if isinstance(each, ast.Return) and each.value
+    ]
     returned = [value for each in given for value in (each, *module.values(each))]
     made = [each.func for each in (*calls, *returned) if isinstance(each, ast.Call)]
-    return any((module.name(each) or "").startswith(DISTRIBUTIONS) for each in (*made, *_said_of(module, node)))
+    return any(
+        (module.name(each) or "").startswith(DISTRIBUTIONS)
+        for each in (*made, *_said_of(module, node))
+    )
 
 
 def _said_of(module: Module, node: ast.expr) -> Iterator[ast.expr]:
     """Yield the classes that a file says a name is of: as a parameter, or where it asks."""
     for binding in (module.bindings(node) or []) if isinstance(node, ast.Name) else []:
-        annotation = getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        annotation = (
+            getattr(binding.node, "annotation", None) if binding.kind == "parameter" else None
+        )
         yield from [annotation] if annotation is not None else []
     for call in module.worded(("isinstance",)):
         if len(call.args) == 2 and ast.unparse(call.args[0]) == ast.unparse(node):
@@ -298,7 +386,9 @@ def _is_new_variable(call: ast.Call) -> bool:
 
 def _is_given_weights(call: ast.Call, name: str) -> bool:
     """Return whether a layer gets an initializer for its weights, which is judged where it is made."""
-    return name in RANDOM_WEIGHTS and any("initializer" in (keyword.arg or "") for keyword in call.keywords)
+    return name in RANDOM_WEIGHTS and any(
+        "initializer" in (keyword.arg or "") for keyword in call.keywords
+    )
 
 
 def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
@@ -306,13 +396,27 @@ def environment(module: Module, tensorflow: str) -> Iterator[Hit]:
     made = module.called(ENVIRONMENTS)
     listed = [(call, name) for call, name in made if _is_listed(module, call)]
     for call, name in [each for each in made if each not in listed][:1]:
-        yield Hit(call, f"{name} makes an environment that nothing seeds", unless=frozenset({SEEDS_ENVIRONMENT}))
+        yield Hit(
+            call,
+            f"{name} makes an environment that nothing seeds",
+            unless=frozenset({SEEDS_ENVIRONMENT}),
+        )
     for call, name in listed[:1]:
-        yield Hit(call, f"{name} makes environments of a list, which nothing seeds", unless=frozenset({SEEDS_EACH}))
-    sampled = [call for call, method in module.methods(("sample",)) if _last_word(method.value).endswith("space")]
+        yield Hit(
+            call,
+            f"{name} makes environments of a list, which nothing seeds",
+            unless=frozenset({SEEDS_EACH}),
+        )
+    sampled = [
+        call
+        for call, method in module.methods(("sample",))
+        if _last_word(method.value).endswith("space")
+    ]
     for call in sampled[:1]:
         yield Hit(
-            call, "the space of an environment is sampled, and nothing seeds it", unless=frozenset({SEEDS_SPACES})
+            call,
+            "the space of an environment is sampled, and nothing seeds it",
+            unless=frozenset({SEEDS_SPACES}),
         )
 
 
@@ -324,7 +428,11 @@ def _is_listed(module: Module, call: ast.Call) -> bool:
             assign = module.parent(around)
             kept = isinstance(assign, ast.Assign) and node is around.elt
             return kept and not any(VECTOR.search(word) for word in module.words)
-        if isinstance(around, ast.Call) and node is not around.func and getattr(around.func, "attr", "") == "append":
+        if (
+            isinstance(around, ast.Call)
+            and node is not around.func
+            and getattr(around.func, "attr", "") == "append"
+        ):
             return not any(VECTOR.search(word) for word in module.words)
         if not isinstance(around, ast.Attribute | ast.Call):
             return False
@@ -341,10 +449,18 @@ def own_entropy(module: Module, tensorflow: str) -> Iterator[Hit]:
         if name in OWN_ENTROPY and not (given and name == "tf.random.get_global_generator"):
             message = f"{name} takes entropy from the operating system, whatever the seeds are"
             yield Hit(call, message, fix=OWN_ENTROPY[name])
-        elif name in NEED_OP_SEED and not has_star(call) and (seed is None or constant(seed) in (None, 0)):
+        elif (
+            name in NEED_OP_SEED
+            and not has_star(call)
+            and (seed is None or constant(seed) in (None, 0))
+        ):
             yield Hit(call, f"{name} ignores the global seed", fix="Pass it a seed that is not 0.")
 
 
 def _is_unseeded(module: Module, call: ast.Call, position: int | None) -> bool:
     given = argument(call, "seed", position)
-    return given is None or constant(given) is None or (isinstance(given, ast.Name) and is_optional(module, given))
+    return (
+        given is None
+        or constant(given) is None
+        or (isinstance(given, ast.Name) and is_optional(module, given))
+    )

@@ -26,7 +26,14 @@ from envlock.runtime.recipe import recipe_for
 
 HASH_SEED = "PYTHONHASHSEED"
 AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES")
-READERS = ("tf", "keras", "tensorflow_addons", "tensorflow_datasets", "tensorflow_probability", "tensorflow_hub")
+READERS = (
+    "tf",
+    "keras",
+    "tensorflow_addons",
+    "tensorflow_datasets",
+    "tensorflow_probability",
+    "tensorflow_hub",
+)
 SETTER_WORDS = frozenset(name.rpartition(".")[2] for name in SETTERS)
 TRUE_AND_FALSE = ("0", "1", "true", "false")
 
@@ -41,18 +48,28 @@ def _read_once() -> dict[str, str]:
     """Return the variables that change bits and are read once, and when: at `import` or at `first-use`."""
     when = {row.name: row.read for row in variable_table().variable}
     bits = {row.name for row in variables() if row.bits in ("yes", "conditional", "unknown")}
-    read = {name: when.get(name, "first-use") for name in bits if not name.startswith(("NCCL_", "HOROVOD_"))}
+    read = {
+        name: when.get(name, "first-use")
+        for name in bits
+        if not name.startswith(("NCCL_", "HOROVOD_"))
+    }
     return {name: moment for name, moment in read.items() if moment in ("import", "first-use")}
 
 
 def too_late(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV103: `os.environ[...] = ...` after `import tensorflow`."""
     settings = list(assignments(module))
-    top = [node for node in _imports(module) if module.function_around(node) is None] if settings else []
+    top = (
+        [node for node in _imports(module) if module.function_around(node) is None]
+        if settings
+        else []
+    )
     for setting in settings:
         if setting.name in AT_START:
             message = f"{setting.name} is read when the process starts: set here, it changes nothing in this process"
-            yield Hit(setting.node, message, fix="Set it before the process starts (`envlock run` does).")
+            yield Hit(
+                setting.node, message, fix="Set it before the process starts (`envlock run` does)."
+            )
         elif setting.name in _read_once():
             first = _import_before(module, setting, top)
             if first is not None:
@@ -67,7 +84,9 @@ def _late(module: Module, setting: Setting, first: ast.stmt) -> Iterator[Hit]:
         return
     worked = _worked_before(module, setting)
     if worked is not None:
-        yield Hit(setting.node, f"{message}, and TensorFlow can have read it in line {worked.lineno}")
+        yield Hit(
+            setting.node, f"{message}, and TensorFlow can have read it in line {worked.lineno}"
+        )
 
 
 def _worked_before(module: Module, setting: Setting) -> ast.Call | None:
@@ -88,7 +107,8 @@ def hash_seed(module: Module, tensorflow: str) -> Iterator[Hit]:
     for setting in assignments(module):
         if setting.name == HASH_SEED:
             yield Hit(
-                setting.node, "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process"
+                setting.node,
+                "Python has read PYTHONHASHSEED already: set here, it changes nothing in this process",
             )
 
 
@@ -141,7 +161,11 @@ def unread(module: Module, tensorflow: str) -> Iterator[Hit]:
         row = _rules().get(setting.name)
         if row is not None and row.read_by == "nobody":
             fix = f"Write {row.meant}, if at all." if row.meant else None
-            yield Hit(setting.node, f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}", fix=fix)
+            yield Hit(
+                setting.node,
+                f"no TensorFlow from 1.13 to {_newest()} reads {setting.name}",
+                fix=fix,
+            )
         elif setting.name not in _known():
             meant = _meant(setting.name)
             if meant is not None:
@@ -164,7 +188,11 @@ def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
     found: list[ast.Import | ast.ImportFrom] = [
         node for node in module.nodes(ast.Import) if any(_reads(alias.name) for alias in node.names)
     ]
-    found += [node for node in module.nodes(ast.ImportFrom) if not node.level and _reads(node.module or "")]
+    found += [
+        node
+        for node in module.nodes(ast.ImportFrom)
+        if not node.level and _reads(node.module or "")
+    ]
     return found
 
 
@@ -173,11 +201,17 @@ def _reads(name: str) -> bool:
     return ("tf" if top == "tensorflow" else top) in READERS
 
 
-def _import_before(module: Module, setting: Setting, top: list[ast.Import | ast.ImportFrom]) -> ast.stmt | None:
+def _import_before(
+    module: Module, setting: Setting, top: list[ast.Import | ast.ImportFrom]
+) -> ast.stmt | None:
     """Return an import that has run when the variable is set, or None."""
     line = getattr(setting.node, "lineno", 0)
     around = module.function_around(setting.node)
-    inside = [node for node in _imports(module) if around is not None and module.function_around(node) is around]
+    inside = [
+        node
+        for node in _imports(module)
+        if around is not None and module.function_around(node) is around
+    ]
     earlier = [node for node in inside if node.lineno < line]
     if earlier:
         return earlier[0]
@@ -236,7 +270,9 @@ def of_another_version(module: Module, tensorflow: str) -> Iterator[Hit]:
     if holds([">=2.1"], tensorflow):
         for setting in assignments(module):
             if setting.name == "TF_CUDNN_DETERMINISTIC":
-                message = f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
+                message = (
+                    f"in TensorFlow {tensorflow} TF_CUDNN_DETERMINISTIC alone affects only cuDNN"
+                )
                 yield Hit(setting.node, message, "warning", fix, unless=frozenset({SWITCHED}))
 
 
@@ -250,13 +286,17 @@ def of_tensorflow_1(module: Module, tensorflow: str) -> Iterator[Hit]:
         return
     gone = [name for name in module.named if name in TENSORFLOW_1 or name.startswith("tf.contrib.")]
     for call, name in module.called(gone)[:1]:
-        yield Hit(call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it")
+        yield Hit(
+            call, f"{name} is not in TensorFlow {tensorflow}: this program cannot run with it"
+        )
 
 
 def no_switch(module: Module, tensorflow: str) -> Iterator[Hit]:
     """ENV108: a file that trains, in programs that turn op determinism on nowhere."""
     methods = [call for call, _ in module.methods(TRAINING_METHODS)]
-    trainers = [call for call in methods if is_of_keras(module, call) and not hands_on(module, call)]
+    trainers = [
+        call for call in methods if is_of_keras(module, call) and not hands_on(module, call)
+    ]
     if not {"tf", "keras"} & module.packages:
         trainers = [call for call in trainers if is_made_of_keras(module, call)]
     for call in in_order([*trainers, *(call for call, _ in module.called(TRAINING_NAMES))]):

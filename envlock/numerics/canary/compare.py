@@ -91,12 +91,16 @@ def compare(locked: Numerics, live: Numerics) -> Comparison:
         if versions[0] != versions[1]:
             found.versions[name] = versions
     if locked.battery != live.battery:
-        reason = f"not comparable: battery of operations locked {locked.battery}, live {live.battery}"
+        reason = (
+            f"not comparable: battery of operations locked {locked.battery}, live {live.battery}"
+        )
         found.untold.append(Untold("numerics", reason, "another-battery", _AGAIN))
         return found
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
-    found.untold += [_not_locked(f"numerics.{name}") for name in live.groups if name not in locked.groups]
+    found.untold += [
+        _not_locked(f"numerics.{name}") for name in live.groups if name not in locked.groups
+    ]
     if locked.program is not None:
         _compare_program(found, locked.program, live.program)
     if not (found.equal or found.differences or found.untold):
@@ -113,7 +117,9 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
     path, device = f"numerics.{name}", locked.conditions.device
     if live is None:
         fix = f"Compare on a machine with {device}, or compute the canary again here: `envlock canary --update`."
-        found.untold.append(Untold(path, f"not comparable: no {device} on this machine", "no-device", fix))
+        found.untold.append(
+            Untold(path, f"not comparable: no {device} on this machine", "no-device", fix)
+        )
     elif locked.conditions != live.conditions:
         found.untold.append(_other_conditions(path, locked, live))
     elif locked.ended != live.ended:
@@ -127,7 +133,9 @@ def _compare_group(found: Comparison, name: str, locked: Group, live: Group | No
 
 def _not_locked(path: str) -> Untold:
     """Return that the lockfile lacks a part of the battery: what is left of it would prove too little."""
-    return Untold(path, "computed here; the lockfile's canary has no result for it", "not-locked", _AGAIN)
+    return Untold(
+        path, "computed here; the lockfile's canary has no result for it", "not-locked", _AGAIN
+    )
 
 
 def _compare_program(found: Comparison, locked: Program, live: Program | None) -> None:
@@ -144,13 +152,21 @@ def _compare_program(found: Comparison, locked: Program, live: Program | None) -
         new = live.operations.get(name)
         same = new is not None and str(new) == str(old) and new.attributes == old.attributes
         _compare_operation(
-            found, PROGRAM, name, old.result, new.result if new is not None and same else None, f"{old}: "
+            found,
+            PROGRAM,
+            name,
+            old.result,
+            new.result if new is not None and same else None,
+            f"{old}: ",
         )
 
 
 def coverage(targets: Mapping[str, Coverage]) -> list[str]:
     """Return how much of each program a canary covers, a phrase each."""
-    return [f"covers {each.covered} of {each.distinct} distinct operations of {name}" for name, each in targets.items()]
+    return [
+        f"covers {each.covered} of {each.distinct} distinct operations of {name}"
+        for name, each in targets.items()
+    ]
 
 
 def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
@@ -166,7 +182,9 @@ def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
 def _other_conditions(path: str, locked: Group | Program, live: Group | Program) -> Untold:
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
     names = [key for key in old if old[key] != new[key]]
-    pairs = ", ".join(dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names))
+    pairs = ", ".join(
+        dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names)
+    )
     fix = f"Compare on {locked.conditions.device}." if _PINNED.isdisjoint(names) else _AGAIN
     return Untold(path, f"not comparable: {pairs}", "other-conditions", fix)
 
@@ -183,7 +201,12 @@ _AGAIN = "Compute the canary again on the locked machine: `envlock canary --upda
 
 
 def _compare_operation(
-    found: Comparison, group: str, name: str, old: Operation, new: Operation | None, called: str = ""
+    found: Comparison,
+    group: str,
+    name: str,
+    old: Operation,
+    new: Operation | None,
+    called: str = "",
 ) -> None:
     path = f"numerics.{group}.{name}"
     if old.unstable:
@@ -192,7 +215,9 @@ def _compare_operation(
         found.untold.append(Untold(path, "it could not be computed here", "not-computed", _AGAIN))
     elif new.unstable:
         reason = "its bits differ from call to call; locked with one result"
-        found.untold.append(Untold(path, reason, "unstable", "Turn op determinism on, and check the device."))
+        found.untold.append(
+            Untold(path, reason, "unstable", "Turn op determinism on, and check the device.")
+        )
     elif new.failed is not None or old.failed is not None:
         if (old.failed is None) != (new.failed is None):
             reason = new.failed or "it computes; locked as failed"
@@ -206,7 +231,9 @@ def _compare_operation(
 def _difference(group: str, name: str, old: Operation, new: Operation, called: str) -> Difference:
     digests = (old.sha256 or "", new.sha256 or "")
     if (old.shape, old.dtype) != (new.shape, new.dtype):
-        return Difference(group, name, *digests, f"{called}another result: locked {_form(old)}, live {_form(new)}")
+        return Difference(
+            group, name, *digests, f"{called}another result: locked {_form(old)}, live {_form(new)}"
+        )
     precisions = {} if group == PROGRAM else _precisions()
     apart = distance(old, new, precisions.get(name, "float64" if old.dtype == "<f8" else "float32"))
     return Difference(group, name, *digests, called + apart.sentence(), apart)
@@ -221,7 +248,9 @@ def _precisions() -> dict[str, Precision]:
 
 
 def _signs(found: Comparison) -> set[str]:
-    return {sign for each in found.differences for sign in _of(each)} | {f"version:{name}" for name in found.versions}
+    return {sign for each in found.differences for sign in _of(each)} | {
+        f"version:{name}" for name in found.versions
+    }
 
 
 def _of(each: Difference) -> Iterator[str]:
@@ -242,7 +271,12 @@ def is_sign(group: str) -> bool:
 
 
 def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
-    groups = {f"{kind}:{group}" for kind in ("ended", "coarse") for group in locked.groups if on_cpu(group)}
+    groups = {
+        f"{kind}:{group}"
+        for kind in ("ended", "coarse")
+        for group in locked.groups
+        if on_cpu(group)
+    }
     equal = {path.split(".")[2] for path in found.equal if is_sign(path.split(".")[1])}
     return equal | groups | {"version:tensorflow", "version:numpy"}
 
@@ -261,7 +295,11 @@ def _different(found: Comparison, policy: Policy) -> Iterator[Finding]:
         why, fix, source = row["why"], row["fix"], row["source"]
         if on_cpu(each.group) and found.suspects:
             cause = found.suspects[0].cause
-            why, fix, source = sentence(found.suspects, found.unexplained), cause.fix, ", ".join(cause.sources)
+            why, fix, source = (
+                sentence(found.suspects, found.unexplained),
+                cause.fix,
+                ", ".join(cause.sources),
+            )
         yield Finding(
             BITS,
             INFO if row["rule"] == "ignore" else ERROR,
@@ -305,7 +343,9 @@ def notes(found: Comparison) -> list[str]:
     """Return what is equal, and what was left out; the versions that differ although the bits do not."""
     lines = []
     if found.match:
-        lines.append(f"numerics: all {len(found.equal)} results have the locked bits{_though(found)}")
+        lines.append(
+            f"numerics: all {len(found.equal)} results have the locked bits{_though(found)}"
+        )
     elif found.equal:
         lines.append(f"numerics: {len(found.equal)} results have the locked bits")
     lines += [f"numerics: {each}; {EVIDENCE}" for each in found.covers]
@@ -315,7 +355,10 @@ def notes(found: Comparison) -> list[str]:
 
 
 def _though(found: Comparison) -> str:
-    pairs = [f"{CALLED[name]} is {live}, locked {locked}" for name, (locked, live) in found.versions.items()]
+    pairs = [
+        f"{CALLED[name]} is {live}, locked {locked}"
+        for name, (locked, live) in found.versions.items()
+    ]
     return f", although {' and '.join(pairs)}" if pairs else ""
 
 
@@ -345,7 +388,9 @@ class Suspect:
         }
 
 
-def suspects(signs: Collection[str], looked_at: Collection[str], causes: Sequence[Cause]) -> list[Suspect]:
+def suspects(
+    signs: Collection[str], looked_at: Collection[str], causes: Sequence[Cause]
+) -> list[Suspect]:
     """Return the causes that explain the signs, likeliest first; none where there is no sign.
 
     Args:
@@ -358,7 +403,10 @@ def suspects(signs: Collection[str], looked_at: Collection[str], causes: Sequenc
     weights = [_fit(cause, signs, looked_at) for cause in causes]
     best = max(weights)
     total = sum(math.exp(weight - best) for weight in weights)
-    found = [Suspect(cause, math.exp(weight - best) / total) for cause, weight in zip(causes, weights, strict=True)]
+    found = [
+        Suspect(cause, math.exp(weight - best) / total)
+        for cause, weight in zip(causes, weights, strict=True)
+    ]
     ranked = sorted(found, key=lambda each: (-each.share, each.cause.id))
     return [each for each in ranked if each.share >= LEAST]
 
@@ -394,4 +442,10 @@ def sentence(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
 
 
 def _percent(share: float) -> str:
-    return "more than 99 %" if share > 0.99 else f"{share * 100:.0f} %" if share >= 0.01 else "less than 1 %"
+    return (
+        "more than 99 %"
+        if share > 0.99
+        else f"{share * 100:.0f} %"
+        if share >= 0.01
+        else "less than 1 %"
+    )

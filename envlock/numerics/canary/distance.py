@@ -54,9 +54,7 @@ class Distance:
         part = f"{self.differing} of {self.sampled} {of}values differ{rest}"
         if self.normwise is None or self.median_ulp is None:
             return f"{part}, some of them infinite or NaN: {_CLASSES[self.kind]}"
-        return (
-            f"{part}, median {_short(self.median_ulp)} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
-        )
+        return f"{part}, median {_short(self.median_ulp)} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
 
 
 _CLASSES = {
@@ -83,10 +81,14 @@ def distance(locked: Operation, live: Operation, precision: Precision = "float32
         return Distance(locked.size, len(pairs), len(apart), None, None, "precision")
     epsilon = EPSILON["float64" if locked.dtype == "<f8" else precision]
     least = EPSILON["float64" if locked.dtype == "<f8" else "float32"]
-    ulps = [abs(_place(a, locked.dtype) - _place(b, locked.dtype)) * least / epsilon for a, b in apart]
+    ulps = [
+        abs(_place(a, locked.dtype) - _place(b, locked.dtype)) * least / epsilon for a, b in apart
+    ]
     largest = max(abs(a) for a, _ in pairs) or max(abs(b) for _, b in pairs)
     normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest) if largest else 0.0
-    return Distance(locked.size, len(pairs), len(apart), float(median(ulps)), normwise, _kind(normwise))
+    return Distance(
+        locked.size, len(pairs), len(apart), float(median(ulps)), normwise, _kind(normwise)
+    )
 
 
 def _kind(normwise: float) -> Kind:

@@ -62,24 +62,41 @@ def extended(
         noted[name] = answer
     say(f"computing {len(operations)} operations, each alone (at most {SECONDS:g} s)")
     first, second = (
-        replay(operations, python, settings, gpus=gpus, seconds=SECONDS, poison=poison) for poison in POISON
+        replay(operations, python, settings, gpus=gpus, seconds=SECONDS, poison=poison)
+        for poison in POISON
     )
     left_out = {**first.left_out, **second.left_out}
     for name in first.results:
         if name not in left_out and first.results[name] != second.results.get(name):
             left_out[name] = "unstable"
-    kept = {name: {**each, "result": first.results[name]} for name, each in operations.items() if name not in left_out}
+    kept = {
+        name: {**each, "result": first.results[name]}
+        for name, each in operations.items()
+        if name not in left_out
+    }
     covered = {name: _coverage(each, operations, left_out) for name, each in noted.items()}
-    return {"conditions": settings.conditions(first.device, "eager"), "targets": covered, "operations": kept}
+    return {
+        "conditions": settings.conditions(first.device, "eager"),
+        "targets": covered,
+        "operations": kept,
+    }
 
 
-def again(program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say) -> dict[str, Any]:
+def again(
+    program: Program, python: Path | None, settings: Settings, *, gpus: bool, say: Say
+) -> dict[str, Any]:
     """Return the section of a lock with what its operations give here; one without a result has failed."""
     operations = program.model_dump(mode="json", exclude_unset=True)["operations"]
-    plain = {name: {key: each[key] for key in ("type", "inputs", "attributes")} for name, each in operations.items()}
+    plain = {
+        name: {key: each[key] for key in ("type", "inputs", "attributes")}
+        for name, each in operations.items()
+    }
     say(f"computing {len(plain)} operations of {', '.join(program.targets)}, each alone")
     found = replay(plain, python, settings, gpus=gpus, seconds=MOST_SECONDS, poison=None)
-    results = {name: found.results.get(name, {"failed": found.left_out.get(name, "failed")}) for name in plain}
+    results = {
+        name: found.results.get(name, {"failed": found.left_out.get(name, "failed")})
+        for name in plain
+    }
     targets = program.model_dump(mode="json", exclude_unset=True)["targets"]
     return {
         "conditions": settings.conditions(found.device, "eager"),
@@ -106,7 +123,10 @@ def record(target: Target, python: Path | None) -> dict[str, Any]:
     if "unusable" in answer:
         raise target.unusable(answer["unusable"], "repeat")
     if "failed" in answer:
-        raise FactError(f"{target} failed: {clean(answer['failed'])[:300]}", hint=f"try `envlock repeat {target}`")
+        raise FactError(
+            f"{target} failed: {clean(answer['failed'])[:300]}",
+            hint=f"try `envlock repeat {target}`",
+        )
     kept = []
     for each in answer["operations"]:
         if is_noted(each):
@@ -149,7 +169,10 @@ def replay(
                 "skip": [*found.results, *found.left_out],
             }
             ended = launch.ask_python(
-                launch.module("operations.replay_program", told), python, timeout=left + TIMEOUT, environ=environ
+                launch.module("operations.replay_program", told),
+                python,
+                timeout=left + TIMEOUT,
+                environ=environ,
             )
             if _take(ended, found):
                 return found
@@ -163,11 +186,15 @@ def _take(ended: launch.Ended, found: Results) -> bool:
     """Add what a child has said, and return whether it was all."""
     begun: str | None = None
     for said in ended.answers:
-        if not all(isinstance(said.get(name, ""), str) for name in ("failed", "begin", "device", "name", "left_out")):
+        if not all(
+            isinstance(said.get(name, ""), str)
+            for name in ("failed", "begin", "device", "name", "left_out")
+        ):
             continue  # not from our program
         if "failed" in said:
             raise FactError(
-                f"the program's operations cannot be computed: {said['failed']}", hint="run `envlock doctor`"
+                f"the program's operations cannot be computed: {said['failed']}",
+                hint="run `envlock doctor`",
             )
         begun = said.get("begin", begun)
         found.device = re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", said.get("device", found.device))
@@ -181,7 +208,8 @@ def _take(ended: launch.Ended, found: Results) -> bool:
             return True
     if begun is None:
         raise FactError(
-            f"TensorFlow {ended.ending} before an operation: {ended.last_words}", hint="run `envlock doctor`"
+            f"TensorFlow {ended.ending} before an operation: {ended.last_words}",
+            hint="run `envlock doctor`",
         )
     found.left_out[begun] = "ended"
     return False
@@ -197,16 +225,22 @@ def _add(operations: Named, noted: dict[str, Any]) -> str:
     return name
 
 
-def _coverage(answer: dict[str, Any], operations: Named, left_out: Mapping[str, str]) -> dict[str, Any]:
+def _coverage(
+    answer: dict[str, Any], operations: Named, left_out: Mapping[str, str]
+) -> dict[str, Any]:
     reasons: dict[str, dict[str, int]] = answer["left_out"]
     for name in answer["names"]:
         if name in left_out:
             _count(reasons, left_out[name], operations[name]["type"])
     missing = sum(sum(each.values()) for each in reasons.values())
-    section = {"distinct": answer["distinct"], "covered": answer["distinct"] - missing, "left_out": reasons}
-    return Coverage.model_validate({**section, "cut": True} if answer["cut"] else section).model_dump(
-        mode="json", exclude_unset=True
-    )
+    section = {
+        "distinct": answer["distinct"],
+        "covered": answer["distinct"] - missing,
+        "left_out": reasons,
+    }
+    return Coverage.model_validate(
+        {**section, "cut": True} if answer["cut"] else section
+    ).model_dump(mode="json", exclude_unset=True)
 
 
 def _count(reasons: dict[str, dict[str, int]], reason: str, kind: str) -> None:

@@ -35,9 +35,22 @@ class Settings:
         threads: int | str = ENVIRONMENT if self.threads is None else self.threads
         determinism = {True: "on", False: "off", None: ENVIRONMENT}[self.determinism]
         if execution == LIBRARY:  # NumPy: one thread for its BLAS, and no op determinism
-            threads, determinism = min(threads, 1) if isinstance(threads, int) else threads, ENVIRONMENT
-        pinned = {"intra_op_threads": threads, "inter_op_threads": threads, "determinism": determinism}
-        return {"device": device, "execution": execution, **pinned, "onednn": ENVIRONMENT, "xla": ENVIRONMENT}
+            threads, determinism = (
+                min(threads, 1) if isinstance(threads, int) else threads,
+                ENVIRONMENT,
+            )
+        pinned = {
+            "intra_op_threads": threads,
+            "inter_op_threads": threads,
+            "determinism": determinism,
+        }
+        return {
+            "device": device,
+            "execution": execution,
+            **pinned,
+            "onednn": ENVIRONMENT,
+            "xla": ENVIRONMENT,
+        }
 
     @classmethod
     def of(cls, conditions: Conditions) -> Settings:
@@ -69,7 +82,9 @@ class _Heard:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def compute(python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None) -> Canary:
+def compute(
+    python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None
+) -> Canary:
     """Return the exact results of the battery in the interpreter `python`; each visible GPU too, with `gpus`.
 
     A group that ends its process is a result with the signal, and the groups after it are computed by another.
@@ -88,7 +103,9 @@ def compute(python: Path | None, settings: Settings, *, gpus: bool = False, prog
         names = on_gpu.head["devices"]
         if number >= len(names):
             break
-        groups.update(_grouped(on_gpu, settings, re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", names[number])))
+        groups.update(
+            _grouped(on_gpu, settings, re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", names[number]))
+        )
         number += 1
     head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
     try:
@@ -129,7 +146,9 @@ def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
     try:
         return answered({**head, "groups": _grouped(heard, settings, CPU)})
     except ValueError as error:
-        raise FactError(f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again") from None
+        raise FactError(
+            f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again"
+        ) from None
 
 
 def _grouped(heard: _Heard, settings: Settings, device: str) -> dict[str, Any]:
@@ -146,7 +165,11 @@ def _on_device(python: Path | None, settings: Settings, device: str | int, progr
         ended = _child(python, settings, device, program, heard)
         if heard.begun is not None:
             name, execution = heard.begun
-            heard.groups[name] = {"execution": execution, "operations": {}, "ended": _signal(ended.code)}
+            heard.groups[name] = {
+                "execution": execution,
+                "operations": {},
+                "ended": _signal(ended.code),
+            }
             heard.begun = None
         elif not _complete(heard):
             when = "was complete" if heard.head or heard.groups else "began"
@@ -157,7 +180,8 @@ def _on_device(python: Path | None, settings: Settings, device: str | int, progr
         if _complete(heard):
             return heard
     raise FactError(
-        f"the canary crashed its process {MOST_CHILDREN} times", hint="run `envlock doctor` to find the cause"
+        f"the canary crashed its process {MOST_CHILDREN} times",
+        hint="run `envlock doctor` to find the cause",
     )
 
 
@@ -165,7 +189,9 @@ def _complete(heard: _Heard) -> bool:
     return bool(heard.head) and set(heard.head["groups"]) <= set(heard.groups)
 
 
-def _child(python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard) -> launch.Ended:
+def _child(
+    python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard
+) -> launch.Ended:
     """Run the program once, and add what it says to `heard`."""
     threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
     asked = {
@@ -202,7 +228,9 @@ TIMES = ("seconds", "cpu_seconds")
 
 
 def _checked(said: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
-    if not isinstance(said, dict) or not all(isinstance(said.get(name), kind) for name, kind in wanted.items()):
+    if not isinstance(said, dict) or not all(
+        isinstance(said.get(name), kind) for name, kind in wanted.items()
+    ):
         raise _invalid(f"it must have {', '.join(wanted)}")
     for each in said.values():
         if isinstance(each, list):

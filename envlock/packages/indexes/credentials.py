@@ -34,7 +34,11 @@ def known(indexes: Sequence[Index], environ: Mapping[str, str] | None = None) ->
 
     def look(url: str) -> tuple[str, str] | None:
         parts = urlsplit(url)
-        here = [(index, login) for index, login in logins if _origin(urlsplit(index.url)) == _origin(parts)]
+        here = [
+            (index, login)
+            for index, login in logins
+            if _origin(urlsplit(index.url)) == _origin(parts)
+        ]
         if here:
             return max(here, key=lambda one: _shared(urlsplit(one[0].url).path, parts.path))[1]
         host = parts.hostname or ""
@@ -54,7 +58,9 @@ def keyring(indexes: Sequence[Index]) -> Credentials:
     @cache
     def ask(origin: tuple[str, str, int | None]) -> tuple[str, str] | None:
         services = [each for each in (addresses.get(origin), origin[1]) if each]
-        return next(filter(None, (_keyring(service, users.get(origin)) for service in services)), None)
+        return next(
+            filter(None, (_keyring(service, users.get(origin)) for service in services)), None
+        )
 
     return lambda url: ask(_origin(urlsplit(url)))
 
@@ -84,7 +90,9 @@ def _netrc(environ: Mapping[str, str]) -> netrc.netrc | None:
     named = environ.get("NETRC")
     home = Path(environ.get("HOME") or "/nowhere")
     for file in [Path(named)] if named else [home / ".netrc", home / "_netrc"]:
-        with suppress(OSError, ValueError, netrc.NetrcParseError):  # not there or not one: pip passes over it too
+        with suppress(
+            OSError, ValueError, netrc.NetrcParseError
+        ):  # not there or not one: pip passes over it too
             return netrc.netrc(str(file))
     return None
 

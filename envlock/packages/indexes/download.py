@@ -120,7 +120,9 @@ def _fetch(client: Client, wanted: _Wanted, part: Part) -> None:
     if part.size and part.size == wanted.size:
         return
     if part.size:
-        headers = {"Range": f"bytes={part.size}-"} | ({"If-Range": part.validator} if part.validator else {})
+        headers = {"Range": f"bytes={part.size}-"} | (
+            {"If-Range": part.validator} if part.validator else {}
+        )
     with client.stream(wanted.url, headers=headers) as answer:
         if part.size and answer.status == HTTPStatus.PARTIAL_CONTENT:
             _same_place(answer, part)
@@ -163,7 +165,8 @@ def _same_place(answer: Stream, part: Part) -> None:
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None or int(match[1]) != part.size:
         raise WebError(
-            f"{shown(answer.url)} sent the wrong part of the file", hint="use another index: this server is faulty"
+            f"{shown(answer.url)} sent the wrong part of the file",
+            hint="use another index: this server is faulty",
         )
 
 
@@ -181,9 +184,12 @@ def _check(wanted: _Wanted, part: Part) -> None:
 
 
 def _wrong(wanted: _Wanted, why: str) -> WrongFileError:
-    place = clean(str(local_path(wanted.url))) if wanted.url.startswith("file:") else shown(wanted.url)
+    place = (
+        clean(str(local_path(wanted.url))) if wanted.url.startswith("file:") else shown(wanted.url)
+    )
     return WrongFileError(
-        f"{place} is not the expected file: {why}", hint="use another index; the download was discarded"
+        f"{place} is not the expected file: {why}",
+        hint="use another index; the download was discarded",
     )
 
 
@@ -246,7 +252,9 @@ class Part:
         """Remember what this is a part of: not the URL itself, which may hold a signature."""
         self.validator = validator
         if self._notes is not None:
-            self._notes.write_text(json.dumps({"url": _digest(url), "validator": validator}), encoding="utf-8")
+            self._notes.write_text(
+                json.dumps({"url": _digest(url), "validator": validator}), encoding="utf-8"
+            )
 
     def append(self, chunk: bytes) -> None:
         """Write what came."""
@@ -287,13 +295,20 @@ def part_of(target: Path) -> Iterator[Part]:
             yield part
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        hint = "free disk space, and run it again; partial downloads are kept" if full else "name a writable folder"
+        hint = (
+            "free disk space, and run it again; partial downloads are kept"
+            if full
+            else "name a writable folder"
+        )
         raise UsageError(f"cannot write {target}: {error.strerror}", hint=hint) from None
 
 
 @contextmanager
 def _opened(target: Path) -> Iterator[Part]:
-    path, notes = target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.part.json")
+    path, notes = (
+        target.with_name(f"{target.name}.part"),
+        target.with_name(f"{target.name}.part.json"),
+    )
     for _ in range(10):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "r+b") as file:

@@ -96,7 +96,14 @@ def settings(
     if asked:
         return Settings(_once(_index(url, folder) for url in asked), ca)
     by_pip, by_uv = _pip(options, folder), _uv(environ, uv, folder)
-    found = [*by_pip.links, *by_uv.links, *by_pip.default, *by_pip.more, *by_uv.more, *by_uv.default]
+    found = [
+        *by_pip.links,
+        *by_uv.links,
+        *by_pip.default,
+        *by_pip.more,
+        *by_uv.more,
+        *by_uv.default,
+    ]
     if not (by_pip.closed or by_uv.closed):
         found.append(Index(PYPI_SIMPLE_ENDPOINT))
     return Settings(_once(found), ca)
@@ -111,12 +118,19 @@ def _pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dic
             parser.read_string(file.text)
         except configparser.Error:
             raise UsageError(
-                f"cannot read {file.path}: it is not a pip configuration", hint="run `pip config debug`"
+                f"cannot read {file.path}: it is not a pip configuration",
+                hint="run `pip config debug`",
             ) from None
         for section, options in sections.items():
             if parser.has_section(section):
-                options.update({_option(name): value for name, value in parser.items(section) if value})
-    variables = {_option(name[4:]): value for name, value in environ.items() if name.startswith("PIP_") and value}
+                options.update(
+                    {_option(name): value for name, value in parser.items(section) if value}
+                )
+    variables = {
+        _option(name[4:]): value
+        for name, value in environ.items()
+        if name.startswith("PIP_") and value
+    }
     return {**sections["global"], **sections["install"], **variables}
 
 
@@ -139,7 +153,10 @@ def _uv(environ: Mapping[str, str], files: Sequence[ConfigFile], folder: Path) -
     for file in files:
         table = _uv_table(file)
         nested = table.get("pip")
-        tables += [(table, file.path.parent), (nested if isinstance(nested, dict) else {}, file.path.parent)]
+        tables += [
+            (table, file.path.parent),
+            (nested if isinstance(nested, dict) else {}, file.path.parent),
+        ]
     found = _Found()
     for table, here in tables:
         _add(found, table, here)
@@ -157,7 +174,9 @@ def _add(found: _Found, table: Mapping[str, Any], folder: Path) -> None:
         if row.get("format") == "flat":
             found.links.append(_index(row["url"], folder, kind="links", name=name))
         else:
-            (found.default if row.get("default") is True else found.more).append(_index(row["url"], folder, name=name))
+            (found.default if row.get("default") is True else found.more).append(
+                _index(row["url"], folder, name=name)
+            )
     found.default += [_index(url, folder) for url in _words(table.get("index-url"))]
     found.more += [_index(url, folder) for url in _words(table.get("extra-index-url"))]
     found.links += [_index(url, folder, kind="links") for url in _words(table.get("find-links"))]
@@ -188,7 +207,9 @@ def _uv_table(file: ConfigFile) -> dict[str, Any]:
         for key in ("tool", "uv") if file.path.name == "pyproject.toml" else ():
             table = table.get(key, {})
     except (ValueError, AttributeError, RecursionError):
-        raise UsageError(f"cannot read {file.path}: it is not TOML", hint="correct the file") from None
+        raise UsageError(
+            f"cannot read {file.path}: it is not TOML", hint="correct the file"
+        ) from None
     return table if isinstance(table, dict) else {}
 
 
@@ -197,7 +218,9 @@ def _words(value: Any) -> list[str]:
     return [each for each in values if isinstance(each, str) and each]
 
 
-def _index(text: str, folder: Path, *, kind: Literal["simple", "links"] = "simple", name: str | None = None) -> Index:
+def _index(
+    text: str, folder: Path, *, kind: Literal["simple", "links"] = "simple", name: str | None = None
+) -> Index:
     """Return the index at a URL or at a path.
 
     Raises:
@@ -212,7 +235,11 @@ def _index(text: str, folder: Path, *, kind: Literal["simple", "links"] = "simpl
     if parts.scheme in ("http", "https") and parts.hostname:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
         return Index(
-            url, kind, name, None if user is None else unquote(user), None if password is None else unquote(password)
+            url,
+            kind,
+            name,
+            None if user is None else unquote(user),
+            None if password is None else unquote(password),
         )
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         path = Path(unquote(parts.path))
@@ -245,7 +272,9 @@ def _once(found: Iterable[Index]) -> tuple[Index, ...]:
             merged[key] = index
         else:
             login = old if old.user is not None else index
-            merged[key] = replace(old, name=old.name or index.name, user=login.user, password=login.password)
+            merged[key] = replace(
+                old, name=old.name or index.name, user=login.user, password=login.password
+            )
     return tuple(merged.values())
 
 
@@ -306,7 +335,9 @@ def uv_files(environ: Mapping[str, str], folder: Path) -> list[Path]:
     own = next(filter(None, map(_uv_project, [folder, *folder.parents])), None)
     shared = [each / "uv/uv.toml" for each in _shared_folders(environ)]
     system = next((each for each in [*shared, Path("/etc/uv/uv.toml")] if each.is_file()), None)
-    return [each for each in (own, _user_folder(environ) / "uv/uv.toml", system) if each is not None]
+    return [
+        each for each in (own, _user_folder(environ) / "uv/uv.toml", system) if each is not None
+    ]
 
 
 def _uv_project(folder: Path) -> Path | None:
@@ -314,7 +345,11 @@ def _uv_project(folder: Path) -> Path | None:
     if (folder / "uv.toml").is_file():
         return folder / "uv.toml"
     project = folder / "pyproject.toml"
-    return project if any("uv" in file.text and "tool" in file.text for file in _read([project])) else None
+    return (
+        project
+        if any("uv" in file.text and "tool" in file.text for file in _read([project]))
+        else None
+    )
 
 
 def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
@@ -327,9 +362,14 @@ def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
             continue
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "not a path"
-            raise UsageError(f"cannot read {path}: {why}", hint="correct the file or its permissions") from None
+            raise UsageError(
+                f"cannot read {path}: {why}", hint="correct the file or its permissions"
+            ) from None
         if len(data) > SIZE_LIMIT:
-            raise UsageError(f"cannot read {path}: it is larger than 128 KB", hint="check that it is the right file")
+            raise UsageError(
+                f"cannot read {path}: it is larger than 128 KB",
+                hint="check that it is the right file",
+            )
         yield ConfigFile(path, data.decode("utf-8-sig", "replace").replace("\r\n", "\n"))
 
 
@@ -342,4 +382,6 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _shared_folders(environ: Mapping[str, str]) -> list[Path]:
-    return [Path(each) for each in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if each]
+    return [
+        Path(each) for each in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if each
+    ]

@@ -101,7 +101,9 @@ def online(urls: Sequence[str], prefix: Path, folder: Path) -> Online:
     """
     found = index_settings.load(urls, prefix=prefix)
     known, keyring = credentials.known(found.indexes), credentials.keyring(found.indexes)
-    return Online(Client(ca=found.ca, credentials=known, last_resort=keyring), found.indexes, folder)
+    return Online(
+        Client(ca=found.ca, credentials=known, last_resort=keyring), found.indexes, folder
+    )
 
 
 def _text(record: bytes, file: IndexFile) -> str:
@@ -132,7 +134,9 @@ def fetcher(online: Online, *, by_address: bool) -> Fetch:
     return fetch
 
 
-def _attempt(online: Online, url: str, wheel: WheelFile, target: Path, advance: Advance) -> OutsideError | None:
+def _attempt(
+    online: Online, url: str, wheel: WheelFile, target: Path, advance: Advance
+) -> OutsideError | None:
     """Return what went wrong, if something did."""
     try:
         download(online.client, url, target, sha256=wheel.sha256, size=wheel.size, on_bytes=advance)

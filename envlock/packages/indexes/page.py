@@ -25,7 +25,11 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 from packaging.version import InvalidVersion, Version
-from pypi_simple import DistributionPackage, UnexpectedRepoVersionWarning, UnsupportedRepoVersionError
+from pypi_simple import (
+    DistributionPackage,
+    UnexpectedRepoVersionWarning,
+    UnsupportedRepoVersionError,
+)
 
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.links import links
@@ -43,12 +47,25 @@ PIECE = 4096
 HEAD = 64 * 1024
 FILES = 200_000
 """How many files a page may offer, so that a page made of nothing but links cannot fill the memory."""
-ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".egg", ".exe", ".msi", ".rpm")
+ARCHIVES = (
+    ".whl",
+    ".tar.gz",
+    ".zip",
+    ".tar.bz2",
+    ".tgz",
+    ".tar.xz",
+    ".egg",
+    ".exe",
+    ".msi",
+    ".rpm",
+)
 SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-_PARSING = threading.Lock()  # `catch_warnings` is not for threads; parsing would not be faster in two of them anyway
+_PARSING = (
+    threading.Lock()
+)  # `catch_warnings` is not for threads; parsing would not be faster in two of them anyway
 
 
 def files(client: Client, index: Index, project: str) -> list[IndexFile]:
@@ -77,7 +94,9 @@ def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
         raise _no_page(url, "it is neither JSON nor HTML")
     try:
         with _PARSING, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # a newer minor version is readable
+            warnings.simplefilter(
+                "ignore", UnexpectedRepoVersionWarning
+            )  # a newer minor version is readable
             read = _json(body, url, project) if start == b"{" else _html(body, url, project)
             offered = list(islice(read, FILES + 1))
     except UnsupportedRepoVersionError:
@@ -114,7 +133,11 @@ def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
                 empty = False
                 link.text = unquote(path.rpartition("/")[2])[:255]
                 yield DistributionPackage.from_link(link, project)
-    except (ValueError, AssertionError, LookupError):  # LookupError: an encoding that does not exist
+    except (
+        ValueError,
+        AssertionError,
+        LookupError,
+    ):  # LookupError: an encoding that does not exist
         raise _no_page(url, "its HTML cannot be read") from None
     if empty and not _says_that_it_is_one(body):
         raise _no_page(url, "it is a web page without links to packages, such as a login page")
@@ -138,7 +161,11 @@ def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | 
     """Return a file of a page; None where its name or its URL leads elsewhere."""
     try:
         parts = urlsplit(offered.url)
-        known = parts.scheme in ("http", "https") and parts.hostname is not None and (parts.port or 1) > 0
+        known = (
+            parts.scheme in ("http", "https")
+            and parts.hostname is not None
+            and (parts.port or 1) > 0
+        )
     except ValueError:
         return None
     if known and not _may_link(urlsplit(page), parts):
@@ -166,7 +193,11 @@ def _may_link(page: SplitResult, link: SplitResult) -> bool:
     """
     if page.scheme == "https" and link.scheme != "https":
         return False
-    return page.scheme == "file" or page.hostname == link.hostname or not _is_own_address(link.hostname or "")
+    return (
+        page.scheme == "file"
+        or page.hostname == link.hostname
+        or not _is_own_address(link.hostname or "")
+    )
 
 
 def _is_own_address(host: str) -> bool:
@@ -210,7 +241,9 @@ def _local(index: Index, project: str) -> list[IndexFile]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise WebError(f"cannot read the index {place}: {error.strerror}", hint="check its permissions") from None
+        raise WebError(
+            f"cannot read the index {place}: {error.strerror}", hint="check its permissions"
+        ) from None
     return [file for file in found if index.kind == "simple" or _is_of(file.name, project)]
 
 
@@ -223,12 +256,16 @@ def _read(page: Path) -> bytes:
     with page.open("rb") as stream:
         body = stream.read(PAGE_LIMIT + 1)
     if len(body) > PAGE_LIMIT:
-        raise WebError(f"{page} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index")
+        raise WebError(
+            f"{page} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index"
+        )
     return body
 
 
 def _on_disk(path: Path, index: Index) -> IndexFile:
-    return IndexFile(path.name, path.absolute().as_uri(), None, path.stat().st_size, False, None, index.url)
+    return IndexFile(
+        path.name, path.absolute().as_uri(), None, path.stat().st_size, False, None, index.url
+    )
 
 
 def _is_of(name: str, project: str) -> bool:
@@ -289,13 +326,20 @@ def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[s
     if wheels:
         return Choice(wheels, None)
     if ranked:
-        return Choice([], f"the index has no wheel of {name} {version} for {' or '.join(sorted(tags)) or 'its tags'}")
+        return Choice(
+            [],
+            f"the index has no wheel of {name} {version} for {' or '.join(sorted(tags)) or 'its tags'}",
+        )
     return Choice([], f"{SOURCES_ONLY} {name} {version}, so the wheel was built locally")
 
 
 def source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
     """Return the source archives of this version, those of the web first."""
-    found = [file for file in files if file.name.endswith((".tar.gz", ".zip")) and _is_version(file.name, version)]
+    found = [
+        file
+        for file in files
+        if file.name.endswith((".tar.gz", ".zip")) and _is_version(file.name, version)
+    ]
     return sorted(found, key=lambda file: (not file.url.startswith("http"), file.name))
 
 
@@ -306,14 +350,20 @@ def _rank(file: IndexFile, wanted: frozenset[Tag]) -> tuple[int, bool, str]:
     elif tags & wanted:
         distance = 1
     else:
-        same_abi = {(tag.interpreter, tag.abi) for tag in tags} & {(tag.interpreter, tag.abi) for tag in wanted}
+        same_abi = {(tag.interpreter, tag.abi) for tag in tags} & {
+            (tag.interpreter, tag.abi) for tag in wanted
+        }
         distance = 2 if same_abi else 3
     return distance, not file.url.startswith("http"), file.name
 
 
 def _is_version(file: str, version: str) -> bool:
     try:
-        found = parse_wheel_filename(file)[1] if file.endswith(".whl") else parse_sdist_filename(file)[1]
+        found = (
+            parse_wheel_filename(file)[1]
+            if file.endswith(".whl")
+            else parse_sdist_filename(file)[1]
+        )
         return found == Version(version)
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return False

@@ -92,7 +92,9 @@ class BlockFile(io.RawIOBase):
         start, end = first * BLOCK, min(end, self.size)
         self.fetched += end - start
         if self.fetched > BUDGET:
-            raise BadWheel(f"{self.name} is not a valid wheel: its table of contents is larger than {BUDGET} bytes")
+            raise BadWheel(
+                f"{self.name} is not a valid wheel: its table of contents is larger than {BUDGET} bytes"
+            )
         self.put(start, self._fetch(start, end))
 
     def put(self, start: int, data: bytes) -> None:
@@ -137,7 +139,9 @@ class Ranges:
 
     def _ask(self, wanted: str) -> Answer:
         headers = {"Range": wanted, "Accept-Encoding": "identity", **self._headers}
-        answer = self._client.get(self._url, headers=headers, limit=BUDGET, only=(HTTPStatus.PARTIAL_CONTENT,))
+        answer = self._client.get(
+            self._url, headers=headers, limit=BUDGET, only=(HTTPStatus.PARTIAL_CONTENT,)
+        )
         if answer.status == HTTPStatus.PARTIAL_CONTENT:
             return answer
         if self._headers and answer.status in (HTTPStatus.OK, HTTPStatus.PRECONDITION_FAILED):
@@ -194,7 +198,10 @@ def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
     except NoRanges:
         return None
     if file.size is not None and file.size != remote.size:
-        raise BadWheel(f"{file.name} has {remote.size} bytes, but its index says {file.size}", hint="use another index")
+        raise BadWheel(
+            f"{file.name} has {remote.size} bytes, but its index says {file.size}",
+            hint="use another index",
+        )
     return Glimpse(_record(remote), remote.size)
 
 
@@ -215,7 +222,9 @@ def record_of(wheel: Path | BinaryIO) -> bytes:
             stream.seek(start)
             return stream.read(end - start)
 
-        name = clean(Path(wheel if isinstance(wheel, Path) else str(getattr(wheel, "name", "the file"))).name)
+        name = clean(
+            Path(wheel if isinstance(wheel, Path) else str(getattr(wheel, "name", "the file"))).name
+        )
         return _record(BlockFile(fetch, size, name))
 
 
@@ -258,7 +267,9 @@ def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zi
         if entry.flag_bits & 0x1:
             raise _unsound(file, f"{entry.filename} is encrypted")
         names.add(entry.filename)
-    folders = sorted({top for name in names if (top := name.partition("/")[0]).endswith(".dist-info")})
+    folders = sorted(
+        {top for name in names if (top := name.partition("/")[0]).endswith(".dist-info")}
+    )
     if len(folders) != 1:
         raise _unsound(file, f"it has {len(folders)} folders named .dist-info, not one")
     found = [entry for entry in entries if entry.filename == f"{folders[0]}/RECORD"]
@@ -275,7 +286,9 @@ def _range(answer: Answer) -> tuple[int, int, int]:
     """Return the offsets of the first byte and of the one after the last, and the size of the whole."""
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None:
-        raise WebError(f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY)
+        raise WebError(
+            f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY
+        )
     start, last, size = map(int, match.groups())
     if last + 1 - start != len(answer.body) or last >= size:
         raise WebError(f"{shown(answer.url)} sent fewer bytes than announced", hint=FAULTY)

@@ -6,7 +6,18 @@ A collector is a module with `collect(host)`. It returns a tree of facts, None f
 
 from __future__ import annotations
 
-from envlock.runtime.collectors import cpu, cuda, environ, gpu, keras, numpy, packages, python, system, tensorflow
+from envlock.runtime.collectors import (
+    cpu,
+    cuda,
+    environ,
+    gpu,
+    keras,
+    numpy,
+    packages,
+    python,
+    system,
+    tensorflow,
+)
 from envlock.runtime.facts import Unavailable, split
 from envlock.runtime.host import Host
 
@@ -40,13 +51,17 @@ class Snapshot:
 
     __slots__ = ("facts", "tooling", "unavailable")
 
-    def __init__(self, facts: Tree, unavailable: Dict[str, Dict[str, str]], tooling: Sequence[str] = ()) -> None:
+    def __init__(
+        self, facts: Tree, unavailable: Dict[str, Dict[str, str]], tooling: Sequence[str] = ()
+    ) -> None:
         self.facts = facts
         self.unavailable = unavailable
         self.tooling = tooling
 
 
-def snapshot(host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None) -> Snapshot:
+def snapshot(
+    host: Optional[Host] = None, collectors: Optional[Mapping[str, Collector]] = None
+) -> Snapshot:
     """Return the facts of this process and machine; nothing is changed, nothing of TensorFlow is imported."""
     machine = Host() if host is None else host
     table = COLLECTORS if collectors is None else collectors
@@ -57,5 +72,7 @@ def snapshot(host: Optional[Host] = None, collectors: Optional[Mapping[str, Coll
 def _ask(collect: Collector, host: Host) -> Any:
     try:
         return collect(host)
-    except OSError as error:  # the file is there and cannot be read: its name may be private, its errno is not
+    except (
+        OSError
+    ) as error:  # the file is there and cannot be read: its name may be private, its errno is not
         return Unavailable(f"cannot read a file: {error.strerror}", "unreadable")

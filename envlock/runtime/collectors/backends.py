@@ -38,9 +38,13 @@ def facts_of(host: Host, backend: str) -> Union[Tree, Unavailable]:
     if hidden is not None:
         return hidden
     found = installed(host)
-    missing = [name for name in DISTRIBUTIONS[backend] if name not in found or not found[name].version]
+    missing = [
+        name for name in DISTRIBUTIONS[backend] if name not in found or not found[name].version
+    ]
     if missing:
-        return Unavailable(f"Keras is to compute with {backend}, but no {missing[0]} is installed", "no-backend")
+        return Unavailable(
+            f"Keras is to compute with {backend}, but no {missing[0]} is installed", "no-backend"
+        )
     build = _torch_build(host) if backend == "torch" else {"jaxlib": found["jaxlib"].version}
     return {"version": found[backend].version, **build, "settings": _settings(host, backend)}
 
@@ -74,11 +78,16 @@ def _setting(row: Tree, host: Host, library: Any) -> Fact:
     if actual is None:
         if value == was:
             return record(value, row)
-        return Unavailable("it has changed since the process started, and its reader is imported", "set-after-start")
+        return Unavailable(
+            "it has changed since the process started, and its reader is imported",
+            "set-after-start",
+        )
     expected = _plain(value, row) if value == was and value is not None else row.get("default")
     if expected is None and value is None:
         return None
-    return record(value if value == was else None, row) if actual == expected else record(actual, row)
+    return (
+        record(value if value == was else None, row) if actual == expected else record(actual, row)
+    )
 
 
 def _in_effect(library: Any, path: Optional[str]) -> Optional[str]:
@@ -88,7 +97,9 @@ def _in_effect(library: Any, path: Optional[str]) -> Optional[str]:
         for name in path.split(".") if path else ():
             found = getattr(found, name)
         found = found() if callable(found) else found
-        return None if found is library else str(getattr(found, "value", found)).lower()  # of an enumeration, its value
+        return (
+            None if found is library else str(getattr(found, "value", found)).lower()
+        )  # of an enumeration, its value
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return None
 

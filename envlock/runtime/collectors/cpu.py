@@ -31,7 +31,10 @@ def collect(host: Host) -> Union[Tree, Unavailable]:
     present = (block.get("flags") or block.get("Features") or "").split()
     affinity = host.affinity()
     return {
-        **{fact: next((block[key] for key in keys if key in block), None) for fact, keys in _NAMES.items()},
+        **{
+            fact: next((block[key] for key in keys if key in block), None)
+            for fact, keys in _NAMES.items()
+        },
         "flags": sorted(set(present) & set(table("cpu_flags"))),
         "affinity_count": affinity,
         "quota": quota(host),
@@ -75,7 +78,9 @@ def quota(host: Host) -> Optional[float]:
 
 
 def _v2_quota(host: Host, path: str) -> Optional[float]:
-    for folder in dict.fromkeys((path, "")):  # in a container the path may be the host's, and the root is ours
+    for folder in dict.fromkeys(
+        (path, "")
+    ):  # in a container the path may be the host's, and the root is ours
         text = host.read(os.path.normpath(f"/sys/fs/cgroup/{folder}/cpu.max"))
         if text is not None:
             limit, period = text.split()

@@ -21,7 +21,9 @@ def collect(host: Host) -> Optional[Tree]:
     package = package_folder(host, "tensorflow")
     if package is None:
         return None
-    build = parse_build_info(read_text(os.path.join(package, "python/platform/build_info.py"), LIMIT) or "")
+    build = parse_build_info(
+        read_text(os.path.join(package, "python/platform/build_info.py"), LIMIT) or ""
+    )
     if not build.get("is_cuda_build"):
         return None
     from envlock.runtime.cuda.section import section  # costs 3 ms, which a CPU build need not pay

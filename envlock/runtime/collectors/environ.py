@@ -35,7 +35,9 @@ def collect(host: Host) -> Tree:
     }
 
 
-def _value(row: Tree, host: Host, at_start: Optional[str], late: bool) -> Union[str, Unavailable, None]:
+def _value(
+    row: Tree, host: Host, at_start: Optional[str], late: bool
+) -> Union[str, Unavailable, None]:
     name = row["name"]
     if row["read_by"] == "python" and sys.flags.ignore_environment:
         return None  # `python -E` and `-I` do not look at it
@@ -96,7 +98,9 @@ def record(value: Optional[str], row: Tree) -> Optional[str]:
 def _uuid(value: str) -> Optional[str]:
     """Return by which kind of UUID GPUs are named; None where by none. Its digest would identify a GPU as well."""
     if value == "mig-uuid":
-        return None  # what is recorded must not be taken for a value that `envlock run` can put back
+        return (
+            None  # what is recorded must not be taken for a value that `envlock run` can put back
+        )
     kinds = {part.strip()[:4].upper() for part in value.split(",")}
     return "mig-uuid" if "MIG-" in kinds else "uuid" if "GPU-" in kinds else None
 

@@ -38,7 +38,9 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
 
 def _is_wsl_without_nvidia(answer: Mapping[str, Any], host: Host) -> bool:
     """Return whether /dev/dxg belongs to a GPU of another maker: WSL2 brings NVML with an NVIDIA driver."""
-    return answer["status"] == "init-failed" and answer["code"] == 12 and not hostfs.driver_sign(host)
+    return (
+        answer["status"] == "init-failed" and answer["code"] == 12 and not hostfs.driver_sign(host)
+    )
 
 
 def _nothing(answer: Mapping[str, Any], host: Host, module: Optional[Mapping[str, Any]]) -> Tree:
@@ -46,6 +48,8 @@ def _nothing(answer: Mapping[str, Any], host: Host, module: Optional[Mapping[str
 
     version = module["version"] if module else None
     reason = failures.of_start(answer, version, hostfs.control_node_errno(host))
-    facts: Tree = dict.fromkeys(("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason)
+    facts: Tree = dict.fromkeys(
+        ("driver_version", "nvml", "cuda_driver_version", "visible", "devices"), reason
+    )
     facts["binding"] = dict(answer["binding"]) if "binding" in answer else None
     return facts

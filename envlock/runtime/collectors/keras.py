@@ -44,7 +44,11 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     hidden = shadow(host, "keras") or shadows(host).get("keras")
     if hidden is not None:
         return hidden
-    versions = {name: found.version or NO_VERSION for name, found in installed(host).items() if name in DISTRIBUTIONS}
+    versions = {
+        name: found.version or NO_VERSION
+        for name, found in installed(host).items()
+        if name in DISTRIBUTIONS
+    }
     if not versions:
         return None
     config = _config(host)
@@ -80,11 +84,17 @@ def _config(host: Host) -> Union[Tree, Unavailable]:
     for name, default in DEFAULTS.items():
         value = written.get(name, default)
         fits = type(value) is type(default) and (not isinstance(value, str) or value in WORDS[name])
-        config[name] = value if fits else Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
+        config[name] = (
+            value
+            if fits
+            else Unavailable(f"keras.json has an unexpected value for {name}", "malformed")
+        )
     backend = host.environ.get("KERAS_BACKEND", "")
     if backend:
         known = backend in WORDS["backend"]
-        config["backend"] = backend if known else Unavailable("KERAS_BACKEND names an unknown backend", "malformed")
+        config["backend"] = (
+            backend if known else Unavailable("KERAS_BACKEND names an unknown backend", "malformed")
+        )
     return config
 
 

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from envlock.runtime.facts import Tree, Unavailable
     from envlock.runtime.host import Host
 
-BLAS_PREFIXES = ("libscipy_openblas", "libopenblas", "libmkl_rt", "libblas", "libcblas", "libblis", "libflexiblas")
+BLAS_PREFIXES = (
+    "libscipy_openblas",
+    "libopenblas",
+    "libmkl_rt",
+    "libblas",
+    "libcblas",
+    "libblis",
+    "libflexiblas",
+)
 
 
 def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
@@ -37,7 +45,12 @@ def _blas(folder: str) -> Tree:
     name, version = _field(block, "name"), _field(block, "version")
     if not block:  # up to 1.25: one assignment per library that was found
         name = next(
-            (word for word in ("openblas64_", "openblas", "blas_mkl", "blis") if f"{word}_info={{" in config), None
+            (
+                word
+                for word in ("openblas64_", "openblas", "blas_mkl", "blis")
+                if f"{word}_info={{" in config
+            ),
+            None,
         )
     return {
         "name": name,

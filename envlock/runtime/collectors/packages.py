@@ -42,7 +42,9 @@ def _package(found: Distribution, tags: Tags) -> Tree:
     version: Union[str, Unavailable] = found.version or NO_VERSION
     if found.rivals:
         versions = " and ".join(sorted(each or "(none)" for each in [found.version, *found.rivals]))
-        version = Unavailable(f"versions {versions} are installed over one another; reinstall it", "ambiguous")
+        version = Unavailable(
+            f"versions {versions} are installed over one another; reinstall it", "ambiguous"
+        )
     wheel = found.read("WHEEL")
     if wheel not in tags:
         tags[wheel] = _wheel_tags(wheel)
@@ -58,7 +60,11 @@ def _wheel_tags(wheel: Optional[str]) -> Fact:
     if wheel is None:
         return None
     tags = sorted(line[5:].strip() for line in wheel.splitlines() if line[:5] == "Tag: ")
-    return tags if all(map(_is_tag, tags)) else Unavailable("its WHEEL file has an invalid tag", "malformed")
+    return (
+        tags
+        if all(map(_is_tag, tags))
+        else Unavailable("its WHEEL file has an invalid tag", "malformed")
+    )
 
 
 def _is_tag(text: str) -> bool:
@@ -82,7 +88,9 @@ def _origin(text: Optional[str]) -> Union[Tree, Unavailable, None]:
         document = strict_json.parse(text.encode("utf-8", "surrogateescape"))
         return _origin_facts(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Unavailable("its direct_url.json does not follow the packaging specification", "malformed")
+        return Unavailable(
+            "its direct_url.json does not follow the packaging specification", "malformed"
+        )
 
 
 def _origin_facts(document: Dict[str, Any]) -> Tree:
@@ -92,7 +100,9 @@ def _origin_facts(document: Dict[str, Any]) -> Tree:
     commit = vcs.get("commit_id")
     if local and editable:
         commit = checkout_commit(_local_path(document["url"]))
-    digest = archive.get("hashes", {}).get("sha256") or archive.get("hash", "").partition("sha256=")[2]
+    digest = (
+        archive.get("hashes", {}).get("sha256") or archive.get("hash", "").partition("sha256=")[2]
+    )
     folder = document.get("subdirectory") if vcs else None
     more = {} if folder is None else {"subdirectory": _inside(folder)}
     return {
@@ -107,10 +117,17 @@ def _origin_facts(document: Dict[str, Any]) -> Tree:
 
 def _inside(folder: Any) -> Union[str, Unavailable]:
     """Return the path of a folder in a checkout."""
-    plain = isinstance(folder, str) and folder.isascii() and folder.isprintable() and 0 < len(folder) <= 200
+    plain = (
+        isinstance(folder, str)
+        and folder.isascii()
+        and folder.isprintable()
+        and 0 < len(folder) <= 200
+    )
     if plain and folder[0] != "/" and ".." not in folder:
         return str(folder)
-    return Unavailable("the subdirectory in its direct_url.json is not a plain path in the checkout", "malformed")
+    return Unavailable(
+        "the subdirectory in its direct_url.json is not a plain path in the checkout", "malformed"
+    )
 
 
 def public_url(url: str) -> Optional[str]:
@@ -122,7 +139,9 @@ def public_url(url: str) -> Optional[str]:
     """
     scheme, colon, rest = url.partition("://")
     scheme = scheme.lower()
-    plain = scheme.replace("+", "").replace("-", "").isalnum() and url.isascii() and url.isprintable()
+    plain = (
+        scheme.replace("+", "").replace("-", "").isalnum() and url.isascii() and url.isprintable()
+    )
     if not colon or not plain:
         return None
     rest = rest.replace("?", "#")

@@ -45,7 +45,9 @@ def collect(host: Host) -> Optional[Union[Tree, Unavailable]]:
     if folder is None:
         return None
     site = os.path.dirname(folder)
-    beside = sorted((found for found in owners if found.folder == site), key=lambda found: found.name)
+    beside = sorted(
+        (found for found in owners if found.folder == site), key=lambda found: found.name
+    )
     build = parse_build_info(read_text(os.path.join(folder, "python/platform/build_info.py")) or "")
     version = _version(folder, beside)
     return {
@@ -80,9 +82,13 @@ def _version(folder: str, owners: List[Distribution]) -> Union[str, Unavailable]
     if written is not None:
         return written
     if not versions:
-        return Unavailable("the tensorflow package belongs to no installed distribution", "no-metadata")
+        return Unavailable(
+            "the tensorflow package belongs to no installed distribution", "no-metadata"
+        )
     names = ", ".join(f"{owner.name} {owner.version or '(no version)'}" for owner in owners)
-    return Unavailable(f"several distributions are installed over one another ({names}); keep one", "ambiguous")
+    return Unavailable(
+        f"several distributions are installed over one another ({names}); keep one", "ambiguous"
+    )
 
 
 def _nvidia_build(version: Union[str, Unavailable]) -> Optional[str]:

@@ -65,7 +65,9 @@ class Verdict:
 
     __slots__ = ("kind", "runs", "sentence", "target")
 
-    def __init__(self, kind: str, runs: Optional[bool], target: Optional[str], sentence: str) -> None:
+    def __init__(
+        self, kind: str, runs: Optional[bool], target: Optional[str], sentence: str
+    ) -> None:
         self.kind = kind
         self.runs = runs
         self.target = target
@@ -73,7 +75,10 @@ class Verdict:
 
 
 def judge(
-    targets: Iterable[str], capability: str, toolkit: Optional[str] = None, driver_cuda: Optional[str] = None
+    targets: Iterable[str],
+    capability: str,
+    toolkit: Optional[str] = None,
+    driver_cuda: Optional[str] = None,
 ) -> Verdict:
     """Return whether a build runs on a GPU.
 
@@ -88,30 +93,50 @@ def judge(
     known = _targets(targets)
     if gpu is None or not known:
         return Verdict(
-            UNKNOWN, None, None, "The GPU code in this TensorFlow, or the code that the GPU needs, is unknown."
+            UNKNOWN,
+            None,
+            None,
+            "The GPU code in this TensorFlow, or the code that the GPU needs, is unknown.",
         )
     native = [target for target in known if target.runs_on(gpu)]
     if native:
         best = max(native, key=lambda target: target.capability)
         return Verdict(
-            NATIVE, True, best.text, f"TensorFlow holds machine code for this GPU ({best.text} on {capability})."
+            NATIVE,
+            True,
+            best.text,
+            f"TensorFlow holds machine code for this GPU ({best.text} on {capability}).",
         )
     ptx = [target for target in known if target.compiles_for(gpu)]
     if not ptx:
         held = ", ".join(target.text for target in known)
-        return Verdict(NONE, False, None, f"TensorFlow holds no code for compute capability {capability}, only {held}.")
-    return _jit(max(ptx, key=lambda target: target.capability).text, capability, toolkit, driver_cuda)
-
-
-def _jit(target: str, capability: str, toolkit: Optional[str], driver_cuda: Optional[str]) -> Verdict:
-    begin = (
-        f"TensorFlow holds only PTX ({target}) for compute capability {capability}: the driver compiles it at first use"
+        return Verdict(
+            NONE,
+            False,
+            None,
+            f"TensorFlow holds no code for compute capability {capability}, only {held}.",
+        )
+    return _jit(
+        max(ptx, key=lambda target: target.capability).text, capability, toolkit, driver_cuda
     )
+
+
+def _jit(
+    target: str, capability: str, toolkit: Optional[str], driver_cuda: Optional[str]
+) -> Verdict:
+    begin = f"TensorFlow holds only PTX ({target}) for compute capability {capability}: the driver compiles it at first use"
     needed, has = _version(toolkit), _version(driver_cuda)
     if needed is None or has is None:
-        return Verdict(PTX, None, target, f"{begin}, if its CUDA version is at least that of the PTX.")
+        return Verdict(
+            PTX, None, target, f"{begin}, if its CUDA version is at least that of the PTX."
+        )
     if has >= needed:
-        return Verdict(PTX, True, target, f"{begin}, and a driver for CUDA {driver_cuda} can (needed: {toolkit}).")
+        return Verdict(
+            PTX,
+            True,
+            target,
+            f"{begin}, and a driver for CUDA {driver_cuda} can (needed: {toolkit}).",
+        )
     return Verdict(
         PTX,
         False,

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 PREFIXES = ("libcu", "libnv", "libnccl")
 """What names of CUDA libraries begin with; `is_cuda` says more exactly."""
 
-_OTHERS = ("libcurl", "libcups", "libcue", "libcuckoo", "libcurses", "libcunit", "libnvme", "libnvpair")
+_OTHERS = (
+    "libcurl",
+    "libcups",
+    "libcue",
+    "libcuckoo",
+    "libcurses",
+    "libcunit",
+    "libnvme",
+    "libnvpair",
+)
 
 
 def is_cuda(name: str) -> bool:
@@ -73,15 +82,29 @@ CUDNN = ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"))
 # A library that a former one needs is in the process before TensorFlow asks for it, so the order is part of the answer.
 LIBRARIES = (
     Library("cuda_driver", "libcuda", number="1"),
-    Library("cudart", "libcudart", macro="CUDART", header=("cuda_runtime_api.h", ("CUDART_VERSION",)), parts=2),
+    Library(
+        "cudart",
+        "libcudart",
+        macro="CUDART",
+        header=("cuda_runtime_api.h", ("CUDART_VERSION",)),
+        parts=2,
+    ),
     Library("cublas", "libcublas", macro="CUBLAS", header=_CUBLAS),
     Library("cublasLt", "libcublasLt", macro="CUBLAS", header=_CUBLAS),
     Library("cufft", "libcufft", macro="CUFFT", header=("cufft.h", _four("CUFFT"))),
     Library("curand", "libcurand", macro="CURAND", header=("curand.h", _four("CURAND"))),
-    Library("cusolver", "libcusolver", macro="CUSOLVER", header=("cusolver_common.h", _four("CUSOLVER"))),
+    Library(
+        "cusolver", "libcusolver", macro="CUSOLVER", header=("cusolver_common.h", _four("CUSOLVER"))
+    ),
     Library("cusparse", "libcusparse", macro="CUSPARSE", header=("cusparse.h", _four("CUSPARSE"))),
     Library("cudnn", "libcudnn", macro="CUDNN", header=CUDNN, parts=3),
-    Library("nccl", "libnccl", number="2", header=("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")), parts=3),
+    Library(
+        "nccl",
+        "libnccl",
+        number="2",
+        header=("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
+        parts=3,
+    ),
     Library(
         "cupti",
         "libcupti",

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     Text = Union[str, None, Unavailable]
 
 
-_NO_VERSION = Unavailable("neither the file name nor a header beside it gives the version", "no-version")
+_NO_VERSION = Unavailable(
+    "neither the file name nor a header beside it gives the version", "no-version"
+)
 
 
 class CudaFacts:
@@ -50,7 +52,13 @@ class CudaFacts:
             facts["version"] = resolved.version
             return facts
         found = resolved.found
-        facts.update(soname=found.soname, file=None, resolved_by=found.resolved_by, version=None, wheel_version=None)
+        facts.update(
+            soname=found.soname,
+            file=None,
+            resolved_by=found.resolved_by,
+            version=None,
+            wheel_version=None,
+        )
         if found.problem is not None:
             facts["problem"] = found.problem
         if found.file is not None:
@@ -103,10 +111,12 @@ def _wheel_version(claims: List[Claim], size: Optional[int]) -> Text:
         return fitting[0].version
     if not fitting:
         return Unavailable(
-            "no RECORD of a wheel has the size of this file: it was replaced after installation", "replaced"
+            "no RECORD of a wheel has the size of this file: it was replaced after installation",
+            "replaced",
         )
     return Unavailable(
-        "several wheels claim this file, and their RECORDs do not show which one wrote it", "several-owners"
+        "several wheels claim this file, and their RECORDs do not show which one wrote it",
+        "several-owners",
     )
 
 
@@ -135,12 +145,16 @@ def _compat(note: str) -> Dict[str, Any]:
     version = note.partition('"CUDA version":"')[2].partition('"')[0]
     drivers = note.partition('"driver":[')[2].partition("]")[0].split(",")
     return {
-        "compat_cuda": version or Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note"),
+        "compat_cuda": version
+        or Unavailable("NVIDIA's compatibility note has an unknown format", "unknown-note"),
         "compat_drivers": [int(driver) for driver in drivers if _is_short_number(driver.strip())],
     }
 
 
-_SYSTEM_PREFIXES = ("/", "/usr")  # a system Python: only its site folders are the environment, not all of /usr
+_SYSTEM_PREFIXES = (
+    "/",
+    "/usr",
+)  # a system Python: only its site folders are the environment, not all of /usr
 _SYSTEM = ("/usr/", "/lib/", "/lib64/", "/opt/nvidia/")
 _LOCAL = "/usr/local/"
 
@@ -167,7 +181,9 @@ class PortablePaths:
         """Return whether a real path belongs to the environment."""
         if self._prefix not in _SYSTEM_PREFIXES:
             return path.startswith(self._prefix + "/")
-        return path.startswith("/usr/") and any(path.startswith(folder + "/") for folder in self._site)
+        return path.startswith("/usr/") and any(
+            path.startswith(folder + "/") for folder in self._site
+        )
 
     def canonical(self, path: str) -> str:
         """Return the one path that stands for a file: links followed, unless that leads out of the environment.
@@ -176,7 +192,9 @@ class PortablePaths:
         """
         folder, name = os.path.split(path)
         if folder not in self._real:
-            self._real[folder] = os.path.realpath(folder)  # eleven calls of lstat, and many files share a folder
+            self._real[folder] = os.path.realpath(
+                folder
+            )  # eleven calls of lstat, and many files share a folder
         here = os.path.join(self._real[folder], name)
         real = os.path.realpath(here) if os.path.islink(here) else here
         return here if self.inside(here) and not self.inside(real) else real
@@ -195,11 +213,17 @@ def _is_system(path: str) -> bool:
     """Return whether a path lies where packages of the system and NVIDIA's installers put files."""
     if path.startswith(_LOCAL):
         first = path[len(_LOCAL) :].partition("/")[0]
-        return first in ("lib", "lib64", "bin") or not first.replace("cuda", "", 1).strip("-.0123456789")
+        return first in ("lib", "lib64", "bin") or not first.replace("cuda", "", 1).strip(
+            "-.0123456789"
+        )
     return path.startswith(_SYSTEM)
 
 
-_VENDORS = ("nvidia_", "nvidia-", "tensorrt")  # whose RECORDs are read: the others hold no CUDA library of TensorFlow
+_VENDORS = (
+    "nvidia_",
+    "nvidia-",
+    "tensorrt",
+)  # whose RECORDs are read: the others hold no CUDA library of TensorFlow
 
 
 class Claim:
@@ -214,7 +238,9 @@ class Claim:
 
     __slots__ = ("sha256", "size", "version", "wheel")
 
-    def __init__(self, wheel: str, version: str, sha256: Optional[str], size: Optional[int]) -> None:
+    def __init__(
+        self, wheel: str, version: str, sha256: Optional[str], size: Optional[int]
+    ) -> None:
         self.wheel = wheel
         self.version = version
         self.sha256 = sha256
@@ -245,9 +271,20 @@ class WheelOwners:
             if at >= 0:
                 begin = at + len(wanted)
                 end = record.find(b"\n", begin)
-                digest, _, size = record[begin : end if end >= 0 else None].decode("ascii", "replace").partition(",")
+                digest, _, size = (
+                    record[begin : end if end >= 0 else None]
+                    .decode("ascii", "replace")
+                    .partition(",")
+                )
                 sha256 = digest[7:] if digest.startswith("sha256=") else None
-                found.append(Claim(wheel, version, sha256, int(size) if _is_short_number(size.strip()) else None))
+                found.append(
+                    Claim(
+                        wheel,
+                        version,
+                        sha256,
+                        int(size) if _is_short_number(size.strip()) else None,
+                    )
+                )
         return found
 
     def _of(self, folder: str) -> List[Tuple[str, str, bytes]]:
@@ -265,6 +302,12 @@ class WheelOwners:
                     except OSError:
                         record = None
                     if record is not None:
-                        records.append((wheel.lower().replace("_", "-"), version, b"\n" + record.replace(b"\r", b"")))
+                        records.append(
+                            (
+                                wheel.lower().replace("_", "-"),
+                                version,
+                                b"\n" + record.replace(b"\r", b""),
+                            )
+                        )
             self._records[folder] = records
         return self._records[folder]

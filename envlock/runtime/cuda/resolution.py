@@ -45,7 +45,11 @@ class Resolved:
     __slots__ = ("found", "library", "linkage", "version")
 
     def __init__(
-        self, library: Library, linkage: str, found: Optional[Found] = None, version: Optional[str] = None
+        self,
+        library: Library,
+        linkage: str,
+        found: Optional[Found] = None,
+        version: Optional[str] = None,
     ) -> None:
         self.library = library
         self.linkage = linkage
@@ -156,13 +160,18 @@ class Replay:
         if library.key == "tensorrt":
             number = tensorrt_number(self._release)
             if number is None:
-                return Unavailable("the TensorRT version that this TensorFlow build needs is unknown", "unknown-soname")
+                return Unavailable(
+                    "the TensorRT version that this TensorFlow build needs is unknown",
+                    "unknown-soname",
+                )
         else:
             if self.config is None:
                 return Unavailable("TensorFlow's cuda_config.h is not installed", "no-cuda-config")
             number = self.config.get(library.macro + "_VERSION")
             if number is None:
-                return Unavailable("TensorFlow's cuda_config.h does not name this library", "no-cuda-config")
+                return Unavailable(
+                    "TensorFlow's cuda_config.h does not name this library", "no-cuda-config"
+                )
         numbered = f"{library.stem}.so.{number}" if number else f"{library.stem}.so"
         return (numbered, f"{library.stem}.so") if library.unversioned else (numbered,)
 
@@ -185,14 +194,21 @@ class Replay:
             if need.startswith(library.stem + ".so"):
                 return Resolved(library, NEEDED, self._loader.open(need, asker.found, PREFIXES))
         major = (self.config or {}).get("CUDART_VERSION", "").partition(".")[0]
-        if not major.isdigit() or int(major) < 12:  # CUDA 11 has no nvJitLink, and numbers NVRTC otherwise
+        if (
+            not major.isdigit() or int(major) < 12
+        ):  # CUDA 11 has no nvJitLink, and numbers NVRTC otherwise
             return Resolved(library, ABSENT)
         soname = f"{library.stem}.so.{major}"
         return Resolved(library, DLOPEN, self._loader.open(soname, asker.found, PREFIXES))
 
     def _cudnn_parts(self) -> Iterator[Tuple[str, Resolved]]:
         cudnn = self._resolved.get("cudnn")
-        if cudnn is None or cudnn.found is None or cudnn.found.file is None or cudnn.found.problem is not None:
+        if (
+            cudnn is None
+            or cudnn.found is None
+            or cudnn.found.file is None
+            or cudnn.found.problem is not None
+        ):
             return
         major = cudnn.found.soname.rpartition(".")[2]
         version = self._cudnn_version(cudnn.found.file)

@@ -46,7 +46,9 @@ def section(host: Host, package: str, build: Mapping[str, object]) -> Tree:
         for key, answer in replay.run():
             tree[key] = facts.library(answer) if isinstance(answer, Resolved) else answer
     except (OSError, ValueError):
-        reason = Unavailable("TensorFlow's library or this process's own files cannot be read", "no-framework")
+        reason = Unavailable(
+            "TensorFlow's library or this process's own files cannot be read", "no-framework"
+        )
         return {library.key: reason for library in LIBRARIES}
     toolkit = (replay.config or {}).get("CUDA_TOOLKIT_PATH", "")
     tree["ptxas"] = _ptxas(host, facts, loader, toolkit, package, reads_cuda_home(release))
@@ -64,7 +66,9 @@ def google_release(host: Host, package: str) -> Optional[str]:
     return None
 
 
-def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool) -> Tree:
+def _ptxas(
+    host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: str, cuda_home: bool
+) -> Tree:
     """Return the facts of the ptxas that XLA would run."""
     for path, reason in candidates(host.environ, toolkit, package, cuda_home):
         place = loader.place(os.path.abspath(path))
@@ -78,12 +82,19 @@ def _ptxas(host: Host, facts: CudaFacts, loader: Loader, toolkit: str, package: 
         version = found["version"]
         if version is None:
             found["version"] = Unavailable(
-                "ptxas belongs to no wheel, and only running it would show its version", "no-version"
+                "ptxas belongs to no wheel, and only running it would show its version",
+                "no-version",
             )
         elif isinstance(version, str) and refused(version):
             continue
         return {"linkage": "program", "resolved_by": reason, **found}
-    return {"linkage": "program", "resolved_by": "not found", "file": None, "version": None, "wheel_version": None}
+    return {
+        "linkage": "program",
+        "resolved_by": "not found",
+        "file": None,
+        "version": None,
+        "wheel_version": None,
+    }
 
 
 def _other_users(host: Host, loader: Loader) -> List[str]:
@@ -97,7 +108,9 @@ DATA_DIR_FLAG = "--xla_gpu_cuda_data_dir="
 DEFAULT_DATA_DIR = "./cuda_sdk_lib"  # xla/debug_options_flags.cc
 
 
-def candidates(environ: Mapping[str, str], toolkit: str, package: str, cuda_home: bool) -> Iterator[Tuple[str, str]]:
+def candidates(
+    environ: Mapping[str, str], toolkit: str, package: str, cuda_home: bool
+) -> Iterator[Tuple[str, str]]:
     """Yield (path, reason) in XLA's order.
 
     Args:

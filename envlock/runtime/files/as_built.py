@@ -53,7 +53,10 @@ def accept(survey: Survey, faults: Iterable[Fault], written: Iterable[Known]) ->
         else fault
         for fault in faults
     ]
-    return judged + [Fault("since-built", path, "was changed after the image was built") for path in sorted(changed)]
+    return judged + [
+        Fault("since-built", path, "was changed after the image was built")
+        for path in sorted(changed)
+    ]
 
 
 def write(rows: Iterable[Known], path: str) -> None:
@@ -71,7 +74,9 @@ def read(path: str) -> list[Known]:
     """
     try:
         with open(path, encoding="ascii") as stream:
-            return [Known(str(kind), str(where), str(state)) for kind, where, state in json.load(stream)]
+            return [
+                Known(str(kind), str(where), str(state)) for kind, where, state in json.load(stream)
+            ]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:
@@ -95,7 +100,9 @@ def _state(survey: Survey, kind: str, path: str) -> str:
     if kind == "permission":
         return _mode(path)
     if not path.startswith("/"):  # a row that leads outside: it is the RECORDs that have it
-        return fingerprint(each.info for each in survey.packages if any(row.path == path for row in each.rows))
+        return fingerprint(
+            each.info for each in survey.packages if any(row.path == path for row in each.rows)
+        )
     return fingerprint([path, os.path.realpath(path)] if os.path.islink(path) else [path])
 
 

@@ -18,7 +18,9 @@ from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.read_file import State, known
 
 SPECIAL = 0o7000  # setuid, setgid, sticky
-ENOUGH_ALIKE = 20  # files of a kind without x, so that one with x is odd: wheels themselves have a few such
+ENOUGH_ALIKE = (
+    20  # files of a kind without x, so that one with x is odd: wheels themselves have a few such
+)
 
 
 class Judged(NamedTuple):
@@ -68,7 +70,9 @@ def writable_by_anyone(files: Iterable[Judged]) -> list[str]:
     of_package: dict[str, list[bool]] = {}
     for each in files:
         of_package.setdefault(each.package, []).append(bool(each.mode & 0o002))
-    return sorted(name for name, open_to_all in of_package.items() if sum(open_to_all) * 2 > len(open_to_all))
+    return sorted(
+        name for name, open_to_all in of_package.items() if sum(open_to_all) * 2 > len(open_to_all)
+    )
 
 
 def _rw(mode: int) -> int:
@@ -92,9 +96,17 @@ def _first_wrong(each: Judged, usual: int) -> Verdict | None:
     if rw != usual and not (each.generated and rw == usual | 0o444):
         return Verdict(each.path, mode, wanted, "differs from the rest of the package", sure=True)
     if each.program and not x & 0o100:
-        return Verdict(each.path, mode, wanted, f"{each.program} that its owner cannot run", sure=True)
+        return Verdict(
+            each.path, mode, wanted, f"{each.program} that its owner cannot run", sure=True
+        )
     if x not in (0, 0o111, (rw & 0o444) >> 2):
-        return Verdict(each.path, mode, wanted, "some users can run it but not read it, or the reverse", sure=True)
+        return Verdict(
+            each.path,
+            mode,
+            wanted,
+            "some users can run it but not read it, or the reverse",
+            sure=True,
+        )
     return None
 
 
@@ -102,7 +114,11 @@ def _odd(each: Judged, kinds: Counter[tuple[str, str, bool]]) -> Verdict | None:
     with_x, without = (kinds[each.package, each.suffix, x] for x in (True, False))
     if each.mode & 0o111 and not each.may_run and with_x == 1 and without >= ENOUGH_ALIKE:
         return Verdict(
-            each.path, each.mode, None, f"is executable, unlike every other {each.suffix} of the package", sure=False
+            each.path,
+            each.mode,
+            None,
+            f"is executable, unlike every other {each.suffix} of the package",
+            sure=False,
         )
     return None
 
@@ -139,7 +155,10 @@ def is_sound(claim: Claim, state: State) -> bool:
     """Return whether the file has the row's hash."""
     name, _, value = (claim.hash or "").partition("=")
     own = state.hashes.get(name)
-    return own is not None and value in (own, _digits(own))  # some builders of the system's packages write digits
+    return own is not None and value in (
+        own,
+        _digits(own),
+    )  # some builders of the system's packages write digits
 
 
 def has_no_hash(path: str, claims: list[Claim], state: State) -> bool:
@@ -153,7 +172,11 @@ def _problem(claims: list[Claim], state: State) -> Fault | None:
         return _fault("permission", claims, state, "cannot be read by this user")
     if state.problem == MISSING:
         is_bytecode = state.path.endswith(".pyc") and not any(claim.hash for claim in claims)
-        return None if is_bytecode else Fault("missing", state.path, "is missing", _owners(claims), _expected(claims))
+        return (
+            None
+            if is_bytecode
+            else Fault("missing", state.path, "is missing", _owners(claims), _expected(claims))
+        )
     kind = "missing" if "is a broken link" in str(state.problem) else "modified"
     return Fault(kind, state.path, str(state.problem), _owners(claims), _expected(claims))
 
@@ -173,9 +196,13 @@ def _doubly_owned(hashed: list[Claim], sound: list[Claim], state: State) -> Faul
         what = f"{' and '.join(there)} has overwritten the file of {' and '.join(others)}"
     else:
         what = f"claimed by {' and '.join(others)}, but the file belongs to neither"
-    rows = [{"package": claim.package, "hash": _hex(claim.hash), "size": claim.size} for claim in hashed]
+    rows = [
+        {"package": claim.package, "hash": _hex(claim.hash), "size": claim.size} for claim in hashed
+    ]
     fault = _fault("doubly-owned", hashed, state, what)
-    return fault._replace(expected={"rows": rows}, actual={**(fault.actual or {}), "packages": there})
+    return fault._replace(
+        expected={"rows": rows}, actual={**(fault.actual or {}), "packages": there}
+    )
 
 
 def _how(claims: list[Claim], state: State) -> str:
@@ -202,7 +229,10 @@ def _owners(claims: list[Claim]) -> tuple[str, ...]:
 def _expected(claims: list[Claim]) -> dict[str, Any]:
     hashes = [claim.hash for claim in claims if claim.hash is not None]
     sizes = [claim.size for claim in claims if claim.size is not None]
-    return {**({"hash": _hex(hashes[0])} if hashes else {}), **({"size": sizes[0]} if sizes else {})}
+    return {
+        **({"hash": _hex(hashes[0])} if hashes else {}),
+        **({"size": sizes[0]} if sizes else {}),
+    }
 
 
 def _hex(recorded: str | None) -> str | None:

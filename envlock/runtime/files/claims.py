@@ -64,7 +64,11 @@ def packages(folders: Iterable[str]) -> list[Package]:
             names = sorted(os.listdir(folder))
         except OSError:
             continue
-        ours = [name for name in names if name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")]
+        ours = [
+            name
+            for name in names
+            if name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
+        ]
         found += [_package(folder, name) for name in ours]
     return found
 
@@ -74,7 +78,9 @@ def places(prefix: str, folders: Iterable[str]) -> Places:
     roots = [os.path.realpath(prefix)]
     for folder in folders:
         parts = folder.split("/")
-        is_scheme = len(parts) > 4 and parts[-3].startswith("lib") and parts[-2].startswith("python")
+        is_scheme = (
+            len(parts) > 4 and parts[-3].startswith("lib") and parts[-2].startswith("python")
+        )
         roots.append("/".join(parts[:-3]) if is_scheme else folder)
     return Places(tuple(dict.fromkeys(roots)), {})
 
@@ -93,7 +99,9 @@ def _real(folder: str, known: dict[str, str]) -> str:
     if folder in known:
         return known[folder]
     parent, _, name = folder.rpartition("/")
-    is_plain = parent in known and not os.path.islink(folder)  # most are: no need to ask for each of their ancestors
+    is_plain = parent in known and not os.path.islink(
+        folder
+    )  # most are: no need to ask for each of their ancestors
     real = f"{known[parent]}/{name}" if is_plain else os.path.realpath(folder)
     if os.path.isdir(real):
         known[folder] = real
@@ -103,7 +111,9 @@ def _real(folder: str, known: dict[str, str]) -> str:
 def _package(folder: str, name: str) -> Package:
     stem, kind = os.path.splitext(name)
     title, _, version = stem.partition("-")
-    found = Package(normalise(title) or title, version.partition("-py")[0], folder, f"{folder}/{name}")
+    found = Package(
+        normalise(title) or title, version.partition("-py")[0], folder, f"{folder}/{name}"
+    )
     found.installer = (_text(f"{found.info}/INSTALLER", 1000) or "").strip().lower()
     if kind == ".egg-info":
         return found

@@ -29,4 +29,6 @@ def compiled(path: str) -> Compiled | None:
         return None
     source = f"{folder.rpartition('/')[0]}/{match['stem']}.py"
     level = match["optimization"] or "0"
-    return Compiled(path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0)
+    return Compiled(
+        path, source, match["tag"] if level in "012" else "", int(level) if level in "012" else 0
+    )

@@ -35,10 +35,17 @@ AS_BUILT = os.path.join(HOME, "base.json")
 def verify_files(lock: dict[str, Any]) -> list[Finding]:
     """Return every file of this environment that is not as its RECORD says, or whose RECORD is not the locked one."""
     found = _surveyed()
-    packages, own = lock.get("identity", {}).get("packages", {}), lock.get("project", {}).get("name")
-    locked = {name: (each["content"], each.get("built")) for name, each in packages.items() if name != own}
+    packages, own = (
+        lock.get("identity", {}).get("packages", {}),
+        lock.get("project", {}).get("name"),
+    )
+    locked = {
+        name: (each["content"], each.get("built")) for name, each in packages.items() if name != own
+    }
     faults, compiled = check(found, locked)
-    if os.path.exists(os.path.join(HOME, "entrypoint.py")):  # an image that `envlock build` has made
+    if os.path.exists(
+        os.path.join(HOME, "entrypoint.py")
+    ):  # an image that `envlock build` has made
         faults = as_built.accept(found, faults, as_built.read(AS_BUILT))
         if sys.prefix != sys.base_prefix:
             faults += newer_bytecode(compiled, os.path.realpath(sys.prefix))
@@ -63,7 +70,9 @@ def newer_bytecode(compiled: list[Compiled], prefix: str, epoch: int = EPOCH) ->
     return [
         Fault("bytecode", each.path, what)
         for each in compiled
-        if each.path.startswith(prefix + "/") and _is_newer(each.path, epoch) and not _is_of_its_source(each)
+        if each.path.startswith(prefix + "/")
+        and _is_newer(each.path, epoch)
+        and not _is_of_its_source(each)
     ]
 
 
@@ -80,7 +89,9 @@ def _is_of_its_source(each: Compiled) -> bool:
         return True
     try:
         with open(each.path, "rb") as held, open(each.source, "rb") as source:
-            wanted = compile(source.read(), each.source, "exec", dont_inherit=True, optimize=each.optimization)
+            wanted = compile(
+                source.read(), each.source, "exec", dont_inherit=True, optimize=each.optimization
+            )
             return bool(marshal.loads(held.read()[HEADER:]) == wanted)  # noqa: S302 (Python itself would load it)
     except FileNotFoundError:
         return True  # without a source it is never imported

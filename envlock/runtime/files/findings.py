@@ -48,7 +48,11 @@ def relative(path: str, sites: list[str]) -> str:
     if path.startswith(first + "/"):
         return path[len(first) + 1 :]
     root = first.rsplit("/", 3)[0]
-    is_near = root and path.startswith(root + "/") and not any(path.startswith(site + "/") for site in sites[1:])
+    is_near = (
+        root
+        and path.startswith(root + "/")
+        and not any(path.startswith(site + "/") for site in sites[1:])
+    )
     return f"../../../{path[len(root) + 1 :]}" if is_near else path
 
 
@@ -76,4 +80,6 @@ def _kinds() -> dict[str, Any]:
 
 
 def _first(path: str) -> int:
-    return next((row["weight"] for row in table("files")["first"] if fnmatchcase(path, row["path"])), 0)
+    return next(
+        (row["weight"] for row in table("files")["first"] if fnmatchcase(path, row["path"])), 0
+    )

@@ -16,10 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-BUFFER = 1 << 20  # bytes a thread: with fewer at once, threads wait for each other where processors are busy
+BUFFER = (
+    1 << 20
+)  # bytes a thread: with fewer at once, threads wait for each other where processors are busy
 BATCH_BYTES, BATCH_FILES = 8 << 20, 128  # what a thread takes at once
 NOT_FOR_SECURITY: dict[str, Any] = {"usedforsecurity": False} if sys.version_info >= (3, 9) else {}
-ODD_SIZE_LIMIT = 1 << 32  # bytes; a file that is larger and not of the recorded size is not read (it may be sparse)
+ODD_SIZE_LIMIT = (
+    1 << 32
+)  # bytes; a file that is larger and not of the recorded size is not read (it may be sparse)
 
 
 class Wanted(NamedTuple):
@@ -62,7 +66,9 @@ def workers() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
-def states(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda _: None) -> Iterator[State]:
+def states(
+    wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda _: None
+) -> Iterator[State]:
     """Yield the state of each file, large ones first, as each is done; `advance` gets the number of bytes read."""
     batches = list(_batches(sorted(wanted, key=expected_size, reverse=True)))
     pool = ThreadPoolExecutor(workers(), thread_name_prefix="envlock-hash")
@@ -112,7 +118,9 @@ def _read(fd: int, wanted: Wanted) -> State:
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):  # it has changed its place since
         return _problem(wanted.path, f"is {_sort(status.st_mode)}, not a file", status)
-    hashers: dict[str, Any] = {name: hashlib.new(name, **NOT_FOR_SECURITY) for name in wanted.algorithms}
+    hashers: dict[str, Any] = {
+        name: hashlib.new(name, **NOT_FOR_SECURITY) for name in wanted.algorithms
+    }
     buffer, head, left = _own.buffer, b"", status.st_size
     if left > ODD_SIZE_LIMIT and left not in wanted.sizes:
         hashers, left = {}, 0
@@ -125,7 +133,10 @@ def _read(fd: int, wanted: Wanted) -> State:
         for hasher in hashers.values():
             hasher.update(piece)
         left -= count
-    hashes = {name: urlsafe_b64encode(each.digest()).decode("ascii").rstrip("=") for name, each in hashers.items()}
+    hashes = {
+        name: urlsafe_b64encode(each.digest()).decode("ascii").rstrip("=")
+        for name, each in hashers.items()
+    }
     return State(wanted.path, status.st_size, stat.S_IMODE(status.st_mode), head, hashes, None)
 
 

@@ -16,7 +16,15 @@ from typing import NamedTuple
 from envlock.runtime.errors import FactError
 
 GENERATED = {
-    *("INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json", "provenance_url.json"),
+    *(
+        "INSTALLER",
+        "RECORD",
+        "RECORD.jws",
+        "RECORD.p7s",
+        "REQUESTED",
+        "direct_url.json",
+        "provenance_url.json",
+    ),
     *("uv_build.json", "uv_cache.json"),
 }
 """What installers add to a metadata folder, or change in it.
@@ -41,7 +49,11 @@ def rows(text: str) -> list[Row]:
         FactError: it is not what the specification says.
     """
     try:
-        return [row_of(fields) for fields in csv.reader(io.StringIO(text, newline=""), strict=True) if fields]
+        return [
+            row_of(fields)
+            for fields in csv.reader(io.StringIO(text, newline=""), strict=True)
+            if fields
+        ]
     except (csv.Error, ValueError):
         raise FactError("its RECORD does not follow the packaging specification") from None
 
@@ -56,7 +68,9 @@ def row_of(fields: list[str]) -> Row:
     if not path or "\0" in path or (digest and "=" not in digest):
         raise ValueError(path)
     if path.endswith(".pyc") and "__pycache__/" in path:
-        return Row(path, None, None)  # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew
+        return Row(
+            path, None, None
+        )  # numpy 2.0's wheel lists one with a hash, and every installer compiles it anew
     return Row(path, digest.rstrip("=") or None, int(size) if size else None)
 
 
@@ -96,13 +110,21 @@ def digest(common: dict[str, str]) -> str:
 
 def difference(installed: dict[str, str], remote: dict[str, str]) -> str | None:
     """Return in words how the installed files differ from the wheel's, or None when they are the same."""
-    other = sorted(path for path in installed.keys() & remote.keys() if installed[path] != remote[path])
+    other = sorted(
+        path for path in installed.keys() & remote.keys() if installed[path] != remote[path]
+    )
     missing = sorted(remote.keys() - installed.keys())
     added = sorted(installed.keys() - remote.keys())
-    for paths, what in ((other, "has a different hash"), (missing, "is not installed"), (added, "is not in the wheel")):
+    for paths, what in (
+        (other, "has a different hash"),
+        (missing, "is not installed"),
+        (added, "is not in the wheel"),
+    ):
         if paths:
             more = len(other) + len(missing) + len(added) - 1
             return f"{paths[0]} {what}" + (
-                f", and {more} more {'file differs' if more == 1 else 'files differ'}" if more else ""
+                f", and {more} more {'file differs' if more == 1 else 'files differ'}"
+                if more
+                else ""
             )
     return None

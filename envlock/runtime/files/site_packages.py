@@ -10,7 +10,16 @@ from typing import Any
 from envlock.runtime.files.compiled import compiled
 from envlock.runtime.files.findings import Fault
 from envlock.runtime.files.survey import Survey
-from envlock.runtime.files.unowned import COUNT_LIMIT, PTH_LIMIT, Around, Pth, Stranger, customizes, fits, read_pth
+from envlock.runtime.files.unowned import (
+    COUNT_LIMIT,
+    PTH_LIMIT,
+    Around,
+    Pth,
+    Stranger,
+    customizes,
+    fits,
+    read_pth,
+)
 from envlock.runtime.host import read_bytes
 from envlock.runtime.report import ERROR, INFO
 from envlock.runtime.tables import table
@@ -47,11 +56,19 @@ def customized_elsewhere(survey: Survey) -> Iterator[Fault]:
         for name in sorted(filter(customizes, _names(folder))):
             path = f"{folder}/{name}"
             known = _known(path)
-            if known is not None and (text := _read(path)) is not None and fits(text, known["lines"]):
+            if (
+                known is not None
+                and (text := _read(path)) is not None
+                and fits(text, known["lines"])
+            ):
                 continue
             owners = tuple(claim.package for claim in survey.claims.get(path, ()))
-            what = "runs at every start" + (", and lies in the library of Python itself" if is_library else "")
-            yield Fault("startup", path, what, owners, severity=INFO if is_library or owners else ERROR)
+            what = "runs at every start" + (
+                ", and lies in the library of Python itself" if is_library else ""
+            )
+            yield Fault(
+                "startup", path, what, owners, severity=INFO if is_library or owners else ERROR
+            )
 
 
 def _stranger(each: Stranger, site: str) -> Fault:
@@ -97,7 +114,9 @@ def _owned_startup(survey: Survey, site: str) -> Iterator[Fault]:
 
 def _sourceless(each: Stranger) -> Fault:
     if os.path.exists(each.path[:-1]):
-        return Fault("bytecode", each.path, "is beside its source, which Python uses instead", severity=INFO)
+        return Fault(
+            "bytecode", each.path, "is beside its source, which Python uses instead", severity=INFO
+        )
     return Fault("bytecode", each.path, "is imported without a source, and belongs to no package")
 
 
@@ -105,7 +124,9 @@ def _left_behind(survey: Survey, paths: list[str]) -> Iterator[Fault]:
     """Yield bytecode whose source is gone: Python never imports it."""
     for path in paths:
         made_of = compiled(path)
-        if made_of is None or (made_of.source not in survey.claims and not os.path.exists(made_of.source)):
+        if made_of is None or (
+            made_of.source not in survey.claims and not os.path.exists(made_of.source)
+        ):
             what = "is not imported, as it has no source"
             yield Fault("bytecode", path, what, severity=INFO)
 

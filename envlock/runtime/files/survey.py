@@ -50,9 +50,13 @@ class Survey:
 
     def owned(self, site: str) -> Owned:
         """Return what belongs to somebody in a folder of the import path."""
-        whole = {path for package in self.packages if package.folder == site for path in trees(package)}
+        whole = {
+            path for package in self.packages if package.folder == site for path in trees(package)
+        }
         links = {link: real for link, real in self.links.items() if link.startswith(site + "/")}
-        folders = {folder for start in (site, *links.values()) for folder in folders_of(self.claims, start)}
+        folders = {
+            folder for start in (site, *links.values()) for folder in folders_of(self.claims, start)
+        }
         return Owned(self.claims, folders, whole | set(links))
 
 
@@ -99,7 +103,10 @@ def _rivals(found: list[Package]) -> Iterator[Fault]:
             titles = tuple(package.title for package in group)
             names = " and ".join(os.path.basename(package.info) for package in group)
             yield Fault(
-                "rivals", f"{folder}/{os.path.basename(group[0].info)}", f"{names} are installed side by side", titles
+                "rivals",
+                f"{folder}/{os.path.basename(group[0].info)}",
+                f"{names} are installed side by side",
+                titles,
             )
 
 
@@ -115,7 +122,11 @@ def trees(package: Package) -> Iterator[str]:
         return
     own = os.path.basename(package.info).partition("-")[0]
     own = own[: -len(".egg")] if own.endswith(".egg") else own
-    tops = set(listed.decode("utf-8", "replace").split()) or {own, own.lower(), package.name.replace("-", "_")}
+    tops = set(listed.decode("utf-8", "replace").split()) or {
+        own,
+        own.lower(),
+        package.name.replace("-", "_"),
+    }
     for name in names:
         if name in tops or name.partition(".")[0] in tops:
             yield f"{package.folder}/{name}"

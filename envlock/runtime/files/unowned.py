@@ -59,7 +59,9 @@ def folders_of(files: Iterable[str], site: str) -> set[str]:
 def look_around(owned: Owned) -> Around:
     """Return what is in the folders that somebody owns and in the `__pycache__` of each, sorted by path."""
     found, bytecode = [], []
-    caches = {f"{folder}/__pycache__" for folder in owned.folders if not folder.endswith("/__pycache__")}
+    caches = {
+        f"{folder}/__pycache__" for folder in owned.folders if not folder.endswith("/__pycache__")
+    }
     for folder in sorted(owned.folders | caches):
         for entry in _entries(folder):
             if folder.endswith("/__pycache__") and entry.name.endswith(".pyc"):

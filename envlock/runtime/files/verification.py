@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class Watch(Protocol):
     """Shows how far something is while it is open."""
 
-    def __call__(self, title: str, total: int, *, in_bytes: bool = False) -> AbstractContextManager[Advance]:
+    def __call__(
+        self, title: str, total: int, *, in_bytes: bool = False
+    ) -> AbstractContextManager[Advance]:
         """Return what takes by how much the work got further; the unit is bytes, or files."""
         ...
 
@@ -47,7 +49,9 @@ def unwatched(title: str, total: int, *, in_bytes: bool = False) -> AbstractCont
 def look(survey: Survey, advance: Advance = lambda _: None) -> tuple[list[State], list[Fault]]:
     """Return the state of every file that a RECORD lists, and what is wrong with them; this reads all of them."""
     found, faults = [], []
-    rivals = {title for fault in survey.faults if fault.kind == "rivals" for title in fault.packages}
+    rivals = {
+        title for fault in survey.faults if fault.kind == "rivals" for title in fault.packages
+    }
     for state in states(survey.wanted(), advance):
         found.append(state._replace(hashes={}))
         claims = survey.claims[state.path]
@@ -72,7 +76,11 @@ def stale_or_foreign(survey: Survey) -> tuple[list[Fault], list[Compiled]]:
 
 def permissions(survey: Survey, found: list[State]) -> list[Fault]:
     """Return the files and folders whose mode no installer has left."""
-    judged = [_judged(survey, state) for state in found if state.problem is None and _has_own_mode(survey, state)]
+    judged = [
+        _judged(survey, state)
+        for state in found
+        if state.problem is None and _has_own_mode(survey, state)
+    ]
     faults = []
     for verdict in check_file.judge_modes(judged):
         expected = None if verdict.expected is None else {"mode": f"{verdict.expected:04o}"}
@@ -80,12 +88,22 @@ def permissions(survey: Survey, found: list[State]) -> list[Fault]:
         what = f"{verdict.mode:04o}: {verdict.what}"
         severity = ERROR if verdict.sure else INFO
         faults.append(
-            Fault("permission", verdict.path, what, owners, expected, {"mode": f"{verdict.mode:04o}"}, severity)
+            Fault(
+                "permission",
+                verdict.path,
+                what,
+                owners,
+                expected,
+                {"mode": f"{verdict.mode:04o}"},
+                severity,
+            )
         )
     info = {package.title: package.info for package in survey.packages}
     what = "anyone can write to most of its files"
     open_to_all = check_file.writable_by_anyone(judged)
-    return faults + [Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all]
+    return faults + [
+        Fault("permission", info[title], what, (title,), severity=INFO) for title in open_to_all
+    ]
 
 
 def without_hash(survey: Survey, found: list[State]) -> Iterator[Fault]:
@@ -113,7 +131,14 @@ def not_locked(survey: Survey, locked: Mapping[str, tuple[str | None, ...]]) -> 
         actual = digest(content(package.rows))
         if actual not in known:
             what = "its RECORD differs from the locked one"
-            yield Fault("not-locked", package.info, what, (package.title,), {"content": known[0]}, {"content": actual})
+            yield Fault(
+                "not-locked",
+                package.info,
+                what,
+                (package.title,),
+                {"content": known[0]},
+                {"content": actual},
+            )
 
 
 def check(
@@ -129,7 +154,12 @@ def check(
     with watch("reading files", survey.size, in_bytes=True) as advance:
         found, faults = look(survey, advance)
     elsewhere, compiled = stale_or_foreign(survey)
-    faults += [*survey.faults, *elsewhere, *permissions(survey, found), *without_hash(survey, found)]
+    faults += [
+        *survey.faults,
+        *elsewhere,
+        *permissions(survey, found),
+        *without_hash(survey, found),
+    ]
     return [*faults, *not_locked(survey, locked)], compiled
 
 
@@ -148,9 +178,15 @@ def _managed(survey: Survey) -> dict[str, str]:
 
 def _of_the_system(fault: Fault, managed: Mapping[str, str]) -> Fault:
     """Return a fault of the system's packages as information: they strip and move what a RECORD lists."""
-    if fault.severity == INFO or not fault.packages or not all(title in managed for title in fault.packages):
+    if (
+        fault.severity == INFO
+        or not fault.packages
+        or not all(title in managed for title in fault.packages)
+    ):
         return fault
-    return fault._replace(severity=INFO, what=f"{fault.what} (it belongs to {managed[fault.packages[0]]})")
+    return fault._replace(
+        severity=INFO, what=f"{fault.what} (it belongs to {managed[fault.packages[0]]})"
+    )
 
 
 def _open_folders(folders: set[str]) -> list[Fault]:
@@ -159,7 +195,10 @@ def _open_folders(folders: set[str]) -> list[Fault]:
     if len(found) * 2 > len(folders):
         what = "anyone can add files to it and to most folders below it"
         return [Fault("permission", found[0], what, severity=INFO)]
-    return [Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone can add files to it") for path in found]
+    return [
+        Fault("permission", path, f"{_mode(path) & 0o7777:04o}: anyone can add files to it")
+        for path in found
+    ]
 
 
 def _mode(path: str) -> int:

@@ -7,7 +7,14 @@ import sys
 
 from envlock.runtime import assertion
 from envlock.runtime.assertion import OFF
-from envlock.runtime.errors import EnvironmentMismatch, EnvlockError, FactError, LockfileError, UsageError, WriteError
+from envlock.runtime.errors import (
+    EnvironmentMismatch,
+    EnvlockError,
+    FactError,
+    LockfileError,
+    UsageError,
+    WriteError,
+)
 from envlock.runtime.fleet.digest import digest, parts
 from envlock.runtime.fleet.meeting import meet
 from envlock.runtime.fleet.problems import MISSING
@@ -104,7 +111,9 @@ def _met(
     mode = _mode()
     try:
         rank, board = place(engine, folder, environ)
-        found = gathered(rank, board, path, policy or os.environ.get("ENVLOCK_POLICY"), timeout, mode)
+        found = gathered(
+            rank, board, path, policy or os.environ.get("ENVLOCK_POLICY"), timeout, mode
+        )
     except Disagreement as error:
         return _alone(error, mode)
     except (UsageError, WriteError):
@@ -231,7 +240,9 @@ def gathered(
         modes = {each["mode"] for each in statements}
         head = {"by": 0, "enforced": not modes.isdisjoint(assertion.ENFORCING)}
         try:
-            whole, groups = reduction(statements, documents, size, lock, policy or None, overrides=overrides_count())
+            whole, groups = reduction(
+                statements, documents, size, lock, policy or None, overrides=overrides_count()
+            )
         except EnvlockError as error:
             _tell(f"cannot decide: {error}", modes)
             kind = type(error).__name__
@@ -249,7 +260,9 @@ def gathered(
         return Gathered(decide([mine[0]], {mine[0]["root"]: mine[1]}), SAID.format(0))
     decision, is_mine = meet(board, rank.rank, size, mine, decide, timeout)
     by = decision.get("by")
-    found = Gathered(decision, SAID.format(by) if by != rank.rank or is_mine or by == 0 else SAID_ELSEWHERE)
+    found = Gathered(
+        decision, SAID.format(by) if by != rank.rank or is_mine or by == 0 else SAID_ELSEWHERE
+    )
     if is_mine and found.report is not None:
         _tell(found.report.to_text(), {mode})
     if found.report is not None and any(each.rule == MISSING for each in found.report.findings):
@@ -291,7 +304,9 @@ def looked(
         live = without_package(found_here(lock), lock.get("project", {}).get("name"))
         proven = bool(lock.get("numerics")) and is_proven(lock, live, os.environ)
         rules = lock["policy"]["overrides"] if overrides_count() else {}
-        return lock, _with_texts(live, stated(rank, live, traces(os.environ), digest, rules, proven=proven))
+        return lock, _with_texts(
+            live, stated(rank, live, traces(os.environ), digest, rules, proven=proven)
+        )
     except EnvlockError as error:
         return None, (failed(rank, error.message), None)
 
@@ -312,7 +327,9 @@ def _named(path: Optional[Path]) -> Optional[str]:
         return None
 
 
-def place(engine: str, folder: Optional[str], environ: Mapping[str, str]) -> Tuple[Rank, Optional[Board]]:
+def place(
+    engine: str, folder: Optional[str], environ: Mapping[str, str]
+) -> Tuple[Rank, Optional[Board]]:
     """Return which rank this is, and where it meets the others; None for a rank that is alone.
 
     Raises:

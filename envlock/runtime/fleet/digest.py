@@ -36,7 +36,9 @@ def digest(report: Report, where: str = "") -> Report:
         report: with the attachment `fleet`.
         where: what shows the whole report, or has it.
     """
-    is_short = len(canonical(report.to_json())) < SIZE and report.to_text().count("\n") < FINDING_LINES
+    is_short = (
+        len(canonical(report.to_json())) < SIZE and report.to_text().count("\n") < FINDING_LINES
+    )
     if is_short and not report.attachments["fleet"].get("node_sets"):
         return report
     findings = _first(report.findings)
@@ -67,9 +69,15 @@ def _first(findings: Sequence[Finding]) -> List[Finding]:
     for each in findings:
         short = _short(each)
         head = (short.severity, short.why, short.fix)
-        shown = [short.message] if head == before else [short.message, short.why, *short.fix.split("\n")]
+        shown = (
+            [short.message]
+            if head == before
+            else [short.message, short.why, *short.fix.split("\n")]
+        )
         lines += len(shown) + (each.severity == "info")
-        size += sum([len(clean(line).encode("utf-8", "replace")) + len("      why: \n") for line in shown])
+        size += sum(
+            [len(clean(line).encode("utf-8", "replace")) + len("      why: \n") for line in shown]
+        )
         if found and (lines > FINDING_LINES or size > FINDING_SIZE):
             break
         found.append(short)
@@ -83,8 +91,12 @@ def _short(finding: Finding) -> Finding:
     words["fix"] = "\n".join([_cut(line, WORDS_SIZE // 4) for line in finding.fix.split("\n")[:4]])
     if "\n" not in finding.fix:
         words["fix"] = _cut(finding.fix, WORDS_SIZE)
-    values = {key: value for key, value in finding.to_json().items() if key in ("expected", "actual")}
-    words.update({key: ABSENT for key, value in values.items() if len(canonical(value)) > VALUE_SIZE})
+    values = {
+        key: value for key, value in finding.to_json().items() if key in ("expected", "actual")
+    }
+    words.update(
+        {key: ABSENT for key, value in values.items() if len(canonical(value)) > VALUE_SIZE}
+    )
     return Finding(**words)
 
 
@@ -99,7 +111,8 @@ def _cut(text: str, size: int) -> str:
 def _attachment(fleet: Dict[str, Any]) -> Dict[str, Any]:
     """Return how many ranks there are and the first groups, without lists that grow with the nodes."""
     groups = [
-        {**each, **{key: _cut(each[key], LIST_SIZE) for key in ("ranks", "nodes")}} for each in fleet["groups"][:GROUPS]
+        {**each, **{key: _cut(each[key], LIST_SIZE) for key in ("ranks", "nodes")}}
+        for each in fleet["groups"][:GROUPS]
     ]
     for each in groups:
         each.pop("differs", None)

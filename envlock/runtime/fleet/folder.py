@@ -37,7 +37,9 @@ class Folder:
         """
         if not job:
             hint = "set ENVLOCK_FLEET_JOB to a word that no other job has"
-            raise UsageError("the job has no name, so its ranks could meet those of another job", hint=hint)
+            raise UsageError(
+                "the job has no name, so its ranks could meet those of another job", hint=hint
+            )
         self.path = os.path.join(path or os.environ.get(VARIABLE) or DEFAULT, job)
         try:
             os.makedirs(self.path, MODE, exist_ok=True)
@@ -56,13 +58,20 @@ class Folder:
         """
         found = os.lstat(self.path)
         if not stat.S_ISDIR(found.st_mode):
-            raise UsageError(f"{self.path} is not a folder, so others can replace it", hint=f"remove it, or {ANOTHER}")
+            raise UsageError(
+                f"{self.path} is not a folder, so others can replace it",
+                hint=f"remove it, or {ANOTHER}",
+            )
         if found.st_uid not in (0, os.geteuid()) and found.st_uid != self._own_number():
             who = f"belongs to user {found.st_uid}, and this process to user {os.geteuid()}"
-            raise UsageError(f"{self.path} {who}, so its verdict can be forged", hint=f"remove it, or {ANOTHER}")
+            raise UsageError(
+                f"{self.path} {who}, so its verdict can be forged", hint=f"remove it, or {ANOTHER}"
+            )
         if found.st_mode & stat.S_IWOTH:
             hint = f"remove it and set a umask, mount it with `dir_mode=0775`, or {ANOTHER}"
-            raise UsageError(f"every user can write to {self.path}, so its verdict can be forged", hint=hint)
+            raise UsageError(
+                f"every user can write to {self.path}, so its verdict can be forged", hint=hint
+            )
 
     def _own_number(self) -> Optional[int]:
         """Return the user that the file system takes this process for: NFS can take root for nobody."""
@@ -158,7 +167,11 @@ class Folder:
 
 
 def _refused(what: str, target: str, error: OSError) -> WriteError:
-    hint = "check the folder and its disk" if what == "write" else f"name a folder with hard links: {VARIABLE}"
+    hint = (
+        "check the folder and its disk"
+        if what == "write"
+        else f"name a folder with hard links: {VARIABLE}"
+    )
     return WriteError(f"cannot {what} {target}: {error.strerror}", hint=hint)
 
 
@@ -188,7 +201,11 @@ def jobs(path: str) -> List[str]:
     except OSError as error:
         hint = "name the folder that `envlock fleet report --to` wrote to"
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=hint) from None
-    return [name for name in found if any(each.startswith(RANK) for each in _names(os.path.join(path, name)))]
+    return [
+        name
+        for name in found
+        if any(each.startswith(RANK) for each in _names(os.path.join(path, name)))
+    ]
 
 
 def kept(path: str, job: str) -> Tuple[List[Any], Dict[str, Any]]:

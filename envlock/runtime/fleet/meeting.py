@@ -19,7 +19,18 @@ from envlock.runtime.fleet.statement import is_document, is_statement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, Dict, List, Optional, Protocol, Sequence, Set, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Collection,
+        Dict,
+        List,
+        Optional,
+        Protocol,
+        Sequence,
+        Set,
+        Tuple,
+    )
 
     from envlock.runtime.report import Report
 
@@ -67,7 +78,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two looks
 CROWD_PAUSE, RANK_PAUSE = 1.5, 0.005
 """Seconds between two looks of many ranks: each has its share, up to where a rank asks a file server twice a second."""
 
-MARGIN = 2.0  # seconds that a rank waits for the verdict beyond those that rank 0 waits for the ranks
+MARGIN = (
+    2.0  # seconds that a rank waits for the verdict beyond those that rank 0 waits for the ranks
+)
 LISTENING = 10.0  # seconds, at most, that rank 0 keeps up a board that ends with it
 ABSENT = "absent."
 
@@ -103,7 +116,9 @@ class Member:
         nonce: the attempt that it has opened or answered; empty where there is none.
     """
 
-    def __init__(self, board: Board, rank: int, size: int, mine: Tuple[Any, Any], timeout: float) -> None:
+    def __init__(
+        self, board: Board, rank: int, size: int, mine: Tuple[Any, Any], timeout: float
+    ) -> None:
         self.board = board
         self.rank = rank
         self.size = size
@@ -117,7 +132,9 @@ class Member:
 
     def pause(self, seconds: float) -> Pause:
         """Return what waits between two looks, for so many seconds in all."""
-        return Pause(time.monotonic() + seconds, min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size)))
+        return Pause(
+            time.monotonic() + seconds, min(CROWD_PAUSE, max(LONGEST_PAUSE, RANK_PAUSE * self.size))
+        )
 
     def settled(self, nonce: str, decision: Decision) -> Tuple[Decision, bool]:
         """Return the decision of an attempt, which is this one unless there is one; and whether it is this one."""
@@ -134,14 +151,22 @@ class Member:
 
     def reported(self, report: Report) -> Decision:
         """Return the decision that nobody starts, with its report."""
-        return {"by": self.rank, "enforced": self.mine[0]["mode"] in ENFORCING, "report": report.to_json()}
+        return {
+            "by": self.rank,
+            "enforced": self.mine[0]["mode"] in ENFORCING,
+            "report": report.to_json(),
+        }
 
     def with_own(self, decision: Decision) -> Decision:
         """Return a decision with the part of this rank, if it has one."""
         root = self.mine[0]["root"]
         parts = decision.get("parts")
         is_given = isinstance(parts, list) and root in parts
-        return {**decision, "own": self.board.peek(f"{self.nonce}/of.{root}")} if is_given else decision
+        return (
+            {**decision, "own": self.board.peek(f"{self.nonce}/of.{root}")}
+            if is_given
+            else decision
+        )
 
     def again(self, why: str) -> Decision:
         """Return the decision that another attempt follows."""
@@ -179,7 +204,9 @@ class Leader(Member):
                 for root, part in found.get("parts", {}).items():
                     self.board.hand(f"{self.nonce}/of.{root}", part, part["ranks"])
                 found = {**found, "parts": sorted(found["parts"])} if "parts" in found else found
-            decision, _ = self.settled(self.nonce, found)  # what a rank has decided, too: messages go to rank 0 only
+            decision, _ = self.settled(
+                self.nonce, found
+            )  # what a rank has decided, too: messages go to rank 0 only
             if "again" not in decision:
                 self._listen(sorted(statements)[1:])
                 return self.with_own(decision), False
@@ -190,8 +217,12 @@ class Leader(Member):
         """Open an attempt, and return the statements there are: its own."""
         statement = self.mine[0]
         self.nonce = os.urandom(8).hex()
-        self.board.settle(f"{self.nonce}/0", statement)  # a folder that cannot do this says so now, not in the end
-        self.board.post("call", {"nonce": self.nonce, "root": statement["root"], "node": statement["node"]})
+        self.board.settle(
+            f"{self.nonce}/0", statement
+        )  # a folder that cannot do this says so now, not in the end
+        self.board.post(
+            "call", {"nonce": self.nonce, "root": statement["root"], "node": statement["node"]}
+        )
         return {0: statement}
 
     def _called(self) -> str:
@@ -212,7 +243,11 @@ class Leader(Member):
                 return self.again("another rank 0 has opened an attempt")
             there = self.board.names(self.nonce)
             for rank in [each for each in range(1, self.size) if each not in statements]:
-                found = self.board.peek(f"{self.nonce}/{rank}") if there is None or str(rank) in there else None
+                found = (
+                    self.board.peek(f"{self.nonce}/{rank}")
+                    if there is None or str(rank) in there
+                    else None
+                )
                 if found is not None and is_statement(found) and found["rank"] == rank:
                     statements[rank] = found
             if len(statements) == self.size or not pause.over():
@@ -248,7 +283,9 @@ class Leader(Member):
 class Follower(Member):
     """Any other rank."""
 
-    def __init__(self, board: Board, rank: int, size: int, mine: Tuple[Any, Any], timeout: float) -> None:
+    def __init__(
+        self, board: Board, rank: int, size: int, mine: Tuple[Any, Any], timeout: float
+    ) -> None:
         super().__init__(board, rank, size, mine, timeout)
         self._pause = self.pause(timeout)
         self._seen: Set[str] = set()
@@ -269,7 +306,9 @@ class Follower(Member):
         """Return the decision of the attempt that this rank has answered; answer one that is new."""
         there = self.board.names()  # on NFS, listing a folder is what shows its new files
         name = f"{self.nonce}.decision"
-        decision = self.board.peek(name) if self.nonce and (there is None or name in there) else None
+        decision = (
+            self.board.peek(name) if self.nonce and (there is None or name in there) else None
+        )
         if isinstance(decision, dict):
             return self._heard(decision, False)
         call = self.board.peek("call")
@@ -277,7 +316,9 @@ class Follower(Member):
         if not nonce or nonce in self._seen:
             return None
         if self.nonce:  # an answer counts until its attempt is decided
-            found = self._heard(*self.settled(self.nonce, self.again("rank 0 has opened another attempt")))
+            found = self._heard(
+                *self.settled(self.nonce, self.again("rank 0 has opened another attempt"))
+            )
             if found is not None:
                 return found
         self._seen.add(nonce)
@@ -299,12 +340,16 @@ class Follower(Member):
             return None
         other = self.board.peek(f"{nonce}/{self.rank}")
         place = other["node"] if is_statement(other) else "another node"
-        refusal = self.reported(refusals.doubled(self.rank, f"on {statement['node']} and on {place}"))
+        refusal = self.reported(
+            refusals.doubled(self.rank, f"on {statement['node']} and on {place}")
+        )
         # it has died and was started again, perhaps: then the next attempt finds no answer of it
         ours = refusal if has_answered else self.again(f"rank {self.rank} was started again")
         decision, _ = self.settled(nonce, ours)
         self.nonce = ""
-        return None if "again" in decision else (refusal, True)  # a verdict that is there does not count this process
+        return (
+            None if "again" in decision else (refusal, True)
+        )  # a verdict that is there does not count this process
 
     def _heard(self, decision: Decision, is_mine: bool) -> Optional[Tuple[Decision, bool]]:
         """Return a decision, unless another attempt follows it."""
@@ -334,7 +379,11 @@ class Follower(Member):
 def _nonce_of(call: Any) -> str:
     """Return the attempt that a call opens; empty where it is not one: it becomes part of the name of a file."""
     nonce = call.get("nonce") if isinstance(call, dict) else None
-    return nonce if isinstance(nonce, str) and nonce.isalnum() and nonce.isascii() and len(nonce) <= 32 else ""
+    return (
+        nonce
+        if isinstance(nonce, str) and nonce.isalnum() and nonce.isascii() and len(nonce) <= 32
+        else ""
+    )
 
 
 class Pause:

@@ -47,7 +47,9 @@ class Mail:
 
     def post(self, name: str, value: Any) -> None:
         """Send a value."""
-        self._send(name, value, range(1, self._comm.Get_size()) if self._comm.Get_rank() == 0 else [0])
+        self._send(
+            name, value, range(1, self._comm.Get_size()) if self._comm.Get_rank() == 0 else [0]
+        )
 
     def hand(self, name: str, value: Any, ranks: Sequence[int]) -> str:
         """Send a value to some ranks."""
@@ -59,7 +61,9 @@ class Mail:
     def _send(self, name: str, value: Any, ranks: Sequence[int]) -> None:
         data = canonical([name, value]).encode("ascii")
         _sent[:] = [each for each in _sent if not each[0].Test()]
-        _sent.extend([(self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in ranks])
+        _sent.extend(
+            [(self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=TAG), data) for rank in ranks]
+        )
 
     def settle(self, name: str, value: Any) -> bool:
         """Send a value unless one has arrived; return whether it is this one. An answer of rank 0 is for itself."""
@@ -115,7 +119,10 @@ def world(*, required: bool) -> Optional[Any]:
     if found is not None and found.Is_initialized() and not found.Is_finalized():
         return found
     if required:
-        raise UsageError("MPI is not running in this process", hint="import mpi4py.MPI before, or use engine `files`")
+        raise UsageError(
+            "MPI is not running in this process",
+            hint="import mpi4py.MPI before, or use engine `files`",
+        )
     return None
 
 
@@ -134,7 +141,9 @@ def rank_in(mpi: Any, environ: Mapping[str, str], host: str) -> Rank:
         listed = ", ".join([f"{name} says {key} {value}" for key, (value, name) in numbers.items()])
         message = f"MPI says rank {rank}, size {size} (COMM_WORLD); {listed}"
         raise Disagreement(_apart(message), is_first=numbers.get("rank", ("0", ""))[0] == "0")
-    if size == 1 and "rank" in theirs and "size" not in theirs:  # a launcher of many, perhaps, that MPI knows not of
+    if (
+        size == 1 and "rank" in theirs and "size" not in theirs
+    ):  # a launcher of many, perhaps, that MPI knows not of
         raise UsageError("cannot find how many ranks the job has", hint=f"set {OWN['size']}")
     return rank_of({**environ, OWN["rank"]: str(rank), OWN["size"]: str(size)}, host)
 

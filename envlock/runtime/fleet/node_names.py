@@ -11,12 +11,18 @@ if TYPE_CHECKING:
 
 NAME_LIMIT = 253  # characters of a host name: RFC 1035, section 2.3.4
 IN_NAMES = "-_.@:+"  # beside letters and digits
-MOST_PLACES = 4  # numbers of a name, from its end, that are tried: a name of 253 characters can have 126
+MOST_PLACES = (
+    4  # numbers of a name, from its end, that are tried: a name of 253 characters can have 126
+)
 
 
 def is_name(text: str) -> bool:
     """Return whether a text can be listed as a node: a line of what `--vetted` writes, and a word of a report."""
-    return 0 < len(text) <= NAME_LIMIT and text.isascii() and all(char.isalnum() or char in IN_NAMES for char in text)
+    return (
+        0 < len(text) <= NAME_LIMIT
+        and text.isascii()
+        and all(char.isalnum() or char in IN_NAMES for char in text)
+    )
 
 
 def node_list(names: Iterable[str]) -> str:
@@ -68,7 +74,10 @@ def _folded(names: Sequence[List[str]]) -> List[Tuple[str, int]]:
     places = range(1, len(names[0]), 2)[-MOST_PLACES:]
     if not places:
         return [("".join(name), 1) for name in names]
-    place = min(reversed(places), key=lambda each: len({(*name[:each], *name[each + 1 :]) for name in names}))
+    place = min(
+        reversed(places),
+        key=lambda each: len({(*name[:each], *name[each + 1 :]) for name in names}),
+    )
     groups: Dict[Tuple[str, str, int], List[int]] = {}
     for name in names:
         digits = name[place]
@@ -87,7 +96,12 @@ def _folded(names: Sequence[List[str]]) -> List[Tuple[str, int]]:
     for (start, end, width), found in groups.items():
         inside = ranges(found, width)
         if inside:
-            words.append((f"{start}{inside}{end}" if inside.isdigit() else f"{start}[{inside}]{end}", len(found)))
+            words.append(
+                (
+                    f"{start}{inside}{end}" if inside.isdigit() else f"{start}[{inside}]{end}",
+                    len(found),
+                )
+            )
     return words
 
 

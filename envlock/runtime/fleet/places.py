@@ -50,8 +50,13 @@ class Places:
 
     def notes(self) -> List[str]:
         """Return a sentence for each of the first node sets, and one on the others."""
-        named = [(name, nodes) for nodes, name in self._names.items() if name.startswith("node set ")]
-        found = [f"{name} has {count(len(nodes), 'node')}: {few(nodes, SET_SHOWN)}" for name, nodes in named]
+        named = [
+            (name, nodes) for nodes, name in self._names.items() if name.startswith("node set ")
+        ]
+        found = [
+            f"{name} has {count(len(nodes), 'node')}: {few(nodes, SET_SHOWN)}"
+            for name, nodes in named
+        ]
         left = len(found) - SETS_SHOWN
         if left <= 0:
             return found

@@ -23,13 +23,21 @@ LOST = "A rank that does not report can have any environment, or has ended."
 SEVERAL = "Each rank reads the lockfile where it runs; with several, ranks are held to several environments."
 SWITCHED = "A rank that goes on whatever is found would start without those that refuse."
 OF_RANKS = {
-    MISSING: (UNKNOWN, LOST, "Look for the end of that rank in the launcher's log, and start the job again."),
+    MISSING: (
+        UNKNOWN,
+        LOST,
+        "Look for the end of that rank in the launcher's log, and start the job again.",
+    ),
     "rank-size": (ERROR, PARTS, "Give each job a folder of its own, or the number of its ranks."),
     "rank-failed": (UNKNOWN, LOST, "Remove the cause on these nodes, and start the job again."),
     "rank-mode": (ERROR, SWITCHED, "Set ENVLOCK_MODE for all ranks, or for none."),
     "rank-lockfile": (ERROR, SEVERAL, "Put one lockfile where every node reads it."),
     "rank-facts": (UNKNOWN, LOST, "Run the job again in an empty folder."),
-    "rank-groups": (ERROR, PARTS, "Remove the differences above first; `--format json` lists all groups."),
+    "rank-groups": (
+        ERROR,
+        PARTS,
+        "Remove the differences above first; `--format json` lists all groups.",
+    ),
 }
 """What is wrong with ranks rather than with facts, by the rule of its finding: how bad, why, and what to do."""
 
@@ -82,7 +90,11 @@ def _switched(statements: Sequence[Statement], places: Places) -> Iterator[Findi
 
 def failures(statements: Sequence[Statement]) -> List[Members]:
     """Return the ranks that could not look at their environment, those with one cause together."""
-    failed = [each for each in statements if not each["root"] and (each["mode"] != OFF or each.get("problem"))]
+    failed = [
+        each
+        for each in statements
+        if not each["root"] and (each["mode"] != OFF or each.get("problem"))
+    ]
     return together(failed, _cause)
 
 
@@ -90,7 +102,11 @@ def _cause(statement: Statement) -> str:
     """Return why a rank has failed without what is its own: its node, paths, and numbers."""
     import re
 
-    text = re.sub(r"[^\s'\"`]*/[^\s'\"`:]*", "PATH", str(statement.get("problem")).replace(statement["node"], "NODE"))
+    text = re.sub(
+        r"[^\s'\"`]*/[^\s'\"`:]*",
+        "PATH",
+        str(statement.get("problem")).replace(statement["node"], "NODE"),
+    )
     return re.sub("0x[0-9a-f]+|[0-9]+", "NUMBER", text)
 
 

@@ -85,19 +85,30 @@ def rank_of(environ: Environ, host: str) -> Rank:
     names = told(environ)
     found = {key: value for key, (value, _) in names.items()}
     if "rank" not in found and _cluster_of(environ.get(CLUSTER, "")) == {}:
-        hint = f"name the tasks in {CLUSTER}; for one process, set {OWN['rank']}=0 and {OWN['size']}=1"
-        raise UsageError(f"cannot find the rank of this process: the cluster of {CLUSTER} is empty", hint=hint)
+        hint = (
+            f"name the tasks in {CLUSTER}; for one process, set {OWN['rank']}=0 and {OWN['size']}=1"
+        )
+        raise UsageError(
+            f"cannot find the rank of this process: the cluster of {CLUSTER} is empty", hint=hint
+        )
     if "rank" not in found:
         hint = f"start it with a launcher, or set {OWN['rank']}, {OWN['size']} and {OWN['job']} for each process"
         raise UsageError("cannot find the rank of this process: no launcher has set one", hint=hint)
     rank, size = (_number(found[key], key) if key in found else None for key in ("rank", "size"))
     if rank is None or (size is not None and not rank < size):
         sources = {names[key][1]: None for key in ("rank", "size")}
-        raise UsageError(f"rank {rank} is not one of {count(size or 0, 'rank')}", hint=f"check {' and '.join(sources)}")
-    mode = environ.get("ENVLOCK_MODE", "").lower()  # one that does not exist is an error where this rank looks
+        raise UsageError(
+            f"rank {rank} is not one of {count(size or 0, 'rank')}",
+            hint=f"check {' and '.join(sources)}",
+        )
+    mode = environ.get(
+        "ENVLOCK_MODE", ""
+    ).lower()  # one that does not exist is an error where this rank looks
     mode = mode if mode in MODES else ENFORCING[0]
     node, job = _short(found.get("node") or host), _short(found.get("job", ""))
-    return Rank(rank, size, node, job, mode, is_aside="aside" in found and not environ.get(OWN["rank"]))
+    return Rank(
+        rank, size, node, job, mode, is_aside="aside" in found and not environ.get(OWN["rank"])
+    )
 
 
 def told(environ: Environ) -> Dict[str, Tuple[str, str]]:
@@ -113,24 +124,41 @@ def _launched(environ: Environ) -> Dict[str, Tuple[str, str]]:
     """Return what the launcher that numbers the processes says of this one; the nearest comes first."""
     for row in table("launchers"):
         named: Optional[Dict[str, Any]] = row["rank"]
-        if named is None or not environ.get(named["rank"]) or (named["needs"] and not environ.get(named["needs"])):
+        if (
+            named is None
+            or not environ.get(named["rank"])
+            or (named["needs"] and not environ.get(named["needs"]))
+        ):
             continue
         if named["rank"] == CLUSTER:
             found = _task(environ[CLUSTER])
             if found:
                 return {key: (value, CLUSTER) for key, value in found.items()}
             continue
-        keys = {key: named[key] for key in ("rank", "size", "node") if environ.get(named[key] or "")}
-        words = _among_hosts(named, environ) if named["hosts"] else {key: environ[name] for key, name in keys.items()}
+        keys = {
+            key: named[key] for key in ("rank", "size", "node") if environ.get(named[key] or "")
+        }
+        words = (
+            _among_hosts(named, environ)
+            if named["hosts"]
+            else {key: environ[name] for key, name in keys.items()}
+        )
         if words:
-            return {**{key: (word, named[key]) for key, word in words.items()}, "job": (_job(named, environ), "")}
+            return {
+                **{key: (word, named[key]) for key, word in words.items()},
+                "job": (_job(named, environ), ""),
+            }
     return {}
 
 
 def _among_hosts(named: Dict[str, Any], environ: Environ) -> Dict[str, str]:
     """Return the number of a host among all hosts, their number, and its name; nothing where the list lacks it."""
     hosts, host = _parsed(environ.get(named["size"], "")), environ[named["rank"]]
-    if not isinstance(hosts, list) or host not in hosts or not all(isinstance(each, str) for each in hosts):
+    if (
+        not isinstance(hosts, list)
+        or host not in hosts
+        or not all(isinstance(each, str) for each in hosts)
+    ):
         return {}
     names = sorted(set(hosts))
     return {"rank": str(names.index(host)), "size": str(len(names)), "node": host}
@@ -143,7 +171,9 @@ def launched_job(environ: Environ) -> str:
 
 
 def _job(named: Dict[str, Any], environ: Environ) -> str:
-    found = ".".join([environ[name].partition("#")[0] for name in named["job"] if environ.get(name)])
+    found = ".".join(
+        [environ[name].partition("#")[0] for name in named["job"] if environ.get(name)]
+    )
     if found and found == named["unnamed"]:  # one word for many jobs would let their ranks meet
         return ".".join([environ[name] for name in named["instead"] if environ.get(name)])
     return found
@@ -182,18 +212,26 @@ def _task(text: str) -> Dict[str, str]:
         return {}
     if not cluster:
         return {}
-    return {"rank": str(rank), "size": str(sum(before)), "job": "tf-" + _digest(repr(sorted(cluster.items())))}
+    return {
+        "rank": str(rank),
+        "size": str(sum(before)),
+        "job": "tf-" + _digest(repr(sorted(cluster.items()))),
+    }
 
 
 def _number(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise UsageError(f"the {what} of this process is not a number: {text[:40]!r}", hint="check the launcher")
+        raise UsageError(
+            f"the {what} of this process is not a number: {text[:40]!r}", hint="check the launcher"
+        )
     return int(text)
 
 
 def _short(text: str) -> str:
     """Return a name that cannot move a cursor nor name another folder, of at most `LONGEST` characters."""
-    plain = "".join([char if char.isascii() and (char.isalnum() or char in IN_NAMES) else "_" for char in text])
+    plain = "".join(
+        [char if char.isascii() and (char.isalnum() or char in IN_NAMES) else "_" for char in text]
+    )
     plain = plain if plain.strip(".") else plain.replace(".", "_")
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 13] + "-" + _digest(text)
 

@@ -80,7 +80,9 @@ def reduction(
     places = Places()
     compared = [each for each in statements if each["root"]]
     roots = together(compared, lambda each: (each["root"], each["proven"]))
-    as_stated = None if lock is None else _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
+    as_stated = (
+        None if lock is None else _as_stated(lock, lock["policy"]["overrides"] if overrides else {})
+    )
     groups, aside = _judged(roots, documents, as_stated, rules, overrides, places)
     odd = [group for group in groups if group.odd]
     findings = [*problems(statements, compared, size, places)]
@@ -97,14 +99,20 @@ def reduction(
         command=COMMAND,
         policy=rules.name,
         overrides=len(rules.overrides),
-        headline=_headline(findings, len(statements), size, groups, None if lock is None else rules),
+        headline=_headline(
+            findings, len(statements), size, groups, None if lock is None else rules
+        ),
         notes=[*notes, *places.notes()],
-        attachments={"fleet": {**attachment, **({"node_sets": places.sets} if places.sets else {})}},
+        attachments={
+            "fleet": {**attachment, **({"node_sets": places.sets} if places.sets else {})}
+        },
     )
     return report, groups
 
 
-def rules_of(lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True) -> Policy:
+def rules_of(
+    lock: Optional[Dict[str, Any]], policy: Optional[str] = None, *, overrides: bool = True
+) -> Policy:
     """Return the policy that judges ranks; errors as in `reduction`."""
     if lock is not None:
         return policy_of(lock, policy, overrides=overrides)
@@ -134,11 +142,18 @@ def _judged(
         if document is None:
             found = [of_ranks("rank-facts", "differs from other ranks, and its facts are missing")]
         else:
-            found = [] if lock is None else _against(lock, document, members[0]["proven"], rules, overrides)
+            found = (
+                []
+                if lock is None
+                else _against(lock, document, members[0]["proven"], rules, overrides)
+            )
             if first and not _wrong(found):
                 title = "most ranks" if 2 * len(first) > total else places.of(first)
                 found += _apart(first, members, documents, rules, lock, title)
-            texts = {**(documents[first[0]["root"]].get("texts", {}) if first else {}), **document.get("texts", {})}
+            texts = {
+                **(documents[first[0]["root"]].get("texts", {}) if first else {}),
+                **document.get("texts", {}),
+            }
             for each in found:
                 each.message = readable(each.message, texts)
         wrong = _wrong(found)
@@ -156,25 +171,43 @@ def _wrong(found: Iterable[Finding]) -> Tuple[str, ...]:
     return tuple([each.message for each in found if each.severity in BREAKING])
 
 
-def _against(lock: Dict[str, Any], document: Document, proven: bool, rules: Policy, overrides: bool) -> List[Finding]:
+def _against(
+    lock: Dict[str, Any], document: Document, proven: bool, rules: Policy, overrides: bool
+) -> List[Finding]:
     """Return what differs from the lockfile; where a launcher explains all of it, one finding that says so."""
     live = Snapshot(document["facts"], document["unavailable"], document["tooling"])
     found = judge(lock, live, rules.name, overrides=overrides, proven=proven).findings
     causes = explained(found, document["launch"])
     wrong = [each for each in found if each.severity in BREAKING]
-    named = [path for each in causes for path in each.message.rpartition(" explains ")[2].split(", ")]
+    named = [
+        path for each in causes for path in each.message.rpartition(" explains ")[2].split(", ")
+    ]
     if len(causes) == 1 and {each.where.fact for each in wrong} <= set(named):
         (cause,) = causes
         differences = "; ".join(_wrong(found))
         only = "difference" if len(wrong) == 1 else "differences"
         message = f"{cause.message}, the only {only} from the lockfile ({differences})"
-        return [Finding(LAUNCHER, ERROR, cause.where, message, cause.why, cause.fix, cause.source, weight=100)]
+        return [
+            Finding(
+                LAUNCHER,
+                ERROR,
+                cause.where,
+                message,
+                cause.why,
+                cause.fix,
+                cause.source,
+                weight=100,
+            )
+        ]
     return [*found, *causes]
 
 
 def _as_stated(lock: Dict[str, Any], rules: Mapping[str, str]) -> Dict[str, Any]:
     """Return a lockfile with the facts that documents have."""
-    sides = [judged(each["facts"], each["unavailable"], rules) for each in (lock, *lock.get("machines", ()))]
+    sides = [
+        judged(each["facts"], each["unavailable"], rules)
+        for each in (lock, *lock.get("machines", ()))
+    ]
     own, *others = [{"facts": facts, "unavailable": unavailable} for facts, unavailable in sides]
     return {**lock, **own, "machines": others}
 
@@ -191,14 +224,27 @@ def _apart(
 
     With a lockfile, what may differ has been listed against that. `title` is what the first are called.
     """
-    sides = [(each["facts"], each["unavailable"]) for each in (documents[it[0]["root"]] for it in (first, members))]
-    found = compare(sides[0], sides[1], rules, (title, "here"), is_proven=first[0]["proven"] and members[0]["proven"])
+    sides = [
+        (each["facts"], each["unavailable"])
+        for each in (documents[it[0]["root"]] for it in (first, members))
+    ]
+    found = compare(
+        sides[0],
+        sides[1],
+        rules,
+        (title, "here"),
+        is_proven=first[0]["proven"] and members[0]["proven"],
+    )
     if lock is None:
         return found
     from envlock.runtime.machines import is_machine
 
     accepts_others = bool(lock["machines"])
-    return [each for each in found if each.severity != INFO and not (accepts_others and is_machine(each.where.fact))]
+    return [
+        each
+        for each in found
+        if each.severity != INFO and not (accepts_others and is_machine(each.where.fact))
+    ]
 
 
 def _placed(found: Finding, members: Sequence[Statement], total: int, places: Places) -> Finding:
@@ -209,14 +255,28 @@ def _placed(found: Finding, members: Sequence[Statement], total: int, places: Pl
 
 
 def _headline(
-    findings: Sequence[Finding], reported: int, size: int, groups: Sequence[Group], rules: Optional[Policy]
+    findings: Sequence[Finding],
+    reported: int,
+    size: int,
+    groups: Sequence[Group],
+    rules: Optional[Policy],
 ) -> str:
     under = "" if rules is None else f" under policy {rules.name}"
-    under += f", with {count(len(rules.overrides), 'override')}" if rules is not None and rules.overrides else ""
-    missing = f"{size - reported:,} of {count(size, 'rank')} did not report" if reported < size else ""
+    under += (
+        f", with {count(len(rules.overrides), 'override')}"
+        if rules is not None and rules.overrides
+        else ""
+    )
+    missing = (
+        f"{size - reported:,} of {count(size, 'rank')} did not report" if reported < size else ""
+    )
     if any(each.severity == ERROR for each in findings):
         differing = sum(len(group.members) for group in groups if group.odd)
-        what = f"{differing:,} of {count(size, 'rank')} differ" if differing else "ranks do not belong together"
+        what = (
+            f"{differing:,} of {count(size, 'rank')} differ"
+            if differing
+            else "ranks do not belong together"
+        )
         if differing and majority(groups) is None:
             what += ", and no environment has a majority"
         elif differing == reported:
@@ -235,19 +295,27 @@ def majority(groups: Sequence[Group]) -> Optional[Group]:
 
 
 def _notes(
-    groups: Sequence[Group], roots: Sequence[Members], statements: Sequence[Statement], places: Places
+    groups: Sequence[Group],
+    roots: Sequence[Members],
+    statements: Sequence[Statement],
+    places: Places,
 ) -> List[str]:
     nodes = {each["node"] for each in statements}
     jobs = {each["job"] for each in statements if each["job"]}
     job = f", job {jobs.pop()}" if len(jobs) == 1 else ""
     notes = [f"{count(len(statements), 'rank')} on {count(len(nodes), 'node')}{job}"]
     if len(groups) > 1:
-        listed = [f"{places.of(group.members)} {group.root[:12]}" for group in groups[:GROUPS_SHOWN]]
+        listed = [
+            f"{places.of(group.members)} {group.root[:12]}" for group in groups[:GROUPS_SHOWN]
+        ]
         more = [f"{len(groups) - GROUPS_SHOWN} more"] if len(groups) > GROUPS_SHOWN else []
         notes.append(f"{count(len(groups), 'environment')}: {', '.join(listed + more)}")
     aside = _aside(roots)
     return (
-        [*notes, f"not compared, and different between ranks: facts of {', '.join(aside[:SECTIONS_SHOWN])}"]
+        [
+            *notes,
+            f"not compared, and different between ranks: facts of {', '.join(aside[:SECTIONS_SHOWN])}",
+        ]
         if aside
         else notes
     )
@@ -257,7 +325,9 @@ def _aside(roots: Sequence[Members]) -> List[str]:
     """Return the sections in which ranks of one root differ: in facts that no policy judges."""
     found = set()
     for first, *others in roots:
-        for sections in (each["sections"] for each in others if each["sections"] != first["sections"]):
+        for sections in (
+            each["sections"] for each in others if each["sections"] != first["sections"]
+        ):
             both = {*sections, *first["sections"]}
             found |= {name for name in both if sections.get(name) != first["sections"].get(name)}
     return sorted(found)
@@ -294,10 +364,16 @@ def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int)
         return []
     good = locks[0][0]["lock"]
     wrong = {each["node"] for group in groups if group.odd for each in group.members}
-    wrong |= {each["node"] for each in statements if each["lock"] != good or not each["root"] or is_beyond(each, size)}
+    wrong |= {
+        each["node"]
+        for each in statements
+        if each["lock"] != good or not each["root"] or is_beyond(each, size)
+    }
     if any(each["mode"] in ENFORCING for each in statements):
         wrong |= {each["node"] for each in statements if each["mode"] not in ENFORCING}
-    if sum(map(len, ranks.values())) < size:  # who is missing has said no node: one that has fewer ranks has lost one
+    if (
+        sum(map(len, ranks.values())) < size
+    ):  # who is missing has said no node: one that has fewer ranks has lost one
         most = max(map(len, ranks.values()))
         wrong |= {node for node, numbers in ranks.items() if len(numbers) < most}
     return sorted(set(ranks) - wrong)

@@ -27,15 +27,23 @@ def unanswered(node: str, timeout: float) -> Report:
 
 def interrupted(rank: int, node: str, error: BaseException) -> Report:
     """Return the report of a rank that ends while it meets the others."""
-    said = "was interrupted" if isinstance(error, KeyboardInterrupt) else f"failed: {type(error).__name__}: {error}"
+    said = (
+        "was interrupted"
+        if isinstance(error, KeyboardInterrupt)
+        else f"failed: {type(error).__name__}: {error}"
+    )
     why = "A rank that ends while ranks are compared takes no part in the job."
-    return _undecided(f"rank {rank} ({node}) {said}"[:300], why, "Remove the cause, and start the job again.")
+    return _undecided(
+        f"rank {rank} ({node}) {said}"[:300], why, "Remove the cause, and start the job again."
+    )
 
 
 def lost(name: str) -> Report:
     """Return the report of a rank that cannot read a decision that has been made."""
     why = "The meeting place does not answer this rank; the others may have started."
-    return _undecided(f"the decision {name} cannot be read", why, "Check the folder and its disk on this node.")
+    return _undecided(
+        f"the decision {name} cannot be read", why, "Check the folder and its disk on this node."
+    )
 
 
 def doubled(rank: int, nodes: str) -> Report:

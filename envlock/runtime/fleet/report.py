@@ -56,4 +56,6 @@ def become(
     try:
         os.execvp(command[0], list(command))  # noqa: S606 (the point: no shell)
     except OSError as error:
-        raise UsageError(f"cannot run `{command[0]}`: {error.strerror}", hint="check its spelling and PATH") from None
+        raise UsageError(
+            f"cannot run `{command[0]}`: {error.strerror}", hint="check its spelling and PATH"
+        ) from None

@@ -55,7 +55,12 @@ def stated(
         proven: whether its machine is known to compute the lockfile's bits.
     """
     facts, unavailable = judged(live.facts, live.unavailable, rules or {})
-    document = {"facts": facts, "unavailable": unavailable, "tooling": list(live.tooling), "launch": dict(launch)}
+    document = {
+        "facts": facts,
+        "unavailable": unavailable,
+        "tooling": list(live.tooling),
+        "launch": dict(launch),
+    }
     sections = _digests(counted(live.facts), live.unavailable)
     statement = {
         **_head(rank),
@@ -69,11 +74,24 @@ def stated(
 
 def failed(rank: Rank, problem: str) -> Statement:
     """Return the statement of a rank that could not look at its environment; without a problem, as it is not to."""
-    return {**_head(rank), "root": "", "sections": {}, "lock": "", "proven": False, "problem": problem[:PROBLEM_LIMIT]}
+    return {
+        **_head(rank),
+        "root": "",
+        "sections": {},
+        "lock": "",
+        "proven": False,
+        "problem": problem[:PROBLEM_LIMIT],
+    }
 
 
 def _head(rank: Rank) -> Statement:
-    who = {"rank": rank.rank, "size": rank.size, "node": rank.node, "job": rank.job, "mode": rank.mode}
+    who = {
+        "rank": rank.rank,
+        "size": rank.size,
+        "node": rank.node,
+        "job": rank.job,
+        "mode": rank.mode,
+    }
     return {"statement": VERSION, **who}
 
 
@@ -81,15 +99,28 @@ def is_statement(value: Any) -> bool:
     """Return whether a value that came from outside can be reduced."""
     if not isinstance(value, dict) or value.get("statement") != VERSION:
         return False
-    kinds = {"rank": int, "node": str, "job": str, "root": str, "lock": str, "proven": bool, "sections": dict}
-    if not all(type(value.get(key)) is kind for key, kind in kinds.items()) or value.get("mode") not in MODES:
+    kinds = {
+        "rank": int,
+        "node": str,
+        "job": str,
+        "root": str,
+        "lock": str,
+        "proven": bool,
+        "sections": dict,
+    }
+    if (
+        not all(type(value.get(key)) is kind for key, kind in kinds.items())
+        or value.get("mode") not in MODES
+    ):
         return False
     size, sections, problem = value.get("size"), value["sections"], value.get("problem", "")
     counted = 0 <= value["rank"] < MOST and (size is None or (type(size) is int and size <= MOST))
     named = is_name(value["node"]) and (not value["job"] or is_name(value["job"]))
     digests = [value["root"], value["lock"], *sections, *sections.values()]
     whole = all(isinstance(each, str) and len(each) <= DIGEST_LIMIT for each in digests)
-    return counted and named and whole and isinstance(problem, str) and len(problem) <= PROBLEM_LIMIT
+    return (
+        counted and named and whole and isinstance(problem, str) and len(problem) <= PROBLEM_LIMIT
+    )
 
 
 def is_document(value: Any) -> bool:
@@ -97,13 +128,21 @@ def is_document(value: Any) -> bool:
     from envlock.runtime.lockfile import are_facts
 
     kinds = {"facts": dict, "unavailable": dict, "tooling": list, "launch": dict}
-    if not isinstance(value, dict) or not all(type(value.get(key)) is kind for key, kind in kinds.items()):
+    if not isinstance(value, dict) or not all(
+        type(value.get(key)) is kind for key, kind in kinds.items()
+    ):
         return False
     texts = value.get("texts", {})
-    if not isinstance(texts, dict) or len(texts) > MOST_TEXTS or not all(is_text(*each) for each in texts.items()):
+    if (
+        not isinstance(texts, dict)
+        or len(texts) > MOST_TEXTS
+        or not all(is_text(*each) for each in texts.items())
+    ):
         return False
     words = [*value["tooling"], *value["launch"].values()]
-    return all(isinstance(each, str) for each in words) and are_facts(value["facts"], value["unavailable"])
+    return all(isinstance(each, str) for each in words) and are_facts(
+        value["facts"], value["unavailable"]
+    )
 
 
 def root_of(document: Document) -> str:
@@ -149,7 +188,9 @@ def judged(
     return found, left
 
 
-def _changed(node: Dict[str, Any], steps: List[str], change: Optional[Callable[[Any], Any]]) -> Dict[str, Any]:
+def _changed(
+    node: Dict[str, Any], steps: List[str], change: Optional[Callable[[Any], Any]]
+) -> Dict[str, Any]:
     """Return a node in which the nodes that a path names are changed, or dropped."""
     step, *rest = steps
     changed = dict(node)
@@ -157,7 +198,9 @@ def _changed(node: Dict[str, Any], steps: List[str], change: Optional[Callable[[
         if name not in node:
             continue
         if rest:
-            changed[name] = _changed(node[name], rest, change) if isinstance(node[name], dict) else node[name]
+            changed[name] = (
+                _changed(node[name], rest, change) if isinstance(node[name], dict) else node[name]
+            )
         elif change is None:
             del changed[name]
         else:

@@ -37,7 +37,10 @@ def texts_of(recorded: Mapping[str, Any], environ: Mapping[str, str]) -> Dict[st
 def _parts(value: str) -> Iterator[str]:
     """Yield what of a value can have been recorded as one SHA-256: all, its start, and the values of flags."""
     entries = value.split(":")
-    yield from (":".join(entries[:number]) for number in range(len(entries), max(0, len(entries) - MOST), -1))
+    yield from (
+        ":".join(entries[:number])
+        for number in range(len(entries), max(0, len(entries) - MOST), -1)
+    )
     yield from (flag.partition("=")[2] for flag in value.split())
 
 

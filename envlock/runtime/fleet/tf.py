@@ -57,7 +57,9 @@ class Store:
             return True
         except Exception as error:
             if type(error).__name__ != "AlreadyExistsError":
-                raise UsageError(f"TensorFlow's coordination service refused: {error}", hint=HINT) from None
+                raise UsageError(
+                    f"TensorFlow's coordination service refused: {error}", hint=HINT
+                ) from None
             return False
 
     def peek(self, name: str) -> Any:

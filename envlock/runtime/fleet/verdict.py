@@ -19,7 +19,9 @@ def report_of(document: Mapping[str, Any]) -> Report:
     """
     try:
         policy = document["policy"] or {"name": None, "overrides": 0}
-        rest: Any = {name: document[name] for name in ("command", "headline", "notes", "attachments")}
+        rest: Any = {
+            name: document[name] for name in ("command", "headline", "notes", "attachments")
+        }
         findings = [_finding(each) for each in document["findings"]]
         rest["exempt"] = policy.get("exempt", ())
         return Report(findings, policy=policy["name"], overrides=policy["overrides"], **rest)
@@ -32,7 +34,9 @@ def _finding(document: Mapping[str, Any]) -> Finding:
     where = dict(document["where"])
     place = Where(where.pop("fact", ""), **where)
     severity = document["severity"] if document["severity"] in SEVERITIES else ERROR
-    sides: Any = {name: _value(document[name]) for name in ("expected", "actual") if name in document}
+    sides: Any = {
+        name: _value(document[name]) for name in ("expected", "actual") if name in document
+    }
     return Finding(severity=severity, where=place, **words, **sides)
 
 

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional
 
 LIBRARY = "libnvidia-ml.so"
-_DISTRIBUTIONS = ("nvidia_ml_py", "pynvml", "nvidia_ml_py3")  # each puts a module called pynvml into site-packages
+_DISTRIBUTIONS = (
+    "nvidia_ml_py",
+    "pynvml",
+    "nvidia_ml_py3",
+)  # each puts a module called pynvml into site-packages
 
 
 def main(folders: List[str]) -> None:
@@ -38,7 +42,9 @@ def main(folders: List[str]) -> None:
 def _leave_no_core() -> None:
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash inside NVML must not drop a file where the user works
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, 0)
+    )  # a crash inside NVML must not drop a file where the user works
 
 
 def answer(environ: Any) -> Dict[str, Any]:
@@ -59,7 +65,9 @@ def answer(environ: Any) -> Dict[str, Any]:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         code = getattr(error, "value", 999)
-        version = nvml.ask(pynvml, "nvmlSystemGetNVMLVersion")  # answers without init from driver 535 on
+        version = nvml.ask(
+            pynvml, "nvmlSystemGetNVMLVersion"
+        )  # answers without init from driver 535 on
         return {
             "status": "init-failed",
             "binding": described,
@@ -110,9 +118,17 @@ def binding(module: ModuleType) -> Dict[str, Any]:
         return {"distribution": "pynvml", "version": found.get("pynvml"), "problem": "shadowed"}
     if "nvidia_ml_py" in found:
         problem = "deprecated" if "pynvml" in found else None
-        return {"distribution": "nvidia-ml-py", "version": found["nvidia_ml_py"], "problem": problem}
+        return {
+            "distribution": "nvidia-ml-py",
+            "version": found["nvidia_ml_py"],
+            "problem": problem,
+        }
     if "nvidia_ml_py3" in found:
-        return {"distribution": "nvidia-ml-py3", "version": found["nvidia_ml_py3"], "problem": "abandoned"}
+        return {
+            "distribution": "nvidia-ml-py3",
+            "version": found["nvidia_ml_py3"],
+            "problem": "abandoned",
+        }
     return {"distribution": None, "version": None, "problem": None}
 
 

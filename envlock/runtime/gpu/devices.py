@@ -48,16 +48,26 @@ def tree(answer: Mapping[str, Any], *, wsl2: bool) -> Tree:
     devices: Union[Tree, Unavailable]
     count: Union[int, Unavailable]
     if failed(answer["devices"]):
-        count = devices = failures.of_question(answer["devices"]["unavailable"], "the list of GPUs", wsl2=wsl2)
+        count = devices = failures.of_question(
+            answer["devices"]["unavailable"], "the list of GPUs", wsl2=wsl2
+        )
     else:
         meanings = table("gpu")
         count = len(answer["devices"])
-        devices = {str(index): _device(device, meanings, wsl2=wsl2) for index, device in enumerate(answer["devices"])}
+        devices = {
+            str(index): _device(device, meanings, wsl2=wsl2)
+            for index, device in enumerate(answer["devices"])
+        }
     return {
         "driver_version": reader.version("driver_version"),
-        "nvml": {"version": reader.version("nvml_version"), "file_version": answer["library_version"]},
+        "nvml": {
+            "version": reader.version("nvml_version"),
+            "file_version": answer["library_version"],
+        },
         "cuda_driver_version": (
-            failures.of_cuda_version(cuda["unavailable"], wsl2=wsl2) if failed(cuda) else _cuda_version(cuda, wsl2=wsl2)
+            failures.of_cuda_version(cuda["unavailable"], wsl2=wsl2)
+            if failed(cuda)
+            else _cuda_version(cuda, wsl2=wsl2)
         ),
         "binding": dict(answer["binding"]),
         "visible": {"count": count, "device_order": answer["device_order"]},
@@ -90,30 +100,44 @@ class _Reader:
         return value
 
 
-def _device(raw: Mapping[str, Any], meanings: Mapping[str, Any], *, wsl2: bool) -> Union[Tree, Unavailable]:
+def _device(
+    raw: Mapping[str, Any], meanings: Mapping[str, Any], *, wsl2: bool
+) -> Union[Tree, Unavailable]:
     if failed(raw):
         return failures.of_question(raw["unavailable"], "its facts", wsl2=wsl2)
     reader = _Reader(raw, wsl2=wsl2)
     mig = _mig(raw["mig"], wsl2=wsl2)
     facts: Tree = {
         "name": reader.fact("name", model_name),
-        "architecture": reader.fact("architecture", lambda number: named(meanings["architectures"], number)),
-        "compute_capability": reader.version("compute_capability", lambda pair: f"{pair[0]}.{pair[1]}"),
+        "architecture": reader.fact(
+            "architecture", lambda number: named(meanings["architectures"], number)
+        ),
+        "compute_capability": reader.version(
+            "compute_capability", lambda pair: f"{pair[0]}.{pair[1]}"
+        ),
         "pci_device_id": reader.fact("pci_device_id", pci_id),
         "pci_subsystem_id": reader.fact("pci_subsystem_id", pci_id),
         "cores": reader.fact("cores"),
         "memory_mib": reader.fact("memory_bytes", lambda size: size // MIB),
         "ecc": reader.fact("ecc", bool),
         "mig": mig,
-        "virtualization": reader.fact("virtualization", lambda number: named(meanings["virtualization"], number)),
+        "virtualization": reader.fact(
+            "virtualization", lambda number: named(meanings["virtualization"], number)
+        ),
         "info": {
-            "vbios": reader.fact("vbios", str.upper),  # the case of its digits differs between systems
+            "vbios": reader.fact(
+                "vbios", str.upper
+            ),  # the case of its digits differs between systems
             "persistence": reader.fact("persistence", bool),
-            "compute_mode": reader.fact("compute_mode", lambda number: named(meanings["compute_mode"], number)),
+            "compute_mode": reader.fact(
+                "compute_mode", lambda number: named(meanings["compute_mode"], number)
+            ),
             "power_limit_watts": reader.fact("power_limit_milliwatts", lambda power: power // 1000),
         },
     }
-    facts["sm_count"] = mig["sm_count"] if isinstance(mig, dict) else _sm_count(facts, meanings["cores_per_sm"])
+    facts["sm_count"] = (
+        mig["sm_count"] if isinstance(mig, dict) else _sm_count(facts, meanings["cores_per_sm"])
+    )
     return facts
 
 
@@ -127,7 +151,9 @@ def _mig(raw: Any, *, wsl2: bool) -> Any:
     for field in ("sm_count", "gpu_slices", "compute_slices", "memory_mib"):
         value = raw[field]
         what = "the shape of the MIG device"
-        facts[field] = failures.of_question(value["unavailable"], what, wsl2=wsl2) if failed(value) else value
+        facts[field] = (
+            failures.of_question(value["unavailable"], what, wsl2=wsl2) if failed(value) else value
+        )
     name = raw["name"]
     profile = None if failed(name) else mig_profile(name)
     if profile is None:
@@ -179,7 +205,9 @@ def cuda_version(number: int) -> str:
 
 
 def _cuda_version(number: int, *, wsl2: bool) -> Union[str, Unavailable]:
-    return cuda_version(number) if number > 0 else failures.of_cuda_version("undecodable", wsl2=wsl2)
+    return (
+        cuda_version(number) if number > 0 else failures.of_cuda_version("undecodable", wsl2=wsl2)
+    )
 
 
 def named(names: Mapping[str, str], number: int) -> str:

@@ -148,12 +148,18 @@ WORDS: Dict[Any, Tuple[str, str]] = {
     3: ("nvml-3", "This GPU does not report {what}; no setting changes that."),
     4: ("nvml-4", "This user may not read {what}; run as another user, or ask the administrator."),
     13: ("nvml-13", "The installed driver is too old to report {what}; update the NVIDIA driver."),
-    14: ("nvml-14", "The infoROM of this GPU is corrupted, so {what} cannot be read; have the card replaced."),
+    14: (
+        "nvml-14",
+        "The infoROM of this GPU is corrupted, so {what} cannot be read; have the card replaced.",
+    ),
     15: (
         "gpu-lost",
         "This GPU has fallen off the bus, so {what} cannot be read; reset it or reboot the machine.",
     ),
-    16: ("nvml-16", "This GPU needs a reset before {what} can be read; run `nvidia-smi --gpu-reset` or reboot."),
+    16: (
+        "nvml-16",
+        "This GPU needs a reset before {what} can be read; run `nvidia-smi --gpu-reset` or reboot.",
+    ),
     17: (
         "blocked-by-system",
         "The operating system or a sandbox such as gVisor blocks the query for {what}; run without the sandbox.",
@@ -162,7 +168,9 @@ WORDS: Dict[Any, Tuple[str, str]] = {
 }
 """Code of one unanswered question -> (our code, sentence)."""
 
-OTHER = "NVML answers the query for {what} with error {code} (see nvml.h); update the NVIDIA driver."
+OTHER = (
+    "NVML answers the query for {what} with error {code} (see nvml.h); update the NVIDIA driver."
+)
 
 WSL_UNKNOWN = (
     "wsl2-unsupported",
@@ -178,7 +186,9 @@ NO_LIBCUDA = (
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH, UNKNOWN_ERROR = 9, 12, 18, 999
 
 
-def of_start(answer: Mapping[str, Any], kernel_version: Optional[str], node_errno: Optional[int]) -> Unavailable:
+def of_start(
+    answer: Mapping[str, Any], kernel_version: Optional[str], node_errno: Optional[int]
+) -> Unavailable:
     """Return why NVML as a whole gave nothing.
 
     Args:
@@ -208,7 +218,11 @@ def of_start(answer: Mapping[str, Any], kernel_version: Optional[str], node_errn
 
 
 def _probe_sentence(status: str, answer: Mapping[str, Any]) -> str:
-    how = f"signal {answer['signal']}" if "signal" in answer else f"its own exit with code {answer.get('exit')}"
+    how = (
+        f"signal {answer['signal']}"
+        if "signal" in answer
+        else f"its own exit with code {answer.get('exit')}"
+    )
     number = answer.get("errno")
     error = os_words(number) if isinstance(number, int) else "unknown error"
     return PROBE[status].format(seconds=answer.get("seconds", 0), how=how, error=error)
@@ -234,7 +248,9 @@ def _no_library(detail: Optional[str]) -> Unavailable:
 def _mismatch(answer: Mapping[str, Any], kernel_version: Optional[str]) -> Unavailable:
     library = answer.get("library_version")
     if library is None and answer.get("nvml_version"):
-        library = answer["nvml_version"].partition(".")[2]  # "12.535.261.03": CUDA's major version, then the driver's
+        library = answer["nvml_version"].partition(".")[
+            2
+        ]  # "12.535.261.03": CUDA's major version, then the driver's
     return Unavailable(
         f"The NVIDIA driver library is version {library or 'unknown'} and the loaded kernel module is version "
         f"{kernel_version or 'unknown'}, as after an update without a reboot; reboot the machine, or restart the "
@@ -263,4 +279,6 @@ def of_cuda_version(code: Any, *, wsl2: bool = False) -> Unavailable:
 
 def of_binding(problem: str, version: Optional[str]) -> Unavailable:
     """Return the sentence and code of a binding that answers and should be replaced."""
-    return Unavailable(BINDING[problem].format(version=version or "of unknown version"), f"binding-{problem}")
+    return Unavailable(
+        BINDING[problem].format(version=version or "of unknown version"), f"binding-{problem}"
+    )

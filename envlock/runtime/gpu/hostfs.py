@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 PCI = "/sys/bus/pci/devices"
 NVIDIA_VENDOR = "0x10de"
-DISPLAY_CLASS = "0x03"  # PCI base class 03h, display controllers: 0300 VGA, 0302 3D (data-centre cards)
+DISPLAY_CLASS = (
+    "0x03"  # PCI base class 03h, display controllers: 0300 VGA, 0302 3D (data-centre cards)
+)
 CONTROL_NODE = "/dev/nvidiactl"
 WSL_NODE = "/dev/dxg"
 GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"

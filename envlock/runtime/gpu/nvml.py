@@ -96,7 +96,10 @@ def _devices(nvml: Any, selection: visible.Selection, answer: Answer) -> Any:
     handles = [ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count)]
     instances: Dict[Tuple[int, int], Any] = {}
     by_name = selection.ids is not None
-    gpus = [_gpu(nvml, index, handle, instances, by_name=by_name) for index, handle in enumerate(handles)]
+    gpus = [
+        _gpu(nvml, index, handle, instances, by_name=by_name)
+        for index, handle in enumerate(handles)
+    ]
     try:
         chosen = visible.choose(
             selection, gpus, answer["device_order"], visible.driver_branch(answer["driver_version"])
@@ -112,11 +115,17 @@ def _devices(nvml: Any, selection: visible.Selection, answer: Answer) -> Any:
     return found
 
 
-def _gpu(nvml: Any, index: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool) -> visible.Gpu:
+def _gpu(
+    nvml: Any, index: int, handle: Any, instances: Dict[Tuple[int, int], Any], *, by_name: bool
+) -> visible.Gpu:
     if failed(handle):
         return visible.Gpu(index, None, None)
     pci = _pci(nvml, handle)
-    kind = None if failed(pci["pci_device_id"]) else f"{pci['pci_device_id']}/{pci['pci_subsystem_id']}"
+    kind = (
+        None
+        if failed(pci["pci_device_id"])
+        else f"{pci['pci_device_id']}/{pci['pci_subsystem_id']}"
+    )
     uuid = ask(nvml, "nvmlDeviceGetUUID", handle) if by_name else None
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if failed(mode) or not mode[0]:

@@ -35,7 +35,12 @@ ANSWER_LIMIT = 1 << 20
 LAST_RESORT: List[str] = []
 """Folders with a `pynvml` for an environment that has none of its own."""
 
-_SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = 2, 15, 9, 13  # POSIX; importing `signal` costs half a millisecond
+_SIGINT, _SIGTERM, _SIGKILL, _SIGPIPE = (
+    2,
+    15,
+    9,
+    13,
+)  # POSIX; importing `signal` costs half a millisecond
 _LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _stuck: List[int] = []
 """Children that no signal ended; looked for again at the next question, so that no zombie stays for longer."""
@@ -56,7 +61,9 @@ def ask(host: Host, limit_seconds: float) -> Dict[str, Any]:
     _stuck[:] = [pid for pid in _stuck if _reap(pid) is None]
     python = sys.executable
     if not python or getattr(sys, "frozen", False) or "py" not in os.path.basename(python).lower():
-        return {"status": "no-interpreter"}  # embedded: sys.executable would start the user's own program
+        return {
+            "status": "no-interpreter"
+        }  # embedded: sys.executable would start the user's own program
     try:
         pid, reader = _start(_command(python, host), child_environ(host))
     except OSError as error:
@@ -73,11 +80,16 @@ def ask(host: Host, limit_seconds: float) -> Dict[str, Any]:
     return _judge(output, complete, state, limit_seconds)
 
 
-def _judge(output: bytes, complete: bool, state: Optional[int], limit_seconds: float) -> Dict[str, Any]:
+def _judge(
+    output: bytes, complete: bool, state: Optional[int], limit_seconds: float
+) -> Dict[str, Any]:
     if not complete:
         if len(output) > ANSWER_LIMIT:
             return {"status": "probe-garbled"}
-        return {"status": "probe-stuck" if state is None else "probe-timeout", "seconds": limit_seconds}
+        return {
+            "status": "probe-stuck" if state is None else "probe-timeout",
+            "seconds": limit_seconds,
+        }
     answer = _decode(output)
     if answer is not None:
         return answer

@@ -33,7 +33,9 @@ class Selection:
 
     __slots__ = ("ids", "ordinals")
 
-    def __init__(self, ordinals: Optional[List[int]] = None, ids: Optional[List[str]] = None) -> None:
+    def __init__(
+        self, ordinals: Optional[List[int]] = None, ids: Optional[List[str]] = None
+    ) -> None:
         self.ordinals = ordinals
         self.ids = ids
 
@@ -48,7 +50,11 @@ class Gpu:
     __slots__ = ("index", "kind", "mig", "uuid")
 
     def __init__(
-        self, index: int, uuid: Optional[str], kind: Optional[str], mig: Optional[List[Instance]] = None
+        self,
+        index: int,
+        uuid: Optional[str],
+        kind: Optional[str],
+        mig: Optional[List[Instance]] = None,
     ) -> None:
         self.index = index
         self.uuid = uuid
@@ -61,7 +67,9 @@ class Instance:
 
     __slots__ = ("compute_instance", "gpu", "gpu_instance", "index", "uuid")
 
-    def __init__(self, gpu: int, index: int, uuid: Optional[str], gpu_instance: int, compute_instance: int) -> None:
+    def __init__(
+        self, gpu: int, index: int, uuid: Optional[str], gpu_instance: int, compute_instance: int
+    ) -> None:
         self.gpu = gpu
         self.index = index
         self.uuid = uuid
@@ -124,7 +132,9 @@ def driver_branch(version: object) -> Optional[int]:
     return int(head) if head.isascii() and head.isdigit() and len(head) < 9 else None
 
 
-def choose(selection: Selection, gpus: Sequence[Gpu], order: str, branch: Optional[int]) -> List[Visible]:
+def choose(
+    selection: Selection, gpus: Sequence[Gpu], order: str, branch: Optional[int]
+) -> List[Visible]:
     """Return the devices CUDA shows, in CUDA's order.
 
     Args:
@@ -150,7 +160,9 @@ def _by_ordinal(ordinals: Sequence[int], gpus: Sequence[Gpu], order: str) -> Lis
     if ordinals and order != "PCI_BUS_ID" and len(kinds) > 1:
         raise Undecided("device-order-unknown")  # which is the fastest is CUDA's own guess
     if ordinals and any(gpu.mig == [] for gpu in gpus) and len(gpus) > 1:
-        raise Undecided("mig-ordinals")  # whether a GPU without instances is counted is not documented
+        raise Undecided(
+            "mig-ordinals"
+        )  # whether a GPU without instances is counted is not documented
     chosen: List[Gpu] = []
     for ordinal in ordinals:
         if ordinal >= len(gpus):
@@ -179,7 +191,11 @@ def _named(name: str, gpus: Sequence[Gpu]) -> List[Visible]:
     instances = [(gpu, instance) for gpu in gpus for instance in gpu.mig or ()]
     if name.startswith("MIG-GPU-"):  # before R470: MIG-<GPU uuid>/<GPU instance>/<compute instance>
         return [instance for gpu, instance in instances if _old_name(gpu, instance) == name]
-    return [instance for _, instance in instances if instance.uuid is not None and instance.uuid.startswith(name)]
+    return [
+        instance
+        for _, instance in instances
+        if instance.uuid is not None and instance.uuid.startswith(name)
+    ]
 
 
 def _old_name(gpu: Gpu, instance: Instance) -> str:

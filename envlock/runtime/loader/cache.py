@@ -70,7 +70,9 @@ class LdCache:
 
     def _text(self, offset: int) -> Optional[str]:
         end = self._data.find(b"\0", offset)
-        return self._data[offset:end].decode("utf-8", "surrogateescape") if 0 < offset < end else None
+        return (
+            self._data[offset:end].decode("utf-8", "surrogateescape") if 0 < offset < end else None
+        )
 
     def lookup(self, soname: str) -> Optional[str]:
         """Return the path that glibc takes for `soname`, or None."""
@@ -102,7 +104,10 @@ _ISA_LEVELS = (
     ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
     ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
 )
-_INTERPRETERS = {X86_64: "/lib64/ld-linux-x86-64.so.2", AARCH64: "/lib/ld-linux-aarch64.so.1"}  # the psABIs
+_INTERPRETERS = {
+    X86_64: "/lib64/ld-linux-x86-64.so.2",
+    AARCH64: "/lib/ld-linux-aarch64.so.1",
+}  # the psABIs
 _MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
 
 MULTIARCH = {X86_64: "x86_64-linux-gnu", AARCH64: "aarch64-linux-gnu"}
@@ -135,7 +140,14 @@ def default_folders(host: Host, machine: int) -> List[str]:
         OSError: ld.so cannot be read.
     """
     multiarch = MULTIARCH[machine]
-    names = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib", "/usr/lib", "/lib64", "/usr/lib64"]
+    names = [
+        f"/lib/{multiarch}",
+        f"/usr/lib/{multiarch}",
+        "/lib",
+        "/usr/lib",
+        "/lib64",
+        "/usr/lib64",
+    ]
     data = read_bytes(host.system(_INTERPRETERS[machine]))
     if data is None:
         return names[:4]

@@ -17,10 +17,14 @@ X86_64, AARCH64 = 62, 183  # e_machine, elf.h
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _NEEDED, _STRSZ, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 10, 14, 15, 29, 0x6FFFFFFB
 STRTAB, SYMTAB, GNU_HASH = 5, 6, 0x6FFFFEF5
-_NODEFLIB = 0x800  # DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library
+_NODEFLIB = (
+    0x800  # DF_1_NODEFLIB: the cache's and the built-in default folders are not for this library
+)
 _GNU_BUILD_ID = 3
 
-HEAD_LIMIT = 4096  # bytes: ELF header and program headers of every library met are in the first 1 KiB
+HEAD_LIMIT = (
+    4096  # bytes: ELF header and program headers of every library met are in the first 1 KiB
+)
 DYNAMIC_LIMIT = 1 << 16  # bytes: 4096 entries; the largest met is 592
 STRING_LIMIT = 1 << 18  # bytes: the RUNPATH of TensorFlow 2.21 is 25 KiB
 NOTE_LIMIT = 1 << 14  # bytes
@@ -89,7 +93,9 @@ def read_elf(path: str, machine: Optional[int] = None) -> Elf:
         ValueError: not a library that can be loaded.
         OSError: it cannot be read.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO of that name must not block us
+    fd = os.open(
+        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+    )  # a FIFO of that name must not block us
     try:
         elf = Elf(path)
         elf.size = os.fstat(fd).st_size
@@ -146,7 +152,9 @@ def check_header(head: bytes, machine: Optional[int]) -> int:
     return int(found)
 
 
-def read_segments(fd: int, machine: Optional[int]) -> Tuple[int, List[Segment], Segment, List[Segment]]:
+def read_segments(
+    fd: int, machine: Optional[int]
+) -> Tuple[int, List[Segment], Segment, List[Segment]]:
     """Return e_machine and the loaded segments, the dynamic segment and the note segments of an open library.
 
     Raises:
@@ -157,7 +165,11 @@ def read_segments(fd: int, machine: Optional[int]) -> Tuple[int, List[Segment], 
     (start,) = struct.unpack_from("<Q", head, 32)
     entry, count = struct.unpack_from("<HH", head, 54)
     if entry != 56 or count > SEGMENT_LIMIT:
-        raise ValueError("ELF file's phentsize not the expected size" if entry != 56 else "too many program headers")
+        raise ValueError(
+            "ELF file's phentsize not the expected size"
+            if entry != 56
+            else "too many program headers"
+        )
     size = entry * count
     table = head[start : start + size] if start + size <= len(head) else pread(fd, size, start)
     if len(table) < size:
@@ -266,7 +278,9 @@ def exported(path: str, names: Iterable[str]) -> Set[str]:
         tags = read_tags(fd, dynamic)
         if GNU_HASH not in tags or SYMTAB not in tags or STRTAB not in tags:
             raise ValueError("the library has no GNU hash table")
-        table, symbols, strings = (file_offset(tags[tag][0], loads) for tag in (GNU_HASH, SYMTAB, STRTAB))
+        table, symbols, strings = (
+            file_offset(tags[tag][0], loads) for tag in (GNU_HASH, SYMTAB, STRTAB)
+        )
         return {name for name in names if _defines(fd, name.encode(), table, symbols, strings)}
     finally:
         os.close(fd)

@@ -15,7 +15,13 @@ from __future__ import annotations
 import os
 
 from envlock.runtime.host import read_bytes
-from envlock.runtime.loader.cache import MULTIARCH, LdCache, default_folders, hwcap_names, machine_of
+from envlock.runtime.loader.cache import (
+    MULTIARCH,
+    LdCache,
+    default_folders,
+    hwcap_names,
+    machine_of,
+)
 from envlock.runtime.loader.elf import Elf, OtherMachineError, read_elf
 
 TYPE_CHECKING = False
@@ -113,7 +119,11 @@ class Loader:
         if self._host.root == "/" or path.startswith(self._host.root.rstrip("/") + "/"):
             return path
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return path if any(real.startswith(folder + "/") for folder in self._environment) else self._host.system(path)
+        return (
+            path
+            if any(real.startswith(folder + "/") for folder in self._environment)
+            else self._host.system(path)
+        )
 
     def read(self, path: str) -> Elf:
         """Return what is known of a library, read once.
@@ -213,7 +223,9 @@ class Loader:
 
     def _preload_names(self) -> List[str]:
         if self._preload is None:
-            self._preload = self._host.start_environ().get("LD_PRELOAD", "").replace(":", " ").split()
+            self._preload = (
+                self._host.start_environ().get("LD_PRELOAD", "").replace(":", " ").split()
+            )
             try:
                 listed = self._host.read("/etc/ld.so.preload") or ""
             except OSError:  # the loader does without it, too
@@ -232,7 +244,9 @@ class Loader:
         program = os.path.dirname(exe.path) if exe is not None else None
         found = self._first(soname, self._expand(self._library_path, program), LIBRARY_PATH)
         if found is None and elf is not None:
-            found = self._first(soname, self._expand(elf.runpath, os.path.dirname(elf.path)), RUNPATH)
+            found = self._first(
+                soname, self._expand(elf.runpath, os.path.dirname(elf.path)), RUNPATH
+            )
         if found is None:
             found = self._cached(soname, elf)
         if found is None and not (elf is not None and elf.nodeflib):
@@ -273,7 +287,9 @@ class Loader:
         for part in dict.fromkeys(text.split(":")) if text else ():
             folder = self._expand_tokens(part, origin) if "$" in part else part
             if folder is not None:
-                folders[os.path.join(os.getcwd(), folder) if not folder.startswith("/") else folder] = None
+                folders[
+                    os.path.join(os.getcwd(), folder) if not folder.startswith("/") else folder
+                ] = None
         return folders
 
     def _expand_tokens(self, part: str, origin: Optional[str]) -> Optional[str]:
@@ -319,7 +335,10 @@ class Loader:
             if os.path.isdir(here):
                 known = (begin,)
                 if os.path.isdir(here + "/glibc-hwcaps"):
-                    known = (*(f"{begin}glibc-hwcaps/{name}/" for name in self._hwcap_names()), begin)
+                    known = (
+                        *(f"{begin}glibc-hwcaps/{name}/" for name in self._hwcap_names()),
+                        begin,
+                    )
             self._folders[folder] = known
         return known
 
@@ -338,7 +357,11 @@ class Loader:
         path = self._cache.lookup(soname)
         if path is None:
             return None
-        if caller is not None and caller.nodeflib and os.path.dirname(path) in self._default_folders():
+        if (
+            caller is not None
+            and caller.nodeflib
+            and os.path.dirname(path) in self._default_folders()
+        ):
             return None
         return self._try(soname, path, CACHE)
 
