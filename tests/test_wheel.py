@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,12 @@ def test_the_bill_of_materials_of_the_wheel(wheel: Path) -> None:
     assert found["metadata"]["component"]["purl"] == f"pkg:pypi/tf-envlock@{__version__}?file_name={wheel.name}"
     assert {each["scope"] for each in found["components"]} == {"optional"}
     assert "cli:pydantic" in [each["bom-ref"] for each in found["components"]]
+
+
+def test_what_installs_a_release_has_the_hash_of_every_file(wheel: Path) -> None:
+    packages = (ROOT / "requirements" / "cli.txt").read_text(encoding="utf-8")
+    render: Callable[[Path, str], str] = runpy.run_path(str(ROOT / "tools" / "wheel_requirements.py"))[
+        "render_requirements"
+    ]
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert render(wheel, packages) == (f"tf-envlock[cli]=={__version__} \\\n    --hash=sha256:{digest}\n{packages}")

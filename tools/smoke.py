@@ -43,12 +43,12 @@ def run(*argv: str | Path, cwd: Path, status: int = 0, **environ: str) -> str:
     return done.stdout
 
 
-def install(version: str, folder: Path, *requirements: str) -> Path:
-    """Return the interpreter of a new environment with these requirements."""
+def install(version: str, folder: Path, *arguments: str) -> Path:
+    """Return the interpreter of a new environment in which pip would install this."""
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", version, folder, cwd=folder.parent)
     python = folder / "bin" / "python"
-    run(uv, "pip", "install", "--quiet", "--python", python, *requirements, cwd=folder.parent)
+    run(uv, "pip", "install", "--quiet", "--python", python, *arguments, cwd=folder.parent)
     return python
 
 
@@ -67,7 +67,11 @@ def use(wheel: Path, version: str, folder: Path) -> None:
     if "EnvironmentMismatch" not in refusal:
         raise SystemExit(f"Python {version}: refused for another reason\n{refusal}")
     if tuple(map(int, version.split("."))) >= OLDEST_FOR_THE_COMMAND_LINE:
-        tool = install(version, folder / "tool", f"{wheel}[cli]")
+        # As users do it who trust hashes only: `make dist` writes this file.
+        release = "-".join(wheel.name.split("-")[:2])
+        hashed = wheel.with_name(f"{release}.requirements.txt")
+        options = ("--require-hashes", "--find-links", str(wheel.parent), "-r", str(hashed))
+        tool = install(version, folder / "tool", *options)
         verify = (tool.with_name("envlock"), "verify", lock, "--python", python)
         run(*verify, cwd=folder)
         run(*verify, cwd=folder, status=1, **CHANGED)
