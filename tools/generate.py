@@ -12,6 +12,7 @@ docs/reference/cli.md         from the help of each command
 docs/reference/python.md      from the docstrings of the public names
 README.md                     the table of commands
 docs/contributing/tour.md     the line numbers of its links
+docs/contributing/rooms.svg   from the imports of envlock/
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import determinism_page
 import findings_page
 import lint_page
 import python_page
+import rooms
 import team_base
 import tour
 from packaging.specifiers import SpecifierSet
@@ -363,6 +365,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/cli.md": cli_page(),
         "docs/reference/python.md": python_page.page(),
         "README.md": readme(),
+        "docs/contributing/rooms.svg": rooms.draw_rooms(ROOT / "envlock"),
         TOUR: tour.number_links((ROOT / TOUR).read_text(encoding="utf-8"), ROOT),
         "Dockerfile.base": newest_base(),
     }
