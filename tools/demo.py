@@ -175,9 +175,9 @@ def unpacked(context: Path, target: Path) -> list[Path]:
     """Unpack the wheels of a context; return the file of requirements of each layer."""
     for file in sorted(context.glob("*.tar")):
         with tarfile.open(file) as tar:
-            tar.extractall(
-                target, [each for each in tar if each.name.startswith("wheels/")], filter="data"
-            )
+            # Not by extractall(filter=...), which Debian 12's Python 3.11.2 does not know.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(target, [each for each in tar if each.name.startswith("wheels/")])
     return sorted(target.glob("wheels/*/requirements.txt"))
 
 
