@@ -73,6 +73,11 @@ class Line:
     entry: Entry
     distinct: int
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        document = {"number": self.index, "state": self.state, "distinct": self.distinct}
+        return {**document, **self.entry.to_json()}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -333,6 +338,13 @@ class Origin:
     input: int
     spec: str
     made_by: Record | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        made_by = None
+        if self.made_by is not None:
+            made_by = self.made_by.to_json()
+        return {"input": self.input, "spec": self.spec, "made_by": made_by}
 
 
 def origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from envlock.divergence.children import Children
 from envlock.divergence.comparison import Difference, origins
-from envlock.divergence.evidence import Evidence, Level, Verdict
+from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
 from envlock.divergence.known import Known, about, known_row
 from envlock.divergence.makers import Maker
@@ -61,7 +61,7 @@ Observer = Callable[[Request, Path], Observed]
 
 def debug(
     request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True
-) -> Report:
+) -> Report[DivergeEvidence]:
     """Return what makes the runs differ.
 
     Args:
@@ -90,7 +90,7 @@ class _Search:
     processes: bool
     count: int = 0
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> DivergeEvidence:
         """Return what the levels and the experiments show."""
         own = self._try("running the program in its own mode", self.request)
         if own.comparison.idle and not own.failures:
@@ -99,7 +99,7 @@ class _Search:
             return replace(found, notes=(describe_idle(own.comparison), *found.notes))
         return self._search(own)
 
-    def _search(self, own: Observed) -> Evidence:
+    def _search(self, own: Observed) -> DivergeEvidence:
         """Return what further levels and the experiments show of what the program did in its own mode."""
         first = own.comparison.first
         if "callbacks" in own.answers:
@@ -132,7 +132,7 @@ class _Search:
             return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
         return self._in_graph(own, levels)
 
-    def _identical(self, own: Observed) -> Evidence:
+    def _identical(self, own: Observed) -> DivergeEvidence:
         """Return that the runs are equal.
 
         Raises:
@@ -144,7 +144,7 @@ class _Search:
 
     def _eagerly_different(
         self, eager: Observed, first: Difference, levels: list[Level]
-    ) -> Evidence:
+    ) -> DivergeEvidence:
         """Return the report on eager runs that differ, with a look into what stays a graph in them."""
         if inside_graph(first):
             inside = self._inside(racing=True)
@@ -160,7 +160,7 @@ class _Search:
             return steps
         return min(steps, self.request.steps)
 
-    def _blind(self, own: Observed) -> Evidence:
+    def _blind(self, own: Observed) -> DivergeEvidence:
         """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
 
         Raises:
@@ -209,7 +209,7 @@ class _Search:
         self.say(f"running it once more, with nothing changed: {request.runs} runs")
         return self.observer(request, self.folder / f"{self.count}{AGAIN}")
 
-    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
+    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> DivergeEvidence:
         """Return the report on a difference between operations."""
         threads = threads_of(seen)
         if threads.comparison is not None or threads.race is not None:
@@ -244,7 +244,7 @@ class _Search:
 
     def _in_threads(
         self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()
-    ) -> Evidence:
+    ) -> DivergeEvidence:
         """Return the report on a difference whose cause stands in another thread."""
         if threads.race is not None:
             race = threads.race
@@ -313,7 +313,7 @@ class _Search:
             return False
         return self._again(replace(self.request, steps=self._until(first))).comparison.first is None
 
-    def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
+    def _in_graph(self, own: Observed, levels: list[Level]) -> DivergeEvidence:
         """Return the report on runs that differ in graphs only."""
         because: list[str] = []
         racing = not (own.answers.get("suspects") or {}).get("xla")
@@ -350,10 +350,10 @@ class _Search:
 
     def _evidence(
         self, verdict: Verdict, seen: Observed, levels: Sequence[Level], trace: str | None = None
-    ) -> Evidence:
+    ) -> DivergeEvidence:
         """Return how the first difference is reported; `trace`: that of the thread it is in."""
         comparison = seen.comparison
-        found = Evidence(
+        found = DivergeEvidence(
             verdict=verdict,
             target=self.request.target.title,
             runs=comparison.runs,

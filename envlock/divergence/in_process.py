@@ -14,6 +14,7 @@ from typing import Any
 
 from envlock.divergence.comparison import compare
 from envlock.divergence.debug import debug
+from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.observe import Observed, Request
 from envlock.divergence.trace import read
 from envlock.guest.datasets import Datasets
@@ -32,7 +33,7 @@ from envlock.runtime.report import Report
 
 def diverge(
     function: Callable[[], Any], *, runs: int = 5, steps: int | None = None, seed: int | None = None
-) -> Report:
+) -> Report[DivergeEvidence]:
     """Return what makes runs of a function differ: the first operation, its line, and what helps.
 
     Before each run every tf.Variable that is alive gets back what it held, and TensorFlow's seed begins anew. The

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from envlock.data.determinism import Solution, Source, cited, source, source_of, sources_table
 
@@ -28,6 +28,10 @@ class Known:
     platform: str
     fixes: tuple[str, ...]
     source: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "fixes": list(self.fixes)}
 
 
 def about(

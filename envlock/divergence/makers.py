@@ -37,6 +37,10 @@ class Maker:
         """What a request names, so that it gives the same in every run."""
         return self.name, self.place.file, self.place.line
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"name": self.name, "place": self.place.to_json(), "text": self.text}
+
 
 def candidates(ends: Sequence[Mapping[str, Any]], before: int) -> list[Maker]:
     """Return what gave another value in some run before entry `before` of its trace, the latest first.

@@ -16,7 +16,7 @@ from envlock.divergence.children import Children
 from envlock.divergence.comparison import Comparison, Entry, compare
 from envlock.divergence.trace import Header, TraceError, read
 from envlock.guest import launch
-from envlock.numerics.failure import Failure, grouped
+from envlock.numerics.failure import Failure, group_failures
 from envlock.numerics.target import RELATIVE_IMPORT, Target
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
@@ -87,7 +87,9 @@ class Observed:
     def failures(self) -> list[Failure]:
         """The runs that failed; what the others did after that is not compared."""
         failed = [each for each in self.answers["ends"].values() if each.get("end") == "failed"]
-        return grouped((str(each["run"]), each["message"], each["traceback"]) for each in failed)
+        return group_failures(
+            (str(each["run"]), each["message"], each["traceback"]) for each in failed
+        )
 
 
 def observe(

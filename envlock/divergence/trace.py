@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -38,6 +38,10 @@ class Place(NamedTuple):
     line: int
     function: str
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return self._asdict()
+
 
 class Operation(NamedTuple):
     """What does not change from step to step; `name` is that of the graph's node, None in eager mode."""
@@ -58,6 +62,39 @@ class Record(NamedTuple):
     inputs: tuple[int | None, ...]
     outputs: tuple[int | None, ...]
 
+    @property
+    def title(self) -> str:
+        """The type and the name."""
+        if not self.operation.name:
+            return self.operation.type
+        return f"{self.operation.type} {self.operation.name}"
+
+    @property
+    def place(self) -> Place | None:
+        """The line that called the operation."""
+        return self.operation.place
+
+    @property
+    def input_specs(self) -> tuple[str, ...]:
+        """Type and shape of each input; a damaged trace can have more of them than fingerprints."""
+        return self.operation.inputs[: len(self.inputs)]
+
+    @property
+    def output_specs(self) -> tuple[str, ...]:
+        """Type and shape of each output."""
+        return self.operation.outputs[: len(self.outputs)]
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "step": self.step,
+            "type": self.operation.type,
+            "name": self.operation.name,
+            "place": render_place(self.place),
+            "inputs": _render_tensors(self.operation.inputs, self.inputs),
+            "outputs": _render_tensors(self.operation.outputs, self.outputs),
+        }
+
 
 class Value(NamedTuple):
     """A quantity of the run: a loss, what a variable holds, an input."""
@@ -66,6 +103,45 @@ class Value(NamedTuple):
     name: str
     fingerprint: int | None
     spec: str
+
+    @property
+    def title(self) -> str:
+        """The name, with what it is the name of."""
+        return f"value {self.name}"
+
+    @property
+    def place(self) -> None:
+        """No line: a quantity is shown by the run as a whole."""
+        return None
+
+    @property
+    def output_specs(self) -> tuple[str, ...]:
+        """Type and shape."""
+        return (self.spec,)
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        outputs = _render_tensors([self.spec], [self.fingerprint])
+        return {"step": self.step, "value": self.name, "outputs": outputs}
+
+
+def render_place(place: Place | None) -> dict[str, object] | None:
+    """Return a line of the program as JSON values; None where it is unknown."""
+    if place is None:
+        return None
+    return place.to_json()
+
+
+def _render_tensors(
+    specs: Sequence[str], fingerprints: Sequence[int | None]
+) -> list[dict[str, str | None]]:
+    tensors: list[dict[str, str | None]] = []
+    for spec, fingerprint in zip(specs, fingerprints, strict=False):
+        text = None
+        if fingerprint is not None:
+            text = f"{fingerprint:016x}"
+        tensors.append({"spec": spec, "fingerprint": text})
+    return tensors
 
 
 @dataclass(frozen=True)

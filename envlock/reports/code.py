@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from envlock.runtime.report import Report, clean
 
 
-def lines(report: Report) -> Iterable[tuple[str, str]]:
+def render_lines(report: Report) -> Iterable[tuple[str, str]]:
     """Yield (style, line); the headline stands last, where a terminal ends."""
     fixes = {finding.rule: finding.fix for finding in reversed(report.findings)}
     for each in report.findings:

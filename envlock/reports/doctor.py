@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from envlock.runtime.report import Report, clean
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.diagnosis.doctor_evidence import DoctorEvidence
 
-def lines(report: Report) -> Iterator[tuple[str, str]]:
+
+def render_lines(report: Report[DoctorEvidence]) -> Iterator[tuple[str, str]]:
     """Yield (style, line)."""
-    for each in report.attachments.get("states", ()):
-        yield "plain", f"{each['what']}: {each['state']} ({clean(each['evidence'])})"
+    for shown in report.evidence.states or ():
+        yield "plain", f"{shown.what}: {shown.state} ({clean(shown.evidence)})"
     yield from report.lines()

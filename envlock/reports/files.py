@@ -19,7 +19,7 @@ def is_file(finding: Finding) -> bool:
     return finding.rule.startswith(FILE_RULE)
 
 
-def lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+def render_lines(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
     """Yield (style, line): the kinds in the order of their most telling finding, those that are no error last."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from envlock.reports.canary import coverage
+from envlock.reports.canary import render_coverage
 from envlock.runtime.facts import Unavailable, leaves, same
 from envlock.runtime.machines import profiles, title
 from envlock.runtime.report import clean, count, show
@@ -27,7 +27,8 @@ def lines(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if "packages" in facts:
         yield from _render_packages(facts["packages"] or {})
     if "program" in document.get("numerics", {}):
-        yield from coverage(document["numerics"]["program"])
+        program = document["numerics"]["program"]
+        yield from render_coverage(program["targets"], program["conditions"])
     if document["unavailable"]:
         yield "title", "could not be collected"
     for path, entry in document["unavailable"].items():

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
 
-from envlock.reports.heatmap import COLORS, Heatmap, Scale, heatmaps, scale_of
-from envlock.reports.repeat import UNITS, largest
+from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
+from envlock.reports.repeat import UNITS, find_largest
 from envlock.runtime.report import Finding, Report, clean, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.outcome import RepeatEvidence
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 240, 64, 16, 12, 44
 """Of the chart and its margins, in units of its viewBox."""
@@ -42,12 +45,12 @@ path { fill: none; stroke-width: 1.5; }
 """
 
 
-def page(report: Report, text: str) -> str:
+def page(report: Report[RepeatEvidence], text: str) -> str:
     """Return the page with the verdict, the chart, every matrix in one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    maps = heatmaps(report)
-    scale = scale_of(maps)
+    heatmaps = make_heatmaps(report)
+    scale = find_scale(heatmaps)
     verdict = "bad"
     if report.match:
         verdict = "ok"
@@ -58,11 +61,11 @@ def page(report: Report, text: str) -> str:
         f"<title>{escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
         f'<h1 class="{verdict}">{_escape(report.headline)}</h1>\n',
     ]
-    parts += [_render_finding(each) for each in report.findings]
-    parts.append(_render_chart(report.attachments))
-    if maps:
+    parts += map(_render_finding, report.findings)
+    parts.append(_render_chart(report.evidence))
+    if heatmaps:
         parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
-    tables = "".join(_render_table(heatmap, scale) for heatmap in maps)
+    tables = "".join(_render_table(heatmap, scale) for heatmap in heatmaps)
     parts.append(f'<div class="maps">\n{tables}</div>\n')
     parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n")
     return "".join(parts)
@@ -90,7 +93,9 @@ def _list_colors() -> str:
 
 
 def _render_legend(scale: Scale) -> str:
-    bounds = [f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.bounds().items()]
+    bounds = [
+        f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.list_bounds().items()
+    ]
     others = (
         "inf is the darkest. 0: the same bits. 0*: the same values in other bits. -: no distance."
     )
@@ -124,37 +129,39 @@ def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
     for name, cells in heatmap.others.items():
         if cells[a][b] is not None:
             title += f"; {UNITS[name]} {cells[a][b]:.6g}"
-    return f'<td class="l{scale.level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
+    return f'<td class="l{scale.find_level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
 
 
-def _render_chart(shown: Mapping[str, Any]) -> str:
+def _render_chart(evidence: RepeatEvidence) -> str:
     """Return the largest distance of each quantity at the compared steps, above all steps; nothing for one step."""
-    steps: Sequence[int] = shown["steps"]
-    if len(steps) < 2 or not shown["matrices"]:
+    steps = evidence.steps
+    if len(steps) < 2 or not evidence.matrices:
         return ""
-    points = _collect_points(shown)
+    points = _collect_points(evidence)
     low, high = _find_decades(points)
     lines, names = "", ""
     for n, (name, row) in enumerate(points.items()):
         lines += _render_line(n % HUES, name, row, steps, (low, high))
         names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
-    compared = len({each["step"] for each in (*shown["matrices"], *shown["equal"])})
+    compared = {quantity.step for quantity in evidence.equal}
+    compared |= {matrix.step for matrix in evidence.matrices}
     note = (
-        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(compared, 'compared step')}; "
+        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(len(compared), 'compared step')}; "
         f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
     )
-    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_render_axes(low, high)}{lines}{_render_bar(shown)}</svg>'
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_render_axes(low, high)}{lines}{_render_bar(evidence)}</svg>'
     return f'<h2>Difference over the steps</h2>\n{svg}\n<p>{names}<br><span class="dim">{note}</span></p>\n'
 
 
-def _collect_points(shown: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
     """Return the largest distance of each quantity that differs somewhere, by step."""
     points: dict[str, dict[int, float]] = {}
-    for each in shown["matrices"]:
-        points.setdefault(each["quantity"], {})[each["step"]] = largest(each["sum"])
-    for each in shown["equal"]:
-        if each["quantity"] in points:
-            points[each["quantity"]][each["step"]] = 0.0
+    for matrix in evidence.matrices:
+        row = points.setdefault(matrix.quantity, {})
+        row[matrix.step] = find_largest(matrix.cells["sum"])
+    for equal in evidence.equal:
+        if equal.quantity in points:
+            points[equal.quantity][equal.step] = 0.0
     return points
 
 
@@ -210,13 +217,13 @@ def _render_line(
     return f'<path class="s{number}" d="{" ".join(path)}"/><g class="s{number}">{dots}</g>'
 
 
-def _render_bar(shown: Mapping[str, Any]) -> str:
+def _render_bar(evidence: RepeatEvidence) -> str:
     """Return a bar of all steps, in which neighbors with equal findings are one piece, and the numbers of its ends."""
-    steps: Sequence[int] = shown["steps"]
+    steps = evidence.steps
     step_width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
     y = HEIGHT - 30
     bar = ""
-    for first, last, names in _split_steps(shown):
+    for first, last, names in _split_steps(evidence):
         kind = "even"
         if names:
             kind = "rug"
@@ -238,13 +245,13 @@ def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
     return f"{where}: {', '.join(names)} differ"
 
 
-def _split_steps(shown: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _split_steps(evidence: RepeatEvidence) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the places, first and last, of steps in a row at which the same quantities differ, and their names."""
     names: dict[int, tuple[str, ...]] = {}
-    for each in shown["differing"]:
-        names[each["step"]] = (*names.get(each["step"], ()), each["quantity"])
+    for each in evidence.differing:
+        names[each.step] = (*names.get(each.step, ()), each.quantity)
     first = 0
-    found = [names.get(step, ()) for step in shown["steps"]]
+    found = [names.get(step, ()) for step in evidence.steps]
     for place in range(1, len(found) + 1):
         if place == len(found) or found[place] != found[first]:
             yield first, place - 1, found[first]

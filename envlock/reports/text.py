@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
+from typing import Any
 
 from envlock.reports import canary, code, diverge, doctor, files, repeat, traces
 from envlock.runtime.report import Report, with_legend
@@ -23,16 +24,17 @@ STYLES = {
 def _plain(report: Report) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
     yield from report.lines()
-    yield from files.lines(finding for finding in report.findings if files.is_file(finding))
+    yield from files.render_lines(finding for finding in report.findings if files.is_file(finding))
 
 
-LAYOUTS: Mapping[str, Callable[[Report], Lines]] = {
-    "canary": canary.lines,
-    "diverge": diverge.lines,
-    "diverge compare": traces.lines,
-    "doctor": doctor.lines,
-    "lint": code.lines,
-    "repeat": repeat.lines,
+# Each takes the evidence that its command attaches: the one place where mypy must believe that they go together.
+LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
+    "canary": canary.render_lines,
+    "diverge": diverge.render_lines,
+    "diverge compare": traces.render_lines,
+    "doctor": doctor.render_lines,
+    "lint": code.render_lines,
+    "repeat": repeat.render_lines,
 }
 """How the reports of commands look that show more than findings."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from envlock.divergence import two_traces
 from envlock.divergence.debug import debug
+from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.observe import Request
 from envlock.divergence.record import Recorded
 from envlock.divergence.record import record as write_trace
@@ -29,7 +30,7 @@ def diverge_script(
     seed: int | None = None,
     python: Path | None = None,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[DivergeEvidence]:
     """Run a script or a function several times, and return the first operation that differs, its line and what helps.
 
     The attachments are those of docs/reference/diverge.md.
@@ -107,7 +108,7 @@ def record_trace(
     )
 
 
-def compare_traces(a: str | Path, b: str | Path) -> Report:
+def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvidence]:
     """Return the first operation that gave other bits in the other environment, of two traces.
 
     Raises:
