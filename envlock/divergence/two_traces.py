@@ -217,7 +217,7 @@ def match_entries(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int
 @lru_cache(maxsize=4)
 def _match_keys(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], ...]:
     counts = Counter(b)
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     if sum(counts[key] for key in a) <= MATCHED_LIMIT:
         for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
             i, j, size = block
