@@ -102,7 +102,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "ld.so.cache": ("envlock.runtime.loader.cache._HEADER", 0),
     "trace": ("envlock.divergence.trace._parsed", lambda line, name: json.loads(line)),
     "results": ("envlock.reports.text._inert", lambda line: line),
-    "canary": ("envlock.numerics.canary.run._checked", lambda said, wanted: said),
+    "canary": ("envlock.numerics.canary.run._check_fields", lambda answer, wanted: answer),
     "pyproject.toml": ("envlock.workflows.settings._document", lambda file: tomllib.loads(file.read_text())),
     "uv.toml": ("envlock.packages.indexes.index_settings._words", lambda value: list(value)),
     "registry": ("envlock.images.manifest.check", lambda data, digest, reference: None),
