@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import combinations
 from math import prod
@@ -87,7 +87,7 @@ def matrices(
         request = {
             "folders": list(map(str, folders)),
             "parts": PARTS,
-            "jobs": [{"kind": job.kind, "digests": job.digests} for job in jobs],
+            "jobs": list(map(asdict, jobs)),
         }
         found = _compute_distances(request, len(jobs), python, advance)
         answers.update(zip(jobs, found, strict=True))
@@ -160,10 +160,11 @@ def _make_matrix(quantity: Quantity, answers: Mapping[Job, Answer]) -> Matrix:
         if len(set(values)) == 1:
             continue
         jobs = _plan_jobs(values)
-        notes += _list_notes(name, values, {job: answers[job] for job in jobs})
+        notes += _list_notes(name, values, jobs, answers)
         places = {}
         for job in jobs:
-            places.update({digest: (job, row) for row, digest in enumerate(job.digests)})
+            for row, digest in enumerate(job.digests):
+                places[digest] = (job, row)
         for a, b in combinations(range(number), 2):
             if values[a] != values[b]:
                 distance = _find_distance(places, values[a], values[b], answers)
@@ -217,7 +218,10 @@ def _add_distance(
 
 
 def _list_notes(
-    name: str, values: tuple[Value | None, ...], answers: Mapping[Job, Answer]
+    name: str,
+    values: tuple[Value | None, ...],
+    jobs: Sequence[Job],
+    answers: Mapping[Job, Answer],
 ) -> list[str]:
     """Return sentences on what no number tells about a member that differs."""
     notes = []
@@ -229,7 +233,8 @@ def _list_notes(
     if len(kinds) > 1:
         types = ", ".join(kinds)
         notes.append(f"{name} has several types or shapes, which have no distance: {types}.")
-    for job, answer in answers.items():
+    for job in jobs:
+        answer = answers[job]
         if not answer["kept"]:
             reason = "fit on the disk, so only their bits were compared"
             notes.append(f"Not all arrays of {name} {reason}.")

@@ -98,6 +98,10 @@ class DifferingQuantity:
     members: tuple[str, ...]
     results: int
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "members": list(self.members)}
+
 
 @dataclass(frozen=True)
 class DistanceMatrix:
@@ -132,7 +136,7 @@ class DistanceMatrix:
             "notes": list(self.notes),
         }
         for measure, rows in self.cells.items():
-            document[measure] = [[_render_cell(cell) for cell in row] for row in rows]
+            document[measure] = [list(map(_render_cell, row)) for row in rows]
         return document
 
 
@@ -178,19 +182,17 @@ class RepeatEvidence(Evidence):
         return {
             "about": list(self.about),
             "interrupted": self.interrupted,
-            "environments": {name: dict(of) for name, of in self.environments.items()},
-            "runs": [asdict(run) for run in self.runs],
-            "failures": [failure.to_json() for failure in self.failures],
+            "environments": dict(self.environments),
+            "runs": list(map(asdict, self.runs)),
+            "failures": list(map(Failure.to_json, self.failures)),
             "cut": self.cut,
             "not_made": self.not_made,
             "steps": list(self.steps),
             "first": first,
-            "groups": [list(labels) for labels in self.groups],
-            "differing": [
-                {**asdict(each), "members": list(each.members)} for each in self.differing
-            ],
-            "equal": [asdict(quantity) for quantity in self.equal],
-            "matrices": [matrix.to_json() for matrix in self.matrices],
+            "groups": list(map(list, self.groups)),
+            "differing": list(map(DifferingQuantity.to_json, self.differing)),
+            "equal": list(map(asdict, self.equal)),
+            "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
         }
 
 
@@ -266,7 +268,7 @@ def _collect_failures(outcome: Outcome) -> list[Failure]:
 
 def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
     quantity = clean(first.name)
-    names = [clean(name) for name in first.differing]
+    names = list(map(clean, first.differing))
     # A quantity that is one array has its name, which would stand twice.
     if names != [first.name]:
         shown = names[:MEMBERS_NAMED]

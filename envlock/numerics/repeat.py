@@ -118,12 +118,15 @@ def _run_batch(
             ends = _watch(child, folder, advance)
         finally:
             launch.end(child)
-    if any("unusable" in line for line in ends):
-        return False
-    finished = {line["run"] for line in ends}
-    missing = [number for number in numbers if number not in finished]
+    missing: set[object] = set(numbers)
+    for line in ends:
+        if "unusable" in line:
+            return False
+        missing.discard(line["run"])
     if child.returncode != 0 and missing:
-        _record_crash(child.returncode or 0, missing[0], folder)
+        # In the order of their numbers: the first that is missing is the one in which it died.
+        first = next(number for number in numbers if number in missing)
+        _record_crash(child.returncode or 0, first, folder)
     return True
 
 

@@ -240,7 +240,7 @@ def differing(runs: Sequence[Run]) -> Iterator[Quantity]:
     """Yield every quantity that differs, in order; a step that is equal costs one comparison of its values."""
     for step in steps(runs):
         values = [run.steps.get(step) for run in runs]
-        if any(other != values[0] for other in values):
+        if values.count(values[0]) < len(values):
             for quantity in at(runs, step):
                 if quantity.distinct > 1:
                     yield quantity

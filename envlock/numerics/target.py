@@ -125,4 +125,4 @@ def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Ta
 
 
 def _is_dotted_name(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
+    return all(map(str.isidentifier, text.split(".")))

@@ -123,7 +123,7 @@ class CanaryEvidence(Evidence):
             document["seconds"] = self.canary.seconds
             document["cpu_seconds"] = self.canary.cpu_seconds
         if self.causes is not None:
-            document["causes"] = [suspect.to_json() for suspect in self.causes]
+            document["causes"] = list(map(Suspect.to_json, self.causes))
         return document
 
 
@@ -221,9 +221,13 @@ def _compare_ends(group: str, locked: str | None, live: str | None) -> Differenc
 def _compare_conditions(path: str, locked: Group | Program, live: Group | Program) -> Incomparable:
     """Return which conditions differ, so that the results cannot be compared."""
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
-    names = [name for name in old if old[name] != new[name]]
+    names = []
     # Both numbers of threads are called "threads", and often differ alike: such a phrase stands once.
-    pairs = dict.fromkeys(f"{old[name]} vs {new[name]} {_CALLED.get(name, name)}" for name in names)
+    pairs: dict[str, None] = {}
+    for name, value in old.items():
+        if value != new[name]:
+            names.append(name)
+            pairs[f"{value} vs {new[name]} {_CALLED.get(name, name)}"] = None
     fix = _AGAIN
     if _PINNED.isdisjoint(names):
         fix = f"Compare on {locked.conditions.device}."
@@ -298,14 +302,16 @@ def is_sign(group: str) -> bool:
 
 def _find_causes(found: Comparison, locked: Numerics) -> None:
     """Fill in the suspects, where an operation differs that the table knows."""
-    differences = [difference for difference in found.differences if is_sign(difference.group)]
-    if not differences:
-        return
-    signs = {f"version:{name}" for name in found.versions}
-    for difference in differences:
+    signs = set()
+    for difference in found.differences:
+        if not is_sign(difference.group):
+            continue
         signs.add(difference.operation or f"ended:{difference.group}")
         if difference.distance is not None and difference.distance.kind == "precision":
             signs.add(f"coarse:{difference.group}")
+    if not signs:
+        return
+    signs.update(map("version:{}".format, found.versions))
     possible = signs | _collect_possible_signs(found, locked)
     found.suspects = rank_causes(signs, possible, canary_table().cause)
     found.unexplained = find_unexplained(found.suspects, signs)

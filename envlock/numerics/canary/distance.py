@@ -97,9 +97,9 @@ def measure_distance(
     for a, b in apart:
         places = abs(_find_place(a, locked.dtype) - _find_place(b, locked.dtype))
         ulps.append(places * EPSILON[kept_as] / epsilon)
-    largest = max(abs(a) for a, _ in pairs)
+    largest = max(map(abs, locked.values))
     if largest == 0:
-        largest = max(abs(b) for _, b in pairs)
+        largest = max(map(abs, live.values))
     normwise = 0.0
     # Only signs of zeros differ where both sides are zero everywhere.
     if largest:

@@ -81,11 +81,12 @@ def extended(
     for name, operation in operations.items():
         if name not in left_out:
             kept[name] = {**operation, "result": first.results[name]}
+    covered = {}
+    for name, answer in answers.items():
+        covered[name] = _make_coverage(answer, operations, left_out)
     return {
         "conditions": settings.conditions(first.device, "eager"),
-        "targets": {
-            name: _make_coverage(answer, operations, left_out) for name, answer in answers.items()
-        },
+        "targets": covered,
         "operations": kept,
     }
 
@@ -97,7 +98,11 @@ def again(
     document = program.model_dump(mode="json", exclude_unset=True)
     operations: Operations = {}
     for name, operation in document["operations"].items():
-        operations[name] = {key: operation[key] for key in ("type", "inputs", "attributes")}
+        operations[name] = {
+            "type": operation["type"],
+            "inputs": operation["inputs"],
+            "attributes": operation["attributes"],
+        }
     say(f"computing {len(operations)} operations of {', '.join(program.targets)}, each alone")
     found = replay(operations, python, settings, gpus=gpus, seconds=MOST_SECONDS, poison=None)
     for name, operation in operations.items():

@@ -145,7 +145,11 @@ class _Answers:
 
     def render_head(self) -> dict[str, object]:
         """Return the versions as a lockfile has them."""
-        return {name: self.head[name] for name in ("battery", "tensorflow", "numpy")}
+        return {
+            "battery": self.head["battery"],
+            "tensorflow": self.head["tensorflow"],
+            "numpy": self.head["numpy"],
+        }
 
 
 def compute(
