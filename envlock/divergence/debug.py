@@ -9,35 +9,35 @@ from functools import partial
 from pathlib import Path
 
 from envlock.divergence.children import Children
-from envlock.divergence.comparison import Difference, origins
+from envlock.divergence.comparison import Difference, find_origins
 from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
-from envlock.divergence.known import Known, about, known_row
+from envlock.divergence.known import Known, look_up, read_row
 from envlock.divergence.makers import Maker
 from envlock.divergence.observe import (
     AGAIN,
     Observed,
     Request,
     Say,
+    leave_out_first,
     observe,
-    readable,
-    without_first,
+    read_until_damage,
 )
 from envlock.divergence.readings import (
+    add_text,
+    check_pipelines,
     describe_idle,
-    first_inside,
-    inside_graph,
-    level_of,
-    lines_around,
-    made_in_thread,
-    makers_of,
-    other_workers,
-    pipelines_of,
-    suspects_of,
-    threads_of,
-    with_text,
+    describe_other_workers,
+    examine_threads,
+    find_first_inside,
+    find_makers,
+    find_thread_maker,
+    is_inside_graph,
+    list_suspects,
+    make_level,
+    read_lines,
 )
-from envlock.divergence.threads import Seen as Threads
+from envlock.divergence.threads import ThreadEvidence
 from envlock.divergence.trace import Record
 from envlock.divergence.verdict import report
 from envlock.lock.drafts import draft_folder
@@ -104,10 +104,10 @@ class _Search:
         first = own.comparison.first
         if "callbacks" in own.answers:
             return self._blind(own)
-        threads = threads_of(own)
-        elsewhere = other_workers(own, threads)
+        threads = examine_threads(own)
+        elsewhere = describe_other_workers(own, threads)
         if elsewhere is not None:
-            level = level_of(replace(own, comparison=threads.comparison or own.comparison))
+            level = make_level(replace(own, comparison=threads.comparison or own.comparison))
             return replace(
                 self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere
             )
@@ -115,17 +115,17 @@ class _Search:
             return self._in_threads(own, threads)
         if first is None:
             return self._identical(own)
-        if not inside_graph(first):
-            return self._explained(own, first, [level_of(own)])
+        if not is_inside_graph(first):
+            return self._explained(own, first, [make_level(own)])
         if self.request.in_graph:
-            return self._in_graph(own, [level_of(own)])
+            return self._in_graph(own, [make_level(own)])
         eagerly = replace(self.request, mode="eager", steps=self._until(first))
         eager = self._try("running it eagerly, operation by operation", eagerly)
-        if eager.comparison.first is None and not eager.failures and makers_of(own, first):
+        if eager.comparison.first is None and not eager.failures and find_makers(own, first):
             eager = self._try(
                 "running it eagerly once more, as Python may have drawn the same", eagerly
             )
-        levels = [level_of(own), level_of(eager)]
+        levels = [make_level(own), make_level(eager)]
         if eager.comparison.first is not None:
             return self._eagerly_different(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
@@ -140,17 +140,17 @@ class _Search:
         """
         if not (own.comparison.entries or own.failures):
             raise FactError(NOTHING, hint=SHOW)
-        return self._evidence("identical", own, [level_of(own)])
+        return self._evidence("identical", own, [make_level(own)])
 
     def _eagerly_different(
         self, eager: Observed, first: Difference, levels: list[Level]
     ) -> DivergeEvidence:
         """Return the report on eager runs that differ, with a look into what stays a graph in them."""
-        if inside_graph(first):
+        if is_inside_graph(first):
             inside = self._inside(racing=True)
             there = inside.comparison.first
-            if there is not None and not inside_graph(there):
-                return self._explained(inside, there, [*levels, level_of(inside)])
+            if there is not None and not is_inside_graph(there):
+                return self._explained(inside, there, [*levels, make_level(inside)])
         return self._explained(eager, first, levels)
 
     def _until(self, first: Difference) -> int:
@@ -175,7 +175,7 @@ class _Search:
         verdict: Verdict = "identical"
         if own.comparison.first is not None:
             verdict = "unseen"
-        found = self._evidence(verdict, own, [level_of(own)])
+        found = self._evidence(verdict, own, [make_level(own)])
         return replace(
             found, notes=(*found.notes, f"{why}; only returned and recorded values were compared")
         )
@@ -192,7 +192,7 @@ class _Search:
             return found
         # The first run initializes what the process keeps, so that it may run more operations than the others. It is
         # left out if that explains everything, and if the first run of another process does the same.
-        later = without_first(found)
+        later = leave_out_first(found)
         if later.comparison.first is not None and later.comparison.first.kind == "sequence":
             return found
         if self.processes and not self._first_is_other(request):
@@ -211,12 +211,12 @@ class _Search:
 
     def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> DivergeEvidence:
         """Return the report on a difference between operations."""
-        threads = threads_of(seen)
+        threads = examine_threads(seen)
         if threads.comparison is not None or threads.race is not None:
             return self._in_threads(seen, threads, levels[:-1])
-        made = made_in_thread(seen, first)
+        made = find_thread_maker(seen, first)
         if made is not None and made.race is not None:
-            return self._in_threads(seen, Threads(race=made.race), levels[:-1])
+            return self._in_threads(seen, ThreadEvidence(race=made.race), levels[:-1])
         verdict: Verdict = first.kind
         because: list[str] = []
         known = maker = None
@@ -232,7 +232,7 @@ class _Search:
         found = self._evidence(verdict, seen, levels)
         pipelines: tuple[Finding, ...] = ()
         if first.kind == "data":
-            pipelines = pipelines_of(seen)
+            pipelines = check_pipelines(seen)
         return replace(
             found,
             known=known,
@@ -243,13 +243,13 @@ class _Search:
         )
 
     def _in_threads(
-        self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()
+        self, seen: Observed, threads: ThreadEvidence, levels: Sequence[Level] = ()
     ) -> DivergeEvidence:
         """Return the report on a difference whose cause stands in another thread."""
         if threads.race is not None:
             race = threads.race
-            found = self._evidence("race", seen, [*levels, level_of(seen)])
-            source, start = lines_around(seen, race.record.operation.place)
+            found = self._evidence("race", seen, [*levels, make_level(seen)])
+            source, start = read_lines(seen, race.record.operation.place)
             distinct = len(set(race.groups))
             cause = replace(
                 found, record=race.record, index=None, origins=(), differing=(), distinct=distinct
@@ -261,7 +261,7 @@ class _Search:
         if first is not None:
             verdict = first.kind
         found = self._evidence(
-            verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}"
+            verdict, inside, [*levels, make_level(inside)], f"{seen.traces[0]}.{threads.thread}"
         )
         record = found.record
         known = None
@@ -275,7 +275,9 @@ class _Search:
         if record.operation.name == UNSEEDED:
             holds = frozenset({"unseeded"})
         determinism = seen.answers.get("determinism")
-        return about(record.operation.type, holds, seen.header.tensorflow, determinism=determinism)
+        return look_up(
+            record.operation.type, holds, seen.header.tensorflow, determinism=determinism
+        )
 
     def _python(
         self, seen: Observed, first: Difference
@@ -283,8 +285,8 @@ class _Search:
         """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
         base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
         if self._is_left(first):
-            return [LEFT], known_row("left-by-an-earlier-run", seen.header.tensorflow), None
-        found = makers_of(seen, first)
+            return [LEFT], read_row("left-by-an-earlier-run", seen.header.tensorflow), None
+        found = find_makers(seen, first)
         because, known = [], None
         for each in plan_experiments(seen, base, first, found):
             left = self._try(f"trying {each.what}", each.request).comparison.first
@@ -293,9 +295,9 @@ class _Search:
                 continue
             because.append(f"with {each.what}, the difference is gone")
             if each.row:
-                known = known_row(each.row, seen.header.tensorflow)
+                known = read_row(each.row, seen.header.tensorflow)
             if each.maker is not None:
-                return because, known, with_text(seen, each.maker)
+                return because, known, add_text(seen, each.maker)
             if not each.request.generators:  # the order of a set, whatever else differs
                 return because, known, None
             break
@@ -327,17 +329,17 @@ class _Search:
             if racing:
                 outcome = "the runs are identical"
             because.append(f"with one inter-op thread, {outcome}")
-        suspects = suspects_of(own, racing=racing)
+        suspects = list_suspects(own, racing=racing)
         if self.request.in_graph or not suspects:
             seen = self._inside(racing=racing)
-            levels, suspects = [*levels, level_of(seen)], [*first_inside(seen), *suspects]
+            levels, suspects = [*levels, make_level(seen)], [*find_first_inside(seen), *suspects]
         found = replace(
             self._evidence("graph", own, levels), because=tuple(because), source=(), source_from=0
         )
         if not suspects:
             return found
         likeliest = suspects[0]
-        source, start = lines_around(own, likeliest.place)
+        source, start = read_lines(own, likeliest.place)
         listed = tuple(dict.fromkeys(suspects))
         return replace(
             found, suspects=listed, known=likeliest.known, source=source, source_from=start
@@ -372,8 +374,8 @@ class _Search:
         found = replace(found, index=first.index, distinct=first.distinct, differing=first.inputs)
         if not isinstance(first.entry, Record):
             return found
-        source, start = lines_around(seen, first.entry.operation.place)
-        made = origins(readable(Path(trace or seen.traces[0])), first)
+        source, start = read_lines(seen, first.entry.operation.place)
+        made = find_origins(read_until_damage(Path(trace or seen.traces[0])), first)
         return replace(found, record=first.entry, source=source, source_from=start, origins=made)
 
     def _notes(self, seen: Observed) -> list[str]:
@@ -384,7 +386,7 @@ class _Search:
             )
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
             found.append("operations of further threads were not compared")
-        if seen.comparison.first is None and threads_of(seen).race is not None:
+        if seen.comparison.first is None and examine_threads(seen).race is not None:
             found.append(
                 "threads changed one variable in another order in each run; this time the results are equal"
             )
@@ -406,5 +408,5 @@ def _name_possible_maker(seen: Observed, found: Sequence[Maker]) -> Maker | None
     """Return the first line that could not be tried, as nothing holds it the same in all runs; None for none."""
     for maker in found[:LINES]:
         if maker.row.hold == "nothing":
-            return with_text(seen, replace(maker, is_shown=False))
+            return add_text(seen, replace(maker, is_shown=False))
     return None

@@ -9,7 +9,7 @@ from envlock.divergence.comparison import Difference
 from envlock.divergence.known import Known
 from envlock.divergence.makers import Maker
 from envlock.divergence.observe import Observed, Request
-from envlock.divergence.readings import keras_draws, label_of
+from envlock.divergence.readings import get_label, has_keras_seed
 from envlock.divergence.trace import Place, Record
 
 LINES = 3
@@ -51,7 +51,7 @@ def plan_experiments(
         makers: lines of the program that gave something else, the latest first.
     """
     drawn = "unseeded-random-ops"
-    if keras_draws(seen):
+    if has_keras_seed(seen):
         drawn = "keras-seeds-from-python-random"
     planned = []
     # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
@@ -78,7 +78,7 @@ def is_later(found: Difference, here: Difference) -> bool:
 
     What TensorFlow gave for equal inputs is another one on the same line as well: `Model.fit` is one line.
     """
-    if found.index <= here.index or label_of(found) == label_of(here):
+    if found.index <= here.index or get_label(found) == get_label(here):
         return False
     return _line_of(found) != _line_of(here) or found.kind in BY_TENSORFLOW
 
