@@ -120,6 +120,7 @@ def _result(node: ast.AST) -> Iterator[tuple[str, type]]:
         return
     function = _function(node.value)
     kind = "" if function is None else str(inspect.signature(function).return_annotation)
+    kind = kind.partition("[")[0]  # `Report[DivergeEvidence]` is a Report
     if kind in envlock.__all__:
         yield node.targets[0].id, getattr(envlock, kind)
 

@@ -74,7 +74,7 @@ def doctor(
     if fix_env:
         emit_lines(exports(report.findings))
         return
-    if report.findings or format != "text" or "states" in report.attachments:
+    if report.findings or format != "text" or report.evidence.states is not None:
         emit(render(report, format, color=color()))
     else:
         talk(report.headline, quiet=quiet)

@@ -132,7 +132,7 @@ def check(
         found = check_fleet(
             dir, near(lock), policy, ranks=ranks, job=job, against=against, wait=wait
         )
-        nodes = found.attachments["fleet"]["vetted"]
+        nodes = found.evidence.vetted or []
     finally:
         if vetted is not None:
             talk(write_vetted(vetted, nodes), quiet=quiet)

@@ -21,6 +21,10 @@ from envlock.cli.parser import Command, new_app
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import UNKNOWN, Report
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.outcome import RepeatEvidence
+
 app = new_app()
 INTERRUPTED = 130
 
@@ -115,7 +119,7 @@ def repeat(
     _write(report, html, png)
     emit(render(report, format, color=color()))
     _hint(report)
-    raise typer.Exit(INTERRUPTED if report.attachments["interrupted"] else report.exit_code)
+    raise typer.Exit(INTERRUPTED if report.evidence.interrupted else report.exit_code)
 
 
 def _check(
@@ -148,7 +152,7 @@ def _hint(report: Report) -> None:
         say(f"hint: {fix}\n")
 
 
-def _write(report: Report, html: Path | None, png: Path | None) -> None:
+def _write(report: Report[RepeatEvidence], html: Path | None, png: Path | None) -> None:
     """Write the page and the picture that are asked for."""
     from envlock.lock.writer import write_atomically
     from envlock.reports import heatmap, render, repeat_page

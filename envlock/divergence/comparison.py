@@ -1,16 +1,16 @@
-"""The first operation that gave something else, of the traces of several runs. Pure: entries in, values out.
+"""The first operation that gave another result, from the traces of several runs. Pure.
 
-All runs are read side by side. As long as everything is equal nothing is kept but the last few entries, so memory stays
-flat however long the runs were.
+All runs are read side by side. As long as everything is equal only the last few entries are kept, so
+memory stays flat however long the runs were.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Literal
 
 from envlock.data.determinism import operation_groups
@@ -21,11 +21,15 @@ Entry = Record | Value
 Kind = Literal["operation", "data", "outside", "variable", "call", "quantity", "sequence"]
 
 CALL = "Call"
+"""The type of an entry that is a graph as a whole."""
+VARIABLE = "resource[]"
+"""The spec of an input that is a variable."""
 _GROUPS = operation_groups()
 DATA = _GROUPS["next_element"] | _GROUPS["opened"]
-"""Operations that take the next element of a pipeline; a distributed one comes out of a graph, as an optional."""
+"""Operations that take the next element of a pipeline; a distributed one leaves a graph as an optional."""
 COLLECTIVES = _GROUPS["collectives"]
-PYTHON = _GROUPS["python"] | {"PythonFunction"}  # the last is the tracer's own
+# "PythonFunction" is the tracer's own word.
+PYTHON = _GROUPS["python"] | {"PythonFunction"}
 READS = _GROUPS["reads"]
 _DIGITS = re.compile(r"\d+")
 _HANDLES = ("resource", "variant")
@@ -38,11 +42,12 @@ class Difference:
     """Entries that differ from run to run.
 
     Attributes:
-        kind: `operation`: equal inputs, another result; `data`: another element of a pipeline; `outside`: the value
-            came from Python, and not from an operation; `variable`: it holds something else than was last written;
-            `call`: a graph gave something else; `quantity`: so did what the run shows; `sequence`: another operation.
+        kind: `operation`: equal inputs, another result; `data`: another element of a pipeline;
+            `outside`: the value came from Python, and not from an operation; `variable`: it does not
+            hold the value that was last written; `call`: a graph gave another result; `quantity`: a
+            value that the run shows differs; `sequence`: another operation ran.
         index: the number of the entry from the beginning of the run.
-        entries: of each run; None where it was over.
+        entries: of each run; None where it had ended.
         groups: of each run the number of its result: equal numbers, equal results.
         inputs: the numbers of the inputs that differ.
     """
@@ -61,17 +66,22 @@ class Difference:
     @property
     def entry(self) -> Entry:
         """What the first run has there, or the first that has something."""
-        return next(each for each in self.entries if each is not None)
+        return _find_lead(self.entries)
 
 
 @dataclass(frozen=True)
 class Line:
-    """An entry near the first difference: `same`, `cause` (it differs by itself), or `carried` from what it read."""
+    """An entry near the first difference: `same`, `cause`, or `carried` from its inputs."""
 
     index: int
     state: Literal["same", "cause", "carried"]
     entry: Entry
     distinct: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        document = {"number": self.index, "state": self.state, "distinct": self.distinct}
+        return {**document, **self.entry.to_json()}
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Comparison:
         timeline: what happened around the first difference.
         steps: how many steps the first run has.
         shown: how many quantities were compared.
-        spread: whether something else differs because of a difference: another operation, a variable, a quantity.
+        spread: whether another operation, a variable or a quantity differs because of a difference.
         texts: whether only texts differ, such as names of files.
         reordered: whether all runs did the same, in another order, and showed the same.
     """
@@ -105,57 +115,98 @@ class Comparison:
     @property
     def idle(self) -> bool:
         """Whether something differs, and nothing that the runs show or compute from it does."""
-        return self.first is not None and (
-            self.reordered or (not self.spread and (self.shown > 0 or self.texts))
-        )
+        if self.first is None:
+            return False
+        if self.reordered:
+            return True
+        # Runs that show no quantity have nothing by which to tell, unless only texts differ.
+        return not self.spread and (self.shown > 0 or self.texts)
 
 
 def compare(traces: Sequence[Iterable[Entry]]) -> Comparison:
     """Return the first difference of runs that were made to do the same."""
-    before: deque[Line] = deque(maxlen=BEFORE)
-    after: list[Line] = []
-    first: Difference | None = None
-    others: dict[tuple[str, Place | None], Difference] = {}
-    tainted: set[str | None] = set()
-    work = _Work(len(traces))
-    index, last, shown, spread, texts, over = -1, -1, 0, False, True, False
-    for index, entries in enumerate(_abreast(traces)):
-        found = _difference(index, entries)
-        lead = next(each for each in entries if each is not None)
-        last = max(last, lead.step)
-        shown += isinstance(lead, Value)
-        if first is not None or found is not None:
-            work.take(entries)
-        if over:
-            continue
-        if first is None and found is None:
-            before.append(Line(index, "same", lead, 1))
-            continue
-        cause = first is None or (found is not None and _by_itself(found, tainted))
-        if len(after) <= AFTER:
-            after.append(_line(index, lead, found, cause=cause))
+    reader = _Reader(len(traces))
+    for index, entries in enumerate(zip_longest(*traces)):
+        reader.take(index, entries)
+    return reader.finish()
+
+
+class _Reader:
+    """Takes the entries of all runs side by side, and keeps what is worth showing."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs = runs
+        self._before: deque[Line] = deque(maxlen=BEFORE)
+        self._after: list[Line] = []
+        self._first: Difference | None = None
+        self._others: dict[tuple[str, Place | None], Difference] = {}
+        self._tainted: set[str | None] = set()
+        self._work = _Work(runs)
+        self._entries = 0
+        self._last_step = -1
+        self._shown = 0
+        self._spread = False
+        self._texts = True
+        self._is_over = False
+
+    def take(self, index: int, entries: tuple[Entry | None, ...]) -> None:
+        """Take the entries of all runs at one place; None where a run has ended."""
+        lead = _find_lead(entries)
+        self._entries = index + 1
+        self._last_step = max(self._last_step, lead.step)
+        if isinstance(lead, Value):
+            self._shown += 1
+        found = _find_difference(index, entries)
+        if self._first is None and found is None:
+            self._before.append(Line(index, "same", lead, 1))
+            return
+        self._work.take(entries)
+        if not self._is_over:
+            self._keep(index, lead, found)
+
+    def _keep(self, index: int, lead: Entry, found: Difference | None) -> None:
+        """Keep an entry after the first difference, or that itself."""
+        is_cause = self._first is None
+        if self._first is not None and found is not None:
+            is_cause = _is_independent(found, self._tainted)
+        if len(self._after) <= AFTER:
+            self._after.append(_make_line(index, lead, found, is_cause=is_cause))
         if found is None:
-            continue
-        spread = spread or not _ends_here(found, cause=cause)
-        texts = texts and _reads_texts(found)
-        if first is None:
-            first = found
-        elif cause:
-            _keep(others, found)
-        if isinstance(lead, Record) and _on_variable(lead):
-            tainted.add(lead.operation.name)
-        over = found.kind == "sequence"  # what comes then is only asked whether all have done it
-    kept = [each for key, each in others.items() if first is None or key != _key(first)]
-    lines, also = (*before, *after), tuple(kept[:OTHERS])
-    return Comparison(
-        len(traces), index + 1, first, also, lines, last + 1, shown, spread, texts, work.is_same
-    )
+            return
+        self._spread = self._spread or not _ends_here(found, is_cause=is_cause)
+        self._texts = self._texts and _has_other_texts_only(found)
+        if self._first is None:
+            self._first = found
+        elif is_cause and len(self._others) <= OTHERS:
+            self._others.setdefault(_make_key(found), found)
+        if isinstance(lead, Record) and is_on_variable(lead):
+            self._tainted.add(lead.operation.name)
+        # Entries at one place then have nothing to do with each other: only `_work` is still compared.
+        self._is_over = found.kind == "sequence"
+
+    def finish(self) -> Comparison:
+        """Return what was kept."""
+        if self._first is not None:
+            self._others.pop(_make_key(self._first), None)
+        return Comparison(
+            runs=self._runs,
+            entries=self._entries,
+            first=self._first,
+            others=tuple(self._others.values())[:OTHERS],
+            timeline=(*self._before, *self._after),
+            steps=self._last_step + 1,
+            shown=self._shown,
+            spread=self._spread,
+            texts=self._texts,
+            reordered=self._work.is_same,
+        )
 
 
 class _Work:
-    """What each run did since the first difference, whatever the order; what it showed, in its order.
+    """What each run did since the first difference, in any order; what it showed, in its order.
 
-    The hash of a tuple is nearly linear in its items, so two sums of hashes agree too often; sums of cubes do not.
+    The hash of a tuple is nearly linear in its items, so that two sums of hashes agree too often; sums of
+    cubes do not.
     """
 
     def __init__(self, runs: int) -> None:
@@ -166,144 +217,143 @@ class _Work:
         for run, entry in enumerate(entries):
             if isinstance(entry, Value):
                 self._shown[run] += 1
-                self._sums[run] += hash((self._shown[run], *done(entry))) ** 3
+                self._sums[run] += hash((self._shown[run], *describe_work(entry))) ** 3
             elif entry is not None:
-                self._sums[run] += hash(done(entry)) ** 3
+                self._sums[run] += hash(describe_work(entry)) ** 3
 
     @property
     def is_same(self) -> bool:
         return len(set(self._sums)) == 1
 
 
-def done(entry: Entry) -> tuple[object, ...]:
+def describe_work(entry: Entry) -> tuple[object, ...]:
     """Return what an entry did, whenever that was."""
     if isinstance(entry, Record):
         return entry.operation.type, entry.operation.place, entry.inputs, entry.outputs
     return entry.name, entry.fingerprint
 
 
-def _abreast(traces: Sequence[Iterable[Entry]]) -> Iterator[tuple[Entry | None, ...]]:
-    return zip_longest(*traces)
+def is_on_variable(record: Record) -> bool:
+    """Return whether an operation reads or changes a variable."""
+    return record.operation.inputs[:1] == (VARIABLE,)
 
 
-def _keep(others: dict[tuple[str, Place | None], Difference], found: Difference) -> None:
-    key = _key(found)
-    if key not in others and len(others) <= OTHERS:
-        others[key] = found
+def _find_lead(entries: Iterable[Entry | None]) -> Entry:
+    """Return the entry of the first run that has one."""
+    return next(entry for entry in entries if entry is not None)
 
 
-def _key(found: Difference) -> tuple[str, Place | None]:
+def _make_key(found: Difference) -> tuple[str, Place | None]:
     entry = found.entry
-    return (
-        (entry.operation.type, entry.operation.place)
-        if isinstance(entry, Record)
-        else (entry.name, None)
-    )
+    if isinstance(entry, Record):
+        return entry.operation.type, entry.operation.place
+    return entry.name, None
 
 
-def _line(index: int, lead: Entry, found: Difference | None, *, cause: bool) -> Line:
+def _make_line(index: int, lead: Entry, found: Difference | None, *, is_cause: bool) -> Line:
     if found is None:
         return Line(index, "same", lead, 1)
-    return Line(index, "cause" if cause else "carried", lead, found.distinct)
+    if is_cause:
+        return Line(index, "cause", lead, found.distinct)
+    return Line(index, "carried", lead, found.distinct)
 
 
-def _by_itself(found: Difference, tainted: set[str | None]) -> bool:
-    """Return whether a later difference does not follow from an earlier one."""
-    if found.kind not in ("operation", "data") or not isinstance(found.entry, Record):
-        return False
-    read = zip(found.entry.inputs, found.entry.operation.inputs, strict=False)
-    if any(print_ is None and not spec.startswith(_HANDLES) for print_, spec in read):
-        return False  # inside of a graph not all is looked at
-    return not (_on_variable(found.entry) and found.entry.operation.name in tainted)
+def _is_independent(found: Difference, tainted: set[str | None]) -> bool:
+    """Return whether a later difference does not follow from an earlier one.
 
-
-def _ends_here(found: Difference, *, cause: bool) -> bool:
-    """Return whether nothing comes of a difference: results that may not be read, equal results, or other texts."""
-    records = [each for each in found.entries if isinstance(each, Record)]
-    if found.kind == "sequence" or len(records) < len(found.entries) or _on_variable(records[0]):
-        return False
-    if found.kind == "operation" and cause:
-        return True
-    texts = _reads_texts(found)
-    given = [each.outputs for each in records]
-    same = [
-        number for number, values in enumerate(zip(*given, strict=False)) if len(set(values)) == 1
-    ]
-    rest = [number for number in range(len(given[0])) if number not in same]
-    if rest and not texts:
-        return False
-    return all(_is_text(records[0].operation.outputs, number) for number in rest) and (
-        texts or bool(same or rest)
-    )
-
-
-def _reads_texts(found: Difference) -> bool:
-    """Return whether an operation reads nothing else that differs than texts."""
+    `tainted` are the names of variables that differ already.
+    """
     entry = found.entry
-    read = isinstance(entry, Record) and all(
-        _is_text(entry.operation.inputs, number) for number in found.inputs
-    )
-    return read and found.kind == "outside"
+    if found.kind not in ("operation", "data") or not isinstance(entry, Record):
+        return False
+    for fingerprint, spec in zip(entry.inputs, entry.operation.inputs, strict=False):
+        # Inside a graph not every value has a fingerprint: an input without one can differ.
+        if fingerprint is None and not spec.startswith(_HANDLES):
+            return False
+    return not (is_on_variable(entry) and entry.operation.name in tainted)
+
+
+def _ends_here(found: Difference, *, is_cause: bool) -> bool:
+    """Return whether no result follows from a difference that another entry can read."""
+    records = [entry for entry in found.entries if isinstance(entry, Record)]
+    if found.kind == "sequence" or len(records) < len(found.entries) or is_on_variable(records[0]):
+        return False
+    # Whether its result is read shows at the entries that read it.
+    if found.kind == "operation" and is_cause:
+        return True
+    outputs = [record.outputs for record in records]
+    columns = enumerate(zip(*outputs, strict=False))
+    equal = {number for number, values in columns if len(set(values)) == 1}
+    differing = set(range(len(outputs[0]))) - equal
+    if not _has_other_texts_only(found):
+        return bool(equal) and not differing
+    specs = records[0].operation.outputs
+    return all(_is_text(specs, number) for number in differing)
+
+
+def _has_other_texts_only(found: Difference) -> bool:
+    """Return whether only texts from outside differ, such as names of files."""
+    entry = found.entry
+    if found.kind != "outside" or not isinstance(entry, Record):
+        return False
+    return all(_is_text(entry.operation.inputs, number) for number in found.inputs)
 
 
 def _is_text(specs: Sequence[str], number: int) -> bool:
     return number < len(specs) and specs[number].startswith("string")
 
 
-def _on_variable(record: Record) -> bool:
-    return record.operation.inputs[:1] == ("resource[]",)
+def _find_difference(index: int, entries: tuple[Entry | None, ...]) -> Difference | None:
+    """Return in what the entries at one place differ; None where they are equal."""
+    identities = [_identify(entry) for entry in entries]
+    if None in entries or len(set(identities)) > 1:
+        return Difference("sequence", index, entries, number_results(identities))
+    records = [entry for entry in entries if isinstance(entry, Record)]
+    if records:
+        return _compare_records(index, records)
+    values = [(entry.fingerprint, entry.spec) for entry in entries if isinstance(entry, Value)]
+    if len(set(values)) == 1:
+        return None
+    return Difference("quantity", index, entries, number_results(values))
 
 
-def _difference(index: int, entries: tuple[Entry | None, ...]) -> Difference | None:
-    """Return in what the entries at one place differ."""
-    present = [each for each in entries if each is not None]
-    if len(present) < len(entries) or len({_what(each) for each in present}) > 1:
-        groups = _groups([None if each is None else _what(each) for each in entries])
-        return Difference("sequence", index, entries, groups)
-    lead = present[0]
-    if isinstance(lead, Value):
-        prints = [(each.fingerprint, each.spec) for each in present if isinstance(each, Value)]
-        return (
-            Difference("quantity", index, entries, _groups(prints))
-            if len(set(prints)) > 1
-            else None
-        )
-    records = [each for each in present if isinstance(each, Record)]
-    return _of_records(index, lead, records)
-
-
-def _what(entry: Entry) -> object:
-    """Return what has to be equal in runs that do the same: of names without the numbers, which count models."""
+def _identify(entry: Entry | None) -> object:
+    """Return what has to be equal in runs that do the same: names without numbers, which count models."""
+    if entry is None:
+        return None
     if isinstance(entry, Value):
         return "value"
-    kind, name, place = entry.operation[:3]
-    return kind, place, _DIGITS.sub("", name) if name and kind in READS else None
+    operation = entry.operation
+    name = None
+    if operation.name and operation.type in READS:
+        name = _DIGITS.sub("", operation.name)
+    return operation.type, operation.place, name
 
 
-def _of_records(index: int, lead: Record, records: list[Record]) -> Difference | None:
-    inputs = [(each.inputs, each.operation.inputs) for each in records]
-    outputs = [(each.outputs, each.operation.outputs) for each in records]
+def _compare_records(index: int, records: list[Record]) -> Difference | None:
+    lead = records[0]
+    inputs = [(record.inputs, record.operation.inputs) for record in records]
+    outputs = [(record.outputs, record.operation.outputs) for record in records]
     if len(set(inputs)) == 1 and len(set(outputs)) == 1:
         return None
-    groups = _groups(outputs)
-    fallen = len({*zip(inputs, outputs, strict=True)}) > len(
-        set(inputs)
-    )  # equal inputs, several results
-    whole: tuple[Entry | None, ...] = tuple(records)
-    named = tuple(n for n, spec in enumerate(lead.operation.inputs) if spec.endswith(MARK))
-    if fallen and named:  # of which only the steady part is compared
-        return Difference("outside", index, whole, groups, named)
-    if fallen:
-        return Difference(_kind(lead), index, whole, groups)
-    differing = tuple(
-        n for n in range(len(lead.inputs)) if len({_at(each, n) for each in records}) > 1
-    )
-    return Difference(
-        "outside", index, whole, groups if len(set(outputs)) > 1 else _groups(inputs), differing
-    )
+    entries: tuple[Entry | None, ...] = tuple(records)
+    groups = number_results(outputs)
+    # Equal inputs gave several results.
+    is_cause = len(set(zip(inputs, outputs, strict=True))) > len(set(inputs))
+    if is_cause:
+        # Of such an input only the part is compared that does not change from process to process.
+        names = tuple(n for n, spec in enumerate(lead.operation.inputs) if spec.endswith(MARK))
+        if names:
+            return Difference("outside", index, entries, groups, names)
+        return Difference(_find_kind(lead), index, entries, groups)
+    if len(set(outputs)) == 1:
+        groups = number_results(inputs)
+    numbers = range(len(lead.inputs))
+    differing = tuple(number for number in numbers if _has_other_input(records, number))
+    return Difference("outside", index, entries, groups, differing)
 
 
-def _kind(lead: Record) -> Kind:
+def _find_kind(lead: Record) -> Kind:
     kind = lead.operation.type
     if kind in DATA:
         return "data"
@@ -311,54 +361,68 @@ def _kind(lead: Record) -> Kind:
         return "outside"
     if kind == CALL:
         return "call"
-    return "variable" if kind in READS else "operation"
+    if kind in READS:
+        return "variable"
+    return "operation"
 
 
-def _at(record: Record, number: int) -> object:
-    if number >= len(record.inputs):
-        return None
-    return record.inputs[number], record.operation.inputs[number]
+def _has_other_input(records: Iterable[Record], number: int) -> bool:
+    """Return whether an input is not the same in all records."""
+    inputs: set[object] = set()
+    for record in records:
+        value: object = None
+        if number < len(record.inputs):
+            value = record.inputs[number], record.operation.inputs[number]
+        inputs.add(value)
+    return len(inputs) > 1
 
 
-def _groups(results: Sequence[object]) -> tuple[int, ...]:
+def number_results(results: Sequence[object]) -> tuple[int, ...]:
     """Return numbers for results, the same for equal ones, in the order in which they come."""
     known: dict[object, int] = {}
-    return tuple(known.setdefault(each, len(known)) for each in results)
+    return tuple(known.setdefault(result, len(known)) for result in results)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an input came from: the last entry before that gave or wrote it, None where Python made it."""
+    """Where an input came from: the last entry that gave or wrote it; None where Python made it."""
 
     input: int
     spec: str
     made_by: Record | None
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        made_by = None
+        if self.made_by is not None:
+            made_by = self.made_by.to_json()
+        return {"input": self.input, "spec": self.spec, "made_by": made_by}
 
-def origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin, ...]:
-    """Return where each input of the first difference came from, in the run whose trace is given."""
+
+def find_origins(trace: Iterable[Entry], difference: Difference) -> tuple[Origin, ...]:
+    """Return where each input of the first difference came from, in the run of a trace."""
     entry = difference.entry
     if not isinstance(entry, Record):
         return ()
-    found = [Origin(n, spec, None) for n, spec in enumerate(entry.operation.inputs)]
-    for number, each in enumerate(trace):
-        if number >= difference.index:
-            break
-        if isinstance(each, Record):
-            found = [
-                replace(one, made_by=each) if _made(each, entry, one) else one for one in found
-            ]
-    return tuple(found)
+    origins = [Origin(n, spec, None) for n, spec in enumerate(entry.operation.inputs)]
+    for earlier in islice(trace, difference.index):
+        if not isinstance(earlier, Record):
+            continue
+        for number, origin in enumerate(origins):
+            if _has_made(earlier, entry, origin):
+                origins[number] = replace(origin, made_by=earlier)
+    return tuple(origins)
 
 
-def _made(earlier: Record, entry: Record, origin: Origin) -> bool:
-    wanted = entry.inputs[origin.input] if origin.input < len(entry.inputs) else None
-    if wanted is None:  # a variable: who wrote it last
-        return (
-            earlier.operation.name == entry.operation.name is not None
-            and earlier.operation.type not in READS
-        )
-    return any(
-        p == wanted and s == origin.spec
-        for p, s in zip(earlier.outputs, earlier.operation.outputs, strict=False)
+def _has_made(earlier: Record, entry: Record, origin: Origin) -> bool:
+    wanted = None
+    if origin.input < len(entry.inputs):
+        wanted = entry.inputs[origin.input]
+    if wanted is not None:
+        made = zip(earlier.outputs, earlier.operation.outputs, strict=False)
+        return (wanted, origin.spec) in made
+    # A variable has no fingerprint: what wrote it last made it.
+    name = entry.operation.name
+    return (
+        name is not None and earlier.operation.name == name and earlier.operation.type not in READS
     )

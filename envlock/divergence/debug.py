@@ -9,35 +9,35 @@ from functools import partial
 from pathlib import Path
 
 from envlock.divergence.children import Children
-from envlock.divergence.comparison import Difference, origins
-from envlock.divergence.evidence import Evidence, Level, Verdict
+from envlock.divergence.comparison import Difference, find_origins
+from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.experiments import LINES, drop_known_advice, is_later, plan_experiments
-from envlock.divergence.known import Known, about, known_row
+from envlock.divergence.known import Known, look_up, read_row
 from envlock.divergence.makers import Maker
 from envlock.divergence.observe import (
     AGAIN,
     Observed,
     Request,
     Say,
+    leave_out_first,
     observe,
-    readable,
-    without_first,
+    read_until_damage,
 )
 from envlock.divergence.readings import (
+    add_text,
+    check_pipelines,
     describe_idle,
-    first_inside,
-    inside_graph,
-    level_of,
-    lines_around,
-    made_in_thread,
-    makers_of,
-    other_workers,
-    pipelines_of,
-    suspects_of,
-    threads_of,
-    with_text,
+    describe_other_workers,
+    examine_threads,
+    find_first_inside,
+    find_makers,
+    find_thread_maker,
+    is_inside_graph,
+    list_suspects,
+    make_level,
+    read_lines,
 )
-from envlock.divergence.threads import Seen as Threads
+from envlock.divergence.threads import ThreadEvidence
 from envlock.divergence.trace import Record
 from envlock.divergence.verdict import report
 from envlock.lock.drafts import draft_folder
@@ -61,7 +61,7 @@ Observer = Callable[[Request, Path], Observed]
 
 def debug(
     request: Request, say: Say, observer: Observer | None = None, *, processes: bool = True
-) -> Report:
+) -> Report[DivergeEvidence]:
     """Return what makes the runs differ.
 
     Args:
@@ -75,8 +75,9 @@ def debug(
     """
     children = Children()
     with draft_folder(None) as folder, closing(children):
-        making = observer or partial(observe, say=say, children=children)
-        return report(_Search(request, folder, say, making, processes).evidence())
+        if observer is None:
+            observer = partial(observe, say=say, children=children)
+        return report(_Search(request, folder, say, observer, processes).find_evidence())
 
 
 @dataclass
@@ -90,49 +91,49 @@ class _Search:
     processes: bool
     count: int = 0
 
-    def evidence(self) -> Evidence:
+    def find_evidence(self) -> DivergeEvidence:
         """Return what the levels and the experiments show."""
         own = self._try("running the program in its own mode", self.request)
-        if own.comparison.idle and not own.failures:
-            rest = replace(own.comparison, first=None, others=(), timeline=())
-            found = self._search(replace(own, comparison=rest))
-            return replace(found, notes=(describe_idle(own.comparison), *found.notes))
-        return self._search(own)
+        if not own.comparison.idle or own.failures:
+            return self._search(own)
+        # Nothing follows from what differs, so the runs count as equal, with a note.
+        rest = replace(own.comparison, first=None, others=(), timeline=())
+        found = self._search(replace(own, comparison=rest))
+        return replace(found, notes=(describe_idle(own.comparison), *found.notes))
 
-    def _search(self, own: Observed) -> Evidence:
-        """Return what further levels and the experiments show of what the program did in its own mode."""
+    def _search(self, own: Observed) -> DivergeEvidence:
+        """Return what further levels and the experiments show after the program's own mode."""
         first = own.comparison.first
         if "callbacks" in own.answers:
-            return self._blind(own)
-        threads = threads_of(own)
-        elsewhere = other_workers(own, threads)
+            return self._compare_quantities(own)
+        threads = examine_threads(own)
+        elsewhere = describe_other_workers(own, threads)
         if elsewhere is not None:
-            level = level_of(replace(own, comparison=threads.comparison or own.comparison))
-            return replace(
-                self._evidence("processes", own, [level]), record=None, index=None, blind=elsewhere
-            )
+            level = make_level(replace(own, comparison=threads.comparison or own.comparison))
+            found = self._make_evidence("processes", own, [level])
+            return replace(found, record=None, index=None, blind=elsewhere)
         if threads.comparison is not None or (first is not None and threads.race is not None):
-            return self._in_threads(own, threads)
+            return self._explain_thread(own, threads)
         if first is None:
-            return self._identical(own)
-        if not inside_graph(first):
-            return self._explained(own, first, [level_of(own)])
+            return self._report_identical(own)
+        if not is_inside_graph(first):
+            return self._explain(own, first, [make_level(own)])
         if self.request.in_graph:
-            return self._in_graph(own, [level_of(own)])
-        eagerly = replace(self.request, mode="eager", steps=self._until(first))
+            return self._explain_graph(own, [make_level(own)])
+        eagerly = replace(self.request, mode="eager", steps=self._count_steps(first))
         eager = self._try("running it eagerly, operation by operation", eagerly)
-        if eager.comparison.first is None and not eager.failures and makers_of(own, first):
-            eager = self._try(
-                "running it eagerly once more, as Python may have drawn the same", eagerly
-            )
-        levels = [level_of(own), level_of(eager)]
+        # A value that is drawn from a few can be the same in all runs by chance.
+        if eager.comparison.first is None and not eager.failures and find_makers(own, first):
+            what = "running it eagerly once more, as Python may have drawn the same"
+            eager = self._try(what, eagerly)
+        levels = [make_level(own), make_level(eager)]
         if eager.comparison.first is not None:
-            return self._eagerly_different(eager, eager.comparison.first, levels)
+            return self._explain_eager(eager, eager.comparison.first, levels)
         if eager.failures:  # what it would have shown is unknown
-            return replace(self._in_graph(own, levels[:1]), failures=tuple(eager.failures))
-        return self._in_graph(own, levels)
+            return replace(self._explain_graph(own, levels[:1]), failures=tuple(eager.failures))
+        return self._explain_graph(own, levels)
 
-    def _identical(self, own: Observed) -> Evidence:
+    def _report_identical(self, own: Observed) -> DivergeEvidence:
         """Return that the runs are equal.
 
         Raises:
@@ -140,101 +141,100 @@ class _Search:
         """
         if not (own.comparison.entries or own.failures):
             raise FactError(NOTHING, hint=SHOW)
-        return self._evidence("identical", own, [level_of(own)])
+        return self._make_evidence("identical", own, [make_level(own)])
 
-    def _eagerly_different(
+    def _explain_eager(
         self, eager: Observed, first: Difference, levels: list[Level]
-    ) -> Evidence:
-        """Return the report on eager runs that differ, with a look into what stays a graph in them."""
-        if inside_graph(first):
-            inside = self._inside(racing=True)
+    ) -> DivergeEvidence:
+        """Return the evidence on eager runs that differ, with a look into their graphs."""
+        if is_inside_graph(first):
+            inside = self._look_inside(racing=True)
             there = inside.comparison.first
-            if there is not None and not inside_graph(there):
-                return self._explained(inside, there, [*levels, level_of(inside)])
-        return self._explained(eager, first, levels)
+            if there is not None and not is_inside_graph(there):
+                return self._explain(inside, there, [*levels, make_level(inside)])
+        return self._explain(eager, first, levels)
 
-    def _until(self, first: Difference) -> int:
+    def _count_steps(self, first: Difference) -> int:
         """Return how many steps show a difference, and whether it is gone."""
         steps = first.entry.step + 1 + BEYOND
         if self.request.steps is None:
             return steps
         return min(steps, self.request.steps)
 
-    def _blind(self, own: Observed) -> Evidence:
-        """Return what the quantities of the runs tell alone, where TensorFlow does not show its operations.
+    def _compare_quantities(self, own: Observed) -> DivergeEvidence:
+        """Return what the quantities show, where TensorFlow does not show its operations.
 
         Raises:
             FactError: they show none.
         """
         why = f"this TensorFlow does not show its operations: {clean(own.answers['callbacks'])}"
         if not own.comparison.entries:
-            raise FactError(
-                why,
-                hint="return named values from the function, or call envlock.record(), to compare those",
-            )
+            values = "return named values from the function, or call envlock.record()"
+            raise FactError(why, hint=f"{values}, to compare those")
         verdict: Verdict = "identical"
         if own.comparison.first is not None:
             verdict = "unseen"
-        found = self._evidence(verdict, own, [level_of(own)])
-        return replace(
-            found, notes=(*found.notes, f"{why}; only returned and recorded values were compared")
-        )
+        found = self._make_evidence(verdict, own, [make_level(own)])
+        note = f"{why}; only returned and recorded values were compared"
+        return replace(found, notes=(*found.notes, note))
 
     def _try(self, what: str, request: Request) -> Observed:
         self.count += 1
         self.say(f"{what}: {request.runs} runs")
         found = self.observer(request, self.folder / str(self.count))
-        if (
-            request.fresh
-            or found.failures
-            or not _is_first_alone(found.comparison.first, request.runs)
-        ):
+        if request.fresh or found.failures:
             return found
-        # The first run initializes what the process keeps, so that it may run more operations than the others. It is
-        # left out if that explains everything, and if the first run of another process does the same.
-        later = without_first(found)
+        if not _is_first_alone(found.comparison.first, request.runs):
+            return found
+        # The first run initializes what the process keeps, so that it may run more operations than the
+        # others. It is left out if that explains everything, and if the first run of another process does
+        # the same.
+        later = leave_out_first(found)
         if later.comparison.first is not None and later.comparison.first.kind == "sequence":
             return found
-        if self.processes and not self._first_is_other(request):
+        if self.processes and not self._has_other_first(request):
             return found
         return later
 
-    def _first_is_other(self, request: Request) -> bool:
-        """Return whether the first run of another process is different, too; or what it left is in files."""
-        return self._again(replace(request, runs=2)).comparison.first is not None
+    def _has_other_first(self, request: Request) -> bool:
+        """Return whether the first run of another process is different, too.
 
-    def _again(self, request: Request) -> Observed:
+        Where it is not, what the first process left is not in memory, but in files.
+        """
+        return self._repeat(replace(request, runs=2)).comparison.first is not None
+
+    def _repeat(self, request: Request) -> Observed:
         """Make runs once more, in a new process."""
         self.count += 1
         self.say(f"running it once more, with nothing changed: {request.runs} runs")
         return self.observer(request, self.folder / f"{self.count}{AGAIN}")
 
-    def _explained(self, seen: Observed, first: Difference, levels: list[Level]) -> Evidence:
+    def _explain(self, seen: Observed, first: Difference, levels: list[Level]) -> DivergeEvidence:
         """Return the report on a difference between operations."""
-        threads = threads_of(seen)
+        threads = examine_threads(seen)
         if threads.comparison is not None or threads.race is not None:
-            return self._in_threads(seen, threads, levels[:-1])
-        made = made_in_thread(seen, first)
+            return self._explain_thread(seen, threads, levels[:-1])
+        # A value that came from outside can be the work of another thread, through a variable.
+        made = find_thread_maker(seen, first)
         if made is not None and made.race is not None:
-            return self._in_threads(seen, Threads(race=made.race), levels[:-1])
+            return self._explain_thread(seen, ThreadEvidence(race=made.race), levels[:-1])
         verdict: Verdict = first.kind
         because: list[str] = []
         known = maker = None
         if first.kind in ("outside", "sequence", "quantity", "data"):
-            because, known, maker = self._python(seen, first)
+            because, known, maker = self._try_makers(seen, first)
             if made is not None:
                 because.append(made.sentence)
         elif isinstance(first.entry, Record):
-            known = self._known(seen, first.entry)
+            known = self._look_up(seen, first.entry)
         known = drop_known_advice(known, seen)
         if threads.blind is not None and known is None and verdict in BY_PYTHON:
             verdict = "threads"
-        found = self._evidence(verdict, seen, levels)
         pipelines: tuple[Finding, ...] = ()
         if first.kind == "data":
-            pipelines = pipelines_of(seen)
+            pipelines = check_pipelines(seen)
         return replace(
-            found,
+            self._make_evidence(verdict, seen, levels),
             known=known,
             because=tuple(because),
             pipelines=pipelines,
@@ -242,14 +242,14 @@ class _Search:
             blind=threads.blind,
         )
 
-    def _in_threads(
-        self, seen: Observed, threads: Threads, levels: Sequence[Level] = ()
-    ) -> Evidence:
+    def _explain_thread(
+        self, seen: Observed, threads: ThreadEvidence, levels: Sequence[Level] = ()
+    ) -> DivergeEvidence:
         """Return the report on a difference whose cause stands in another thread."""
         if threads.race is not None:
             race = threads.race
-            found = self._evidence("race", seen, [*levels, level_of(seen)])
-            source, start = lines_around(seen, race.record.operation.place)
+            found = self._make_evidence("race", seen, [*levels, make_level(seen)])
+            source, start = read_lines(seen, race.record.operation.place)
             distinct = len(set(race.groups))
             cause = replace(
                 found, record=race.record, index=None, origins=(), differing=(), distinct=distinct
@@ -260,100 +260,103 @@ class _Search:
         verdict: Verdict = "threads"
         if first is not None:
             verdict = first.kind
-        found = self._evidence(
-            verdict, inside, [*levels, level_of(inside)], f"{seen.traces[0]}.{threads.thread}"
+        found = self._make_evidence(
+            verdict, inside, [*levels, make_level(inside)], f"{seen.traces[0]}.{threads.thread}"
         )
         record = found.record
         known = None
         if record is not None and verdict != "outside":
-            known = drop_known_advice(self._known(seen, record), seen)
+            known = drop_known_advice(self._look_up(seen, record), seen)
         note = f"the operation ran in thread {threads.thread} of those that the program started"
         return replace(found, known=known, notes=(*found.notes, note))
 
-    def _known(self, seen: Observed, record: Record) -> Known | None:
+    def _look_up(self, seen: Observed, record: Record) -> Known | None:
         holds: frozenset[str] = frozenset()
         if record.operation.name == UNSEEDED:
             holds = frozenset({"unseeded"})
         determinism = seen.answers.get("determinism")
-        return about(record.operation.type, holds, seen.header.tensorflow, determinism=determinism)
+        return look_up(
+            record.operation.type, holds, seen.header.tensorflow, determinism=determinism
+        )
 
-    def _python(
+    def _try_makers(
         self, seen: Observed, first: Difference
     ) -> tuple[list[str], Known | None, Maker | None]:
-        """Try what made the value in Python or NumPy, one by one: what was tried, what is known, and the line."""
-        base = replace(seen.request, runs=min(TRIES, self.request.runs), steps=self._until(first))
+        """Hold what may have made the value, one by one; return what was tried, what is known, and the line."""
+        base = replace(
+            seen.request, runs=min(TRIES, self.request.runs), steps=self._count_steps(first)
+        )
         if self._is_left(first):
-            return [LEFT], known_row("left-by-an-earlier-run", seen.header.tensorflow), None
-        found = makers_of(seen, first)
+            return [LEFT], read_row("left-by-an-earlier-run", seen.header.tensorflow), None
+        found = find_makers(seen, first)
         because, known = [], None
-        for each in plan_experiments(seen, base, first, found):
-            left = self._try(f"trying {each.what}", each.request).comparison.first
+        for experiment in plan_experiments(seen, base, first, found):
+            left = self._try(f"trying {experiment.what}", experiment.request).comparison.first
             if left is not None and not is_later(left, first):
-                because.append(f"with {each.what}, the difference remains")
+                because.append(f"with {experiment.what}, the difference remains")
                 continue
-            because.append(f"with {each.what}, the difference is gone")
-            if each.row:
-                known = known_row(each.row, seen.header.tensorflow)
-            if each.maker is not None:
-                return because, known, with_text(seen, each.maker)
-            if not each.request.generators:  # the order of a set, whatever else differs
+            because.append(f"with {experiment.what}, the difference is gone")
+            if experiment.row:
+                known = read_row(experiment.row, seen.header.tensorflow)
+            if experiment.maker is not None:
+                return because, known, add_text(seen, experiment.maker)
+            if not experiment.request.generators:  # the order of a set, whatever else differs
                 return because, known, None
             break
         if found:
-            because.append(
-                f"not the same in every run before that: {', '.join(each.title for each in found[:LINES])}"
-            )
+            titles = ", ".join(maker.title for maker in found[:LINES])
+            because.append(f"not the same in every run before that: {titles}")
         if known is not None:
             return because, known, None
         return because, None, _name_possible_maker(seen, found)
 
     def _is_left(self, first: Difference) -> bool:
-        """Return whether the first run alone was different, and no run is when all are made once more."""
+        """Return whether the first run alone was different, and none is when all are repeated."""
         if not self.processes or len(set(first.groups[1:])) > 1 or first.kind == "data":
             return False
-        return self._again(replace(self.request, steps=self._until(first))).comparison.first is None
+        request = replace(self.request, steps=self._count_steps(first))
+        return self._repeat(request).comparison.first is None
 
-    def _in_graph(self, own: Observed, levels: list[Level]) -> Evidence:
+    def _explain_graph(self, own: Observed, levels: list[Level]) -> DivergeEvidence:
         """Return the report on runs that differ in graphs only."""
         because: list[str] = []
         racing = not (own.answers.get("suspects") or {}).get("xla")
+        # It is a setting of a process: in the user's own it stays as it is.
         if self.processes:
             alone = replace(self.request, serial=True)
-            racing = (
-                self._try("trying one operation of a graph at a time", alone).comparison.first
-                is None
-            )
+            tried = self._try("trying one operation of a graph at a time", alone)
+            racing = tried.comparison.first is None
             outcome = "the runs still differ"
             if racing:
                 outcome = "the runs are identical"
             because.append(f"with one inter-op thread, {outcome}")
-        suspects = suspects_of(own, racing=racing)
+        suspects = list_suspects(own, racing=racing)
         if self.request.in_graph or not suspects:
-            seen = self._inside(racing=racing)
-            levels, suspects = [*levels, level_of(seen)], [*first_inside(seen), *suspects]
-        found = replace(
-            self._evidence("graph", own, levels), because=tuple(because), source=(), source_from=0
-        )
+            seen = self._look_inside(racing=racing)
+            levels, suspects = [*levels, make_level(seen)], [*find_first_inside(seen), *suspects]
+        found = self._make_evidence("graph", own, levels)
+        found = replace(found, because=tuple(because), source=(), source_from=0)
         if not suspects:
             return found
         likeliest = suspects[0]
-        source, start = lines_around(own, likeliest.place)
+        source, start = read_lines(own, likeliest.place)
         listed = tuple(dict.fromkeys(suspects))
         return replace(
             found, suspects=listed, known=likeliest.known, source=source, source_from=start
         )
 
-    def _inside(self, *, racing: bool) -> Observed:
+    def _look_inside(self, *, racing: bool) -> Observed:
         """Return what looking into the graphs shows; operations that race are let race."""
         request = replace(self.request, mode="in-graph", serial=self.processes and not racing)
         return self._try("looking inside its graphs", request)
 
-    def _evidence(
+    def _make_evidence(
         self, verdict: Verdict, seen: Observed, levels: Sequence[Level], trace: str | None = None
-    ) -> Evidence:
+    ) -> DivergeEvidence:
         """Return how the first difference is reported; `trace`: that of the thread it is in."""
         comparison = seen.comparison
-        found = Evidence(
+        ends = seen.answers["ends"].values()
+        found = DivergeEvidence(
             verdict=verdict,
             target=self.request.target.title,
             runs=comparison.runs,
@@ -362,8 +365,8 @@ class _Search:
             levels=tuple(levels),
             others=tuple(comparison.others),
             timeline=comparison.timeline,
-            threads=max((end.get("begun", 0) for end in seen.answers["ends"].values()), default=0),
-            notes=tuple(self._notes(seen)),
+            threads=max([0, *(end.get("begun", 0) for end in ends)]),
+            notes=tuple(self._list_notes(seen)),
             failures=tuple(seen.failures),
         )
         first = comparison.first
@@ -372,27 +375,27 @@ class _Search:
         found = replace(found, index=first.index, distinct=first.distinct, differing=first.inputs)
         if not isinstance(first.entry, Record):
             return found
-        source, start = lines_around(seen, first.entry.operation.place)
-        made = origins(readable(Path(trace or seen.traces[0])), first)
+        source, start = read_lines(seen, first.entry.operation.place)
+        made = find_origins(read_until_damage(Path(trace or seen.traces[0])), first)
         return replace(found, record=first.entry, source=source, source_from=start, origins=made)
 
-    def _notes(self, seen: Observed) -> list[str]:
-        found = []
+    def _list_notes(self, seen: Observed) -> list[str]:
+        notes = []
         if seen.comparison.runs < self.request.runs and not seen.failures:
-            found.append(
+            notes.append(
                 "the first run ran other operations, as it initialized the process, and is left out"
             )
         if any(end.get("elsewhere") for end in seen.answers.get("ends", {}).values()):
-            found.append("operations of further threads were not compared")
-        if seen.comparison.first is None and threads_of(seen).race is not None:
-            found.append(
+            notes.append("operations of further threads were not compared")
+        if seen.comparison.first is None and examine_threads(seen).race is not None:
+            notes.append(
                 "threads changed one variable in another order in each run; this time the results are equal"
             )
         if seen.comparison.first is None and not self.request.fresh and self.processes:
-            found.append(
+            notes.append(
                 "all runs were in one process; `--fresh` also finds differences between processes"
             )
-        return found
+        return notes
 
 
 def _is_first_alone(first: Difference | None, runs: int) -> bool:
@@ -403,8 +406,8 @@ def _is_first_alone(first: Difference | None, runs: int) -> bool:
 
 
 def _name_possible_maker(seen: Observed, found: Sequence[Maker]) -> Maker | None:
-    """Return the first line that could not be tried, as nothing holds it the same in all runs; None for none."""
+    """Return the first line that could not be tried, as nothing can hold its value; None for none."""
     for maker in found[:LINES]:
         if maker.row.hold == "nothing":
-            return with_text(seen, replace(maker, is_shown=False))
+            return add_text(seen, replace(maker, is_shown=False))
     return None

@@ -1,16 +1,16 @@
-"""What the runs of a program showed: values that the search fills and the report is made from. Pure."""
+"""What the runs of a program showed, as values that the report is made from. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from envlock.divergence.comparison import Difference, Line, Origin
 from envlock.divergence.known import Known
 from envlock.divergence.makers import Maker
-from envlock.divergence.trace import Place, Record
+from envlock.divergence.trace import Place, Record, render_place
 from envlock.numerics.failure import Failure
-from envlock.runtime.report import Finding
+from envlock.runtime.report import Evidence, Finding
 
 Verdict = Literal[
     "identical",
@@ -35,8 +35,8 @@ class Level:
     """What one way of running showed.
 
     Attributes:
-        mode: `as it is` (the user's own mode), `eager`, or `in graphs` (his own, with a look into the graphs).
-        groups: of each run the number of its result at the first difference; all 0 where there is none.
+        mode: `as it is` (the program's own), `eager`, or `in graphs` (its own, with a look into the graphs).
+        groups: of each run the number of its result at the first difference; all 0 without one.
         step, name: the first difference: in which step, and of what.
         entries: how many operations, calls and values each run was compared by.
         steps: how many steps that were.
@@ -49,38 +49,54 @@ class Level:
     entries: int
     steps: int
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "groups": list(self.groups)}
+
 
 @dataclass(frozen=True)
 class Suspect:
-    """An operation of a graph that can give, or has given, another result: its line, and what is known of it."""
+    """An operation of a graph that can give, or has given, another result."""
 
     type: str
     name: str
     place: Place | None
     known: Known | None
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "type": self.type,
+            "name": self.name,
+            "place": render_place(self.place),
+            "known": _render_known(self.known),
+        }
+
 
 @dataclass(frozen=True)
-class Evidence:
-    """What the runs showed.
+class DivergeEvidence(Evidence):
+    """What the search finds, and what `envlock diverge` attaches to its report.
 
     Attributes:
-        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave something else;
-            `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in graphs or under XLA;
-            `variable`, `call`, `quantity`: something differs whose cause is no operation that was seen; `race`: threads
-            used a variable in another order; `threads`: the cause can stand in other threads, which were not wholly
-            seen; `processes`: it can come from another process of the same training; `unseen`: this TensorFlow shows no
-            operations.
+        verdict: `identical`; `operation`: equal inputs and another output; `data`: the pipeline gave other
+            data; `outside`: a value came from Python; `sequence`: other operations ran; `graph`: only in
+            graphs or under XLA; `variable`, `call`, `quantity`: the cause is no operation that was traced;
+            `race`: threads used a variable in another order; `threads`: the cause can be in other threads,
+            which were not traced whole; `processes`: it can come from another process of the same
+            training; `unseen`: this TensorFlow shows no operations.
         target: what was run, and how often.
         level: the one that the verdict rests on; the others stand in `levels`.
         record: the first operation that differs; None where there is none.
+        index: the number of its entry from the start of the run.
+        distinct: how many different results it gave.
         source: its lines in the user's file, from number `source_from` on.
         origins: where its inputs came from.
         differing: which of them differ.
         known: what the tables know of it.
+        unexplained: why such a difference arises, where no row of the tables is known.
         because: sentences about what trying it otherwise showed.
         suspects: in graphs, what can be the cause.
-        maker: the line of Python or NumPy that made the value: with the same from it, the difference is gone.
+        maker: the line of Python or NumPy that made the value.
         pipelines: what the dataset linter says of the pipelines that were read.
         others: later operations that differ by themselves.
         timeline: what happened around the first difference.
@@ -104,6 +120,7 @@ class Evidence:
     origins: tuple[Origin, ...] = ()
     differing: tuple[int, ...] = ()
     known: Known | None = None
+    unexplained: str | None = None
     because: tuple[str, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     maker: Maker | None = None
@@ -145,3 +162,41 @@ class Evidence:
             if level.name:
                 return level.name
         return None
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values; pipelines, other causes, threads and notes are findings or notes."""
+        operation = maker = None
+        if self.record is not None:
+            operation = self.record.to_json()
+        if self.maker is not None:
+            maker = self.maker.to_json()
+        return {
+            "verdict": self.verdict,
+            "target": self.target,
+            "runs": self.runs,
+            "tensorflow": self.tensorflow,
+            "keras": self.keras,
+            "levels": [level.to_json() for level in self.levels],
+            "culprit": self.culprit,
+            "place": render_place(self.place),
+            "operation": operation,
+            "index": self.index,
+            "distinct": self.distinct,
+            "source": list(self.source),
+            "source_from": self.source_from,
+            "origins": [origin.to_json() for origin in self.origins],
+            "differing": list(self.differing),
+            "known": _render_known(self.known),
+            "unexplained": self.unexplained,
+            "because": list(self.because),
+            "suspects": [suspect.to_json() for suspect in self.suspects],
+            "maker": maker,
+            "timeline": [line.to_json() for line in self.timeline],
+            "failures": [failure.to_json() for failure in self.failures],
+        }
+
+
+def _render_known(known: Known | None) -> dict[str, object] | None:
+    if known is None:
+        return None
+    return known.to_json()

@@ -1,4 +1,4 @@
-"""What can be tried to find the line of Python or NumPy that made a value, and how what comes out is read. Pure."""
+"""Experiments that find the line of Python or NumPy that made a value, and their outcome. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from envlock.divergence.comparison import Difference
 from envlock.divergence.known import Known
 from envlock.divergence.makers import Maker
 from envlock.divergence.observe import Observed, Request
-from envlock.divergence.readings import keras_draws, label_of
+from envlock.divergence.readings import get_label, has_keras_seed
 from envlock.divergence.trace import Place, Record
 
 LINES = 3
 """How many lines of Python or NumPy are tried as the maker of a value."""
 SEED_FIRST = (
-    "the program calls `set_random_seed`, and draws before that call or in threads that share a generator: "
-    "call it first, and give each thread its own generator"
+    "the program calls `set_random_seed`, and draws before that call or in threads that share a "
+    "generator: call it first, and give each thread its own generator"
 )
 BY_TENSORFLOW = ("operation", "data", "call")
 """Kinds of differences that no value of Python's or NumPy's makes."""
@@ -29,7 +29,7 @@ class Experiment:
     Attributes:
         what: what is held, as it stands after "with".
         request: the runs.
-        row: the row of divergence.toml that explains the cause if the difference is gone; None for none.
+        row: the row of divergence.toml that explains the cause if the difference is gone, or None.
         maker: the line that is shown to be the cause then; None where no line is.
     """
 
@@ -51,7 +51,7 @@ def plan_experiments(
         makers: lines of the program that gave something else, the latest first.
     """
     drawn = "unseeded-random-ops"
-    if keras_draws(seen):
+    if has_keras_seed(seen):
         drawn = "keras-seeds-from-python-random"
     planned = []
     # Runs in one process share their hash seed, so that the order of a set cannot differ between them.
@@ -66,7 +66,7 @@ def plan_experiments(
             row = drawn
         held = replace(base, held=maker.held)
         planned.append(Experiment(f"the same from {maker.title} in every run", held, row, maker))
-    # Seeds change nothing for lines that draw from no generator (a clock, a file), so they are left out for those.
+    # Seeds change nothing for lines that draw from no generator (a clock, a file).
     if first.kind != "data" and (not makers or any(maker.row.row for maker in makers)):
         seeded = replace(base, generators=1)
         planned.append(Experiment("seeds for Python's and NumPy's generators", seeded, drawn, None))
@@ -74,16 +74,17 @@ def plan_experiments(
 
 
 def is_later(found: Difference, here: Difference) -> bool:
-    """Return whether a difference is gone, and another one left: the same line in a later turn is the same cause.
+    """Return whether a difference is gone, and another one left.
 
-    What TensorFlow gave for equal inputs is another one on the same line as well: `Model.fit` is one line.
+    The same line in a later turn is the same cause. Only what TensorFlow gave for equal inputs is another
+    one even on the same line: `Model.fit` is one line.
     """
-    if found.index <= here.index or label_of(found) == label_of(here):
+    if found.index <= here.index or get_label(found) == get_label(here):
         return False
-    return _line_of(found) != _line_of(here) or found.kind in BY_TENSORFLOW
+    return _get_line(found) != _get_line(here) or found.kind in BY_TENSORFLOW
 
 
-def _line_of(difference: Difference) -> Place | None:
+def _get_line(difference: Difference) -> Place | None:
     if not isinstance(difference.entry, Record):
         return None
     return difference.entry.operation.place
@@ -93,10 +94,10 @@ def drop_known_advice(known: Known | None, seen: Observed) -> Known | None:
     """Return what is known without the advice to set all seeds, where the program does."""
     if known is None or not any(end.get("seeded") for end in seen.answers["ends"].values()):
         return known
-    fixes = []
+    # A dictionary for a set: two fixes can become one.
+    fixes: dict[str, None] = {}
     for fix in known.fixes:
         if "set_random_seed" in fix:
             fix = SEED_FIRST
-        if fix not in fixes:
-            fixes.append(fix)
+        fixes[fix] = None
     return replace(known, fixes=tuple(fixes))

@@ -1,8 +1,8 @@
-"""What the determinism tables know of an operation: the row, why it differs, and what helps in a TensorFlow version."""
+"""What the tables know of an operation: why it differs, and what helps in a TensorFlow version."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from envlock.data.determinism import Solution, Source, cited, source, source_of, sources_table
 
@@ -29,50 +29,62 @@ class Known:
     fixes: tuple[str, ...]
     source: str
 
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "fixes": list(self.fixes)}
 
-def about(
+
+def look_up(
     kind: str, holds: frozenset[str], tensorflow: str, *, determinism: bool | None = None
 ) -> Known | None:
-    """Return what is known of an operation of type `kind`; None where the tables have nothing."""
-    source = source_of(kind, holds)
-    return None if source is None else _known(source, tensorflow, determinism=determinism)
+    """Return what is known of an operation of type `kind`; None where the tables have nothing.
+
+    Args:
+        kind: the type, such as `ResourceScatterAdd`.
+        holds: the circumstances, such as `xla`, `loop` or `unseeded`.
+        tensorflow: the installed version.
+        determinism: whether op determinism is on; None where that is unknown.
+    """
+    row = source_of(kind, holds)
+    if row is None:
+        return None
+    return _describe_row(row, tensorflow, is_switched_on=bool(determinism))
 
 
-def known_row(name: str, tensorflow: str) -> Known:
+def read_row(name: str, tensorflow: str) -> Known:
     """Return a row of the table by its id."""
-    return _known(source(name), tensorflow)
+    return _describe_row(source(name), tensorflow, is_switched_on=False)
 
 
-def _known(source: Source, tensorflow: str, *, determinism: bool | None = None) -> Known:
-    solutions = sorted(
-        (each for each in source.solutions_for(tensorflow) if each.kind in HELPS),
-        key=lambda each: HELPS.index(each.kind),
-    )
-    if determinism:  # it is on, and did not help
-        solutions = [each for each in solutions if "enable_op_determinism" not in (each.api or "")]
-    evidence = sources_table().evidence
-    fixes = tuple(dict.fromkeys(text for each in solutions if (text := _sentence(each))))
-    return Known(
-        source.id,
-        source.component,
-        source.why,
-        source.platform,
-        fixes,
-        cited(source.sources[0], evidence),
-    )
+def _describe_row(row: Source, tensorflow: str, *, is_switched_on: bool) -> Known:
+    solutions = [each for each in row.solutions_for(tensorflow) if each.kind in HELPS]
+    # A dictionary for a set: two solutions can be one sentence.
+    fixes: dict[str, None] = {}
+    for solution in sorted(solutions, key=lambda each: HELPS.index(each.kind)):
+        # It is on, and did not help.
+        if is_switched_on and "enable_op_determinism" in (solution.api or ""):
+            continue
+        text = _describe_solution(solution)
+        if text:
+            fixes[text] = None
+    origin = cited(row.sources[0], sources_table().evidence)
+    return Known(row.id, row.component, row.why, row.platform, tuple(fixes), origin)
 
 
-def _sentence(solution: Solution) -> str:
+def _describe_solution(solution: Solution) -> str:
     parts = []
     if solution.api:
         parts.append(f"call {solution.api} at the start")
     if solution.set:
-        parts.append("set " + " ".join(f"{name}={value}" for name, value in solution.set.items()))
+        values = " ".join(map("=".join, solution.set.items()))
+        parts.append(f"set {values}")
     if solution.unset:
-        parts.append("unset " + " ".join(solution.unset))
+        parts.append(f"unset {' '.join(solution.unset)}")
     if solution.package:
         parts.append(f"use {solution.package}")
     text = ", ".join(parts)
-    if solution.note:
-        return f"{text} ({solution.note.rstrip('.')})" if text else solution.note
-    return text
+    if not solution.note:
+        return text
+    if not text:
+        return solution.note
+    return f"{text} ({solution.note.rstrip('.')})"

@@ -1,10 +1,10 @@
-"""The verdict of `envlock diverge` in words: its headline, and why an unknown cause can give other bits. Pure."""
+"""The verdict of `envlock diverge` in words: its headline, and how an unknown cause works. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from envlock.divergence.evidence import Evidence, Verdict
+from envlock.divergence.evidence import DivergeEvidence, Verdict
 from envlock.divergence.trace import Record
 from envlock.runtime.report import clean
 
@@ -15,10 +15,10 @@ BY_PYTHON = ("data", "outside", "quantity", "sequence")
 """Verdicts whose cause is a line of Python or NumPy, if one was found."""
 
 NAMED_AS_A_WHOLE = ("Call", "PythonFunction")
-"""Kinds of entries whose name is the thing itself; the name of any other operation is what it works on."""
+"""Entries whose name is their own; that of any other operation is what it works on."""
 
 
-def make_headline(seen: Evidence) -> str:
+def make_headline(seen: DivergeEvidence) -> str:
     """Return the verdict as a sentence without a full stop."""
     sentence = _say_verdict(seen)
     if seen.maker is None:
@@ -29,7 +29,7 @@ def make_headline(seen: Evidence) -> str:
     return f"{sentence}; {clean(seen.maker.title)} {made} it"
 
 
-def _say_verdict(seen: Evidence) -> str:
+def _say_verdict(seen: DivergeEvidence) -> str:
     what = clean(seen.culprit or "something")
     results = f"{seen.distinct} different results in {seen.runs} runs"
     about = _name_record(seen.record)
@@ -59,7 +59,7 @@ def _say_outside(what: str, about: str, results: str) -> str:
     return f"{what} reads a value from outside TensorFlow, which differs: {results}"
 
 
-def _say_graph(seen: Evidence, what: str) -> str:
+def _say_graph(seen: DivergeEvidence, what: str) -> str:
     where = "inside a graph"
     if any(level.mode == "eager" for level in seen.levels):
         where = "only in graph mode or under XLA (eager runs are identical)"
@@ -76,7 +76,7 @@ def _name_variable(record: Record | None) -> str:
 
 
 def _name_record(record: Record | None) -> str:
-    """Return the name of an entry as it follows its kind, with a blank before it; nothing without a name."""
+    """Return the name of an entry as it follows its type, after a blank; nothing without a name."""
     if record is None:
         return ""
     name = record.operation.name
@@ -88,7 +88,7 @@ def _name_record(record: Record | None) -> str:
     return f" on {clean(name)}"
 
 
-def make_title(seen: Evidence) -> str:
+def make_title(seen: DivergeEvidence) -> str:
     """Return the first line of the report."""
     versions = f"TensorFlow {clean(seen.tensorflow)}"
     if seen.keras:
@@ -115,7 +115,7 @@ NOT_IN_TABLES = (
 )
 
 
-def explain_unknown(seen: Evidence) -> str:
+def explain_unknown(seen: DivergeEvidence) -> str:
     """Return why such a difference arises, for one that no table explains."""
     maker = seen.maker
     if seen.verdict in BY_PYTHON and maker is not None and maker.is_shown:

@@ -1,4 +1,4 @@
-"""What other Python threads did in runs that differ: each thread's trace compared with its like, and who used what.
+"""What other Python threads did in runs that differ: their traces compared, and who used which variable.
 
 Pure: what the tracer wrote in, values out.
 """
@@ -9,19 +9,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envlock.divergence.comparison import Comparison, Difference, Entry, compare, done
+from envlock.divergence.comparison import (
+    Comparison,
+    Difference,
+    Entry,
+    compare,
+    describe_work,
+    is_on_variable,
+    number_results,
+)
 from envlock.divergence.trace import Operation, Place, Record
 
 EXPLAINED = ("operation", "data", "outside", "sequence")
+"""Kinds of differences that are a cause, also in a thread."""
 OWN = ""
 """Stands for the thread that the run's own trace is of."""
-Open = Callable[[int, str], Iterable[Entry] | None]
-"""Gives the trace of a run's thread, both by number; None where there is none."""
+OpenTrace = Callable[[int, str], Iterable[Entry] | None]
+"""Returns the trace of a run's thread, both by number; None where there is none."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """A variable that threads used in another order in each run, with where one of them changes it."""
+    """A variable that threads used in another order in each run, and where one of them changes it."""
 
     record: Record
     groups: tuple[int, ...]
@@ -29,12 +38,12 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Handed:
+class ThreadInput:
     """The operations of other threads that made a value which the run's own thread read.
 
     Attributes:
         sentence: which they are, and where.
-        race: the variable that they changed, if that is how the value was handed over.
+        race: the variable that they changed, if that is how the value came to the other thread.
     """
 
     sentence: str
@@ -42,13 +51,13 @@ class Handed:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ThreadEvidence:
     """What is known of other threads.
 
     Attributes:
         thread, comparison: the first thread in which an operation is the cause, and what it did.
         race: the variable that they race for.
-        blind: why the difference can stand in a thread without being seen; None where it cannot.
+        blind: why the difference can be in a thread without being visible; None where it cannot.
     """
 
     thread: str | None = None
@@ -57,125 +66,136 @@ class Seen:
     blind: str | None = None
 
 
-def examine(ends: Sequence[Mapping[str, Any]], trace_of: Open, before: int | None) -> Seen:
-    """Return what other threads did that can explain a difference at entry `before` of the run's own trace.
+def examine(
+    ends: Sequence[Mapping[str, Any]], open_trace: OpenTrace, before: int | None
+) -> ThreadEvidence:
+    """Return what other threads did that can explain a difference in the run's own trace.
 
     Threads that began after that only follow. None: the run's own trace has no difference.
 
     Args:
-        ends: what the tracer said of each run.
-        trace_of: gives the traces of threads.
+        ends: what the tracer wrote at the end of each run.
+        open_trace: returns the traces of threads.
         before: the number of the first entry that differs.
     """
-    race = _race(ends)
+    race = _find_race(ends)
     if race is not None:
-        return Seen(race=race)
-    blind = (
-        "operations of more threads ran than were recorded"
-        if any(each.get("elsewhere") for each in ends)
-        else None
-    )
-    starts: list[Mapping[str, int]] = [each.get("starts") or {} for each in ends]
-    if _is_same_work(starts, trace_of):  # by whichever threads, as a pool has them
-        return Seen(blind=blind)
-    if len({tuple(sorted(each)) for each in starts}) > 1:
-        return Seen(
-            blind=blind or "another number of threads ran TensorFlow operations in each run"
-        )
-    for name in sorted(starts[0], key=lambda each: [int(part) for part in each.split("-")]):
+        return ThreadEvidence(race=race)
+    blind = None
+    if any(end.get("elsewhere") for end in ends):
+        blind = "operations of more threads ran than were recorded"
+    starts: list[Mapping[str, int]] = [end.get("starts") or {} for end in ends]
+    # By whichever threads: a pool gives its work to them in any order.
+    if _has_same_work(starts, open_trace):
+        return ThreadEvidence(blind=blind)
+    if len(set(map(frozenset, starts))) > 1:
+        reason = "another number of threads ran TensorFlow operations in each run"
+        return ThreadEvidence(blind=blind or reason)
+    for name in sorted(starts[0], key=_split_number):
         if before is not None and starts[0][name] > before:
             continue
-        found = compare([trace_of(number, name) or () for number in range(len(ends))])
+        found = compare([open_trace(run, name) or () for run in range(len(ends))])
         if found.first is None:
             continue
-        pool = any(name in (each.get("pools") or ()) for each in ends)
-        if _is_explained(found.first, alone=before is None) and not (
-            pool and found.first.kind == "sequence"
-        ):
-            return Seen(name, found, blind=blind)
-        blind = blind or f"thread {name} did something else in each run"
-    return Seen(blind=blind)
+        # A thread of a pool runs another sequence whenever the pool gives it other work.
+        is_pool = any(name in (end.get("pools") or ()) for end in ends)
+        is_explained = _is_explained(found.first, is_alone=before is None)
+        if is_explained and not (is_pool and found.first.kind == "sequence"):
+            return ThreadEvidence(name, found, blind=blind)
+        if blind is None:
+            blind = f"thread {name} did something else in each run"
+    return ThreadEvidence(blind=blind)
 
 
-def _is_explained(first: Difference, *, alone: bool) -> bool:
-    """Return whether a thread's difference is a cause; what happens to a variable can be the work of another thread.
+def _split_number(name: str) -> list[int]:
+    """Return the parts of a thread's number, so that 10 comes after 9."""
+    return list(map(int, name.split("-")))
 
-    `alone`: the run's own trace has no difference, so what a thread was given does not matter.
+
+def _is_explained(first: Difference, *, is_alone: bool) -> bool:
+    """Return whether a thread's difference is a cause; a variable can be changed by another thread.
+
+    `is_alone`: the run's own trace has no difference, so the inputs of a thread do not matter.
     """
     entry = first.entry
-    known = isinstance(entry, Record) and entry.operation.inputs[:1] != ("resource[]",)
-    return known and first.kind in (("operation",) if alone else EXPLAINED)
+    if not isinstance(entry, Record) or is_on_variable(entry):
+        return False
+    if is_alone:
+        return first.kind == "operation"
+    return first.kind in EXPLAINED
 
 
-def handed(first: Difference, ends: Sequence[Mapping[str, Any]], trace_of: Open) -> Handed | None:
-    """Return what made an input that differs, where operations of other threads did; None where that is not known."""
+def find_thread_input(
+    first: Difference, ends: Sequence[Mapping[str, Any]], open_trace: OpenTrace
+) -> ThreadInput | None:
+    """Return which operations of other threads made an input that differs; None for no or unknown ones."""
     if first.kind != "outside" or not first.inputs:
         return None
-    made: list[tuple[str, Record]] = []
-    for number, entry in enumerate(first.entries):
-        found = _made(
-            entry, first.inputs[0], [*(ends[number].get("starts") or {}), OWN], number, trace_of
-        )
+    others: list[tuple[str, Record]] = []
+    for run, entry in enumerate(first.entries):
+        threads = [*(ends[run].get("starts") or {}), OWN]
+        found = _find_made(entry, first.inputs[0], threads, run, open_trace)
         if found is None:
             return None
-        made.append(found)
-    others = [(name, record) for name, record in made if name != OWN]
+        if found[0] != OWN:
+            others.append(found)
     if not others:
         return None
+    names = dict.fromkeys(name for name, _ in others)
     record = others[0][1]
-    if record.operation.inputs[:1] == ("resource[]",):
-        return Handed("", Race(record, first.groups, len({name for name, _ in others}) + 1))
-    places = [
-        (each.operation.type, each.operation.place)
-        for _, each in others
-        if each.operation.place is not None
-    ]
-    where = ", ".join(
-        dict.fromkeys(f"{kind} at {place.file}:{place.line}" for kind, place in places)
+    if is_on_variable(record):
+        return ThreadInput("", Race(record, first.groups, len(names) + 1))
+    lines: dict[str, None] = {}
+    for _, record in others:
+        if record.place is not None:
+            lines[f"{record.operation.type} at {record.place.file}:{record.place.line}"] = None
+    threads_text, where = ", ".join(names), ", ".join(lines)
+    return ThreadInput(
+        f"the value that differs was made in other threads ({threads_text}), by {where}"
     )
-    names = ", ".join(dict.fromkeys(name for name, _ in others))
-    return Handed(f"the value that differs was made in other threads ({names}), by {where}")
 
 
-def _made(
-    entry: Entry | None, wanted: int, threads: Sequence[str], run: int, trace_of: Open
+def _find_made(
+    entry: Entry | None, wanted: int, threads: Sequence[str], run: int, open_trace: OpenTrace
 ) -> tuple[str, Record] | None:
-    """Return the thread and the operation that gave an input of an entry, the own thread's only for a variable."""
+    """Return the thread and the operation that made an input; of the own thread only for a variable."""
     if not isinstance(entry, Record) or wanted >= len(entry.inputs) or entry.inputs[wanted] is None:
         return None
     value = entry.inputs[wanted], entry.operation.inputs[wanted]
     for name in threads:
-        for each in trace_of(run, name) or ():
-            if not isinstance(each, Record) or (
-                name == OWN and each.operation.inputs[:1] != ("resource[]",)
-            ):
+        for other in open_trace(run, name) or ():
+            if not isinstance(other, Record) or (name == OWN and not is_on_variable(other)):
                 continue
-            if value in zip(each.outputs, each.operation.outputs, strict=False):
-                return name, each
+            if value in zip(other.outputs, other.operation.outputs, strict=False):
+                return name, other
     return None
 
 
-def _is_same_work(starts: Sequence[Mapping[str, int]], trace_of: Open) -> bool:
+def _has_same_work(starts: Sequence[Mapping[str, int]], open_trace: OpenTrace) -> bool:
     """Return whether the threads of each run, taken together, did the same in whatever order."""
     sums = set()
-    for number, names in enumerate(starts):
-        entries = (entry for name in names for entry in trace_of(number, name) or ())
-        sums.add(sum(hash(done(each)) for each in entries))
+    for run, names in enumerate(starts):
+        total = 0
+        for name in names:
+            total += sum(hash(describe_work(entry)) for entry in open_trace(run, name) or ())
+        sums.add(total)
     return len(sums) == 1
 
 
-def _race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
+def _find_race(ends: Sequence[Mapping[str, Any]]) -> Race | None:
     """Return the first variable whose uses by threads came in another order."""
     for number, first in enumerate(ends[0].get("shared") or []):
-        alike = [(each.get("shared") or [])[number : number + 1] for each in ends]
-        orders = [
-            each[0]["order"] if each and each[0]["name"] == first["name"] else None
-            for each in alike
-        ]
+        orders = []
+        for end in ends:
+            shared = end.get("shared") or []
+            order = None
+            if number < len(shared) and shared[number]["name"] == first["name"]:
+                order = shared[number]["order"]
+            orders.append(order)
         if len(set(orders)) > 1:
-            known: dict[str | None, int] = {}
-            groups = tuple(known.setdefault(order, len(known)) for order in orders)
-            place = None if first["place"] is None else Place(*first["place"])
+            place = None
+            if first["place"] is not None:
+                place = Place(*first["place"])
             record = Record(0, 0, Operation(first["type"], first["name"], place, (), ()), (), ())
-            return Race(record, groups, first["threads"])
+            return Race(record, number_results(orders), first["threads"])
     return None

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from envlock.divergence.comparison import CALL
 from envlock.divergence.trace import Header, Record, Scalar, Trace, Value, read
-from envlock.divergence.verdict import render_entry
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import ERROR, WARNING, Finding, Report, clean
+from envlock.runtime.report import ERROR, WARNING, Evidence, Finding, Report, clean
 from envlock.runtime.where import Where
 
 Entry = Record | Value
@@ -24,25 +23,40 @@ Key = tuple[str, str | None, int | None]
 Kind = Literal["operation", "carried", "value"]
 
 STEP_LIMIT = 100_000
-"""Entries of a step that are looked at together: what a longer step has goes on in the next portion."""
+"""Entries of a step that are looked at together: a longer step goes on in the next portion."""
 MATCHED_LIMIT = 300_000
-"""Pairs of entries that are alike: where there are more, the first of a kind goes with the first, the second with the
-second, which takes no time."""
+"""Pairs of entries with one key. Where there are more, the first of a key goes with the first, the second
+with the second, which takes no time."""
 OTHERS = 10
+"""Later causes that are listed."""
 
 
 @dataclass(frozen=True)
 class Pair:
     """Entries of the two traces that belong together and differ.
 
-    `kind` is `operation` where all inputs that are known are equal, `carried` where an input differs as well, and
-    `value` for a quantity that the run shows. `known` says how many of the inputs are known.
+    Attributes:
+        kind: `operation` where all known inputs are equal, `carried` where an input differs as well, and
+            `value` for a quantity that the run shows.
+        known: how many of the inputs have a fingerprint on both sides.
     """
 
     kind: Kind
     a: Entry
     b: Entry
     known: int = 0
+
+    @property
+    def operations(self) -> tuple[Record, Record] | None:
+        """Both as operations; None for quantities."""
+        if isinstance(self.a, Record) and isinstance(self.b, Record):
+            return self.a, self.b
+        return None
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        sides = {"a": self.a.to_json(), "b": self.b.to_json()}
+        return {"kind": self.kind, "inputs_known": self.known, **sides}
 
 
 @dataclass
@@ -51,9 +65,10 @@ class Across:
 
     Attributes:
         first: the first pair with equal inputs and other results; None where there is none.
-        earliest: the first pair that differs at all, when that is another one: what it read came from nowhere seen.
-        others: later operations of another type or line that differ although their inputs are equal.
-        compared: how many pairs were compared; `alone`: how many entries of A and of B go with none.
+        earliest: the first pair that differs at all, if that is another one; nothing traced made its input.
+        others: later causes of another type or line.
+        compared: how many pairs were compared.
+        alone: how many entries of A and of B have no counterpart.
         steps: how many steps both have; `longer`: which of them has more, if one has.
     """
 
@@ -68,132 +83,198 @@ class Across:
     @property
     def same(self) -> bool:
         """Whether everything that was compared is equal, and something was."""
-        return (
-            self.earliest is None
-            and self.first is None
-            and self.compared > 0
-            and self.longer is None
-        )
+        if self.earliest is not None or self.first is not None:
+            return False
+        return self.compared > 0 and self.longer is None
 
     @property
-    def aligned(self) -> float:
-        """Which part of the entries of both goes together, from 0 to 1."""
-        return 2 * self.compared / max(2 * self.compared + sum(self.alone), 1)
+    def share(self) -> float:
+        """Which share of the entries of both has a counterpart, from 0 to 1."""
+        paired = 2 * self.compared
+        return paired / max(paired + sum(self.alone), 1)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether enough entries of both have a counterpart for a verdict."""
+        return self.share >= ALIGNED
+
+
+@dataclass(frozen=True)
+class TracesEvidence(Evidence):
+    """What `envlock diverge compare` attaches: `conditions` are those that differ, of A and of B."""
+
+    comparable: bool
+    first: Pair | None
+    earliest: Pair | None
+    others: tuple[Pair, ...]
+    compared: int
+    alone: tuple[int, int]
+    steps: int
+    longer: Literal["A", "B"] | None
+    conditions: Mapping[str, tuple[Scalar, Scalar]]
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "comparable": self.comparable,
+            "first": _render_pair(self.first),
+            "earliest": _render_pair(self.earliest),
+            "others": [pair.to_json() for pair in self.others],
+            "compared": self.compared,
+            "alone": list(self.alone),
+            "steps": self.steps,
+            "longer": self.longer,
+            "conditions": {name: list(values) for name, values in self.conditions.items()},
+        }
+
+
+def _render_pair(pair: Pair | None) -> dict[str, object] | None:
+    if pair is None:
+        return None
+    return pair.to_json()
 
 
 def compare(a: Iterable[Entry], b: Iterable[Entry]) -> Across:
-    """Return the first operation that differs between two traces, and how much could be compared."""
-    found = Across()
-    seen: set[object] = set()
-    for left, right in zip_longest(_portions(a), _portions(b)):
-        if left is None or right is None:
-            found.longer = "A" if right is None else "B"
+    """Return the first operation that differs between two traces, and how much was compared."""
+    across = Across()
+    causes: set[Key] = set()
+    for left, right in zip_longest(_split_steps(a), _split_steps(b)):
+        if right is None:
+            across.longer = "A"
             break
-        found.steps = max(found.steps, left[0].step + 1)
-        pairs = align([key(each) for each in left], [key(each) for each in right])
-        found.compared += len(pairs)
-        found.alone[0] += len(left) - len(pairs)
-        found.alone[1] += len(right) - len(pairs)
+        if left is None:
+            across.longer = "B"
+            break
+        across.steps = max(across.steps, left[0].step + 1)
+        pairs = match_entries(list(map(make_key, left)), list(map(make_key, right)))
+        across.compared += len(pairs)
+        across.alone[0] += len(left) - len(pairs)
+        across.alone[1] += len(right) - len(pairs)
         for i, j in pairs:
-            _note(found, difference(left[i], right[j]), seen)
-    return found
+            pair = find_difference(left[i], right[j])
+            if pair is not None:
+                _add_pair(across, pair, causes)
+    return across
 
 
-def _note(found: Across, pair: Pair | None, seen: set[object]) -> None:
-    if pair is None:
+def _add_pair(across: Across, pair: Pair, causes: set[Key]) -> None:
+    """Keep a pair that differs; `causes` are the keys of those that are kept as a cause."""
+    if pair.kind != "operation":
+        # After the first cause, values that are carried along say nothing new.
+        if across.first is None and across.earliest is None:
+            across.earliest = pair
         return
-    if pair.kind == "operation":
-        if found.first is None:
-            found.first = pair
-            seen.add(key(pair.a))
-        elif key(pair.a) not in seen and not _is_call(pair.a) and len(found.others) < OTHERS:
-            seen.add(key(pair.a))
-            found.others.append(pair)
-    elif found.first is None and found.earliest is None:
-        found.earliest = pair
+    key = make_key(pair.a)
+    if across.first is None:
+        across.first = pair
+        causes.add(key)
+    elif key not in causes and not _is_call(pair.a) and len(across.others) < OTHERS:
+        across.others.append(pair)
+        causes.add(key)
 
 
 def _is_call(entry: Entry) -> bool:
-    """Return whether this is a graph as a whole: what is inside of it stands before it."""
+    """Return whether this is a graph as a whole, whose operations have entries before it."""
     return isinstance(entry, Record) and entry.operation.type == CALL
 
 
-def difference(a: Entry, b: Entry) -> Pair | None:
-    """Return in what two entries differ that belong together; None where in nothing."""
+def find_difference(a: Entry, b: Entry) -> Pair | None:
+    """Return in what two entries differ that belong together; None where they are equal."""
     if isinstance(a, Value) or isinstance(b, Value):
-        same = isinstance(a, Value) and isinstance(b, Value) and a.fingerprint == b.fingerprint
-        return None if same else Pair("value", a, b)
+        if isinstance(a, Value) and isinstance(b, Value) and a.fingerprint == b.fingerprint:
+            return None
+        return Pair("value", a, b)
     if a.outputs == b.outputs:
         return None
-    inputs = [
-        (x, y) for x, y in zip(a.inputs, b.inputs, strict=False) if x is not None and y is not None
-    ]
-    kind: Kind = "operation" if all(x == y for x, y in inputs) else "carried"
-    return Pair(kind, a, b, len(inputs))
+    kind: Kind = "operation"
+    known = 0
+    for x, y in zip(a.inputs, b.inputs, strict=False):
+        if x is None or y is None:
+            continue
+        known += 1
+        if x != y:
+            kind = "carried"
+    return Pair(kind, a, b, known)
 
 
-def key(entry: Entry) -> Key:
-    """Return what entries of two environments share that belong together."""
+def make_key(entry: Entry) -> Key:
+    """Return what entries share that belong together: the type and the line."""
     if isinstance(entry, Value):
         return f"value {entry.name}", None, None
     place = entry.operation.place
-    return entry.operation.type, place and place.file, place and place.line
+    if place is None:
+        return entry.operation.type, None, None
+    return entry.operation.type, place.file, place.line
 
 
-def align(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int]]:
-    """Return which entries go together, in order."""
+def match_entries(a: Sequence[Key], b: Sequence[Key]) -> Sequence[tuple[int, int]]:
+    """Return which entries belong together, as pairs of their numbers, in order."""
     if a == b:
         return [(number, number) for number in range(len(a))]
-    return _aligned(tuple(a), tuple(b))
+    return _match_keys(tuple(a), tuple(b))
 
 
-@lru_cache(maxsize=4)  # the steps of a training are alike
-def _aligned(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], ...]:
+# The steps of a training are alike, so that the last few answers serve again.
+@lru_cache(maxsize=4)
+def _match_keys(a: tuple[Key, ...], b: tuple[Key, ...]) -> tuple[tuple[int, int], ...]:
     counts = Counter(b)
-    if sum(counts[each] for each in a) <= MATCHED_LIMIT:
-        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-        return tuple((block.a + n, block.b + n) for block in blocks for n in range(block.size))
-    places: dict[Key, list[int]] = {}
-    for number, each in enumerate(b):
-        places.setdefault(each, []).append(number)
-    queues = {each: iter(numbers) for each, numbers in places.items()}
-    found = [(i, next(queues[each], None)) for i, each in enumerate(a) if each in queues]
-    return tuple(_rising((i, j) for i, j in found if j is not None))
+    pairs: list[tuple[int, int]] = []
+    if sum(counts[key] for key in a) <= MATCHED_LIMIT:
+        for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+            i, j, size = block
+            pairs += zip(range(i, i + size), range(j, j + size), strict=True)
+        return tuple(pairs)
+    places: dict[Key, deque[int]] = {}
+    for j, key in enumerate(b):
+        places.setdefault(key, deque()).append(j)
+    for i, key in enumerate(a):
+        if places.get(key):
+            pairs.append((i, places[key].popleft()))
+    return tuple(_find_rising(pairs))
 
 
-def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return as many of the pairs as are in the order of both sides: a longest rising subsequence."""
+def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return as many of the pairs as are in the order of both sides: a longest rising subsequence.
+
+    By patience sorting: `tops` has the smallest end of a rising row of each length, `ends` the number of its
+    pair, and `before` the pair in front of each.
+    """
     tops: list[int] = []
-    at: list[int] = []
+    ends: list[int] = []
     before: list[int] = []
-    listed = list(pairs)
-    for number, (_, j) in enumerate(listed):
+    for number, (_, j) in enumerate(pairs):
         place = bisect_left(tops, j)
-        before.append(at[place - 1] if place else -1)
+        previous = -1
+        if place:
+            previous = ends[place - 1]
+        before.append(previous)
         tops[place : place + 1] = [j]
-        at[place : place + 1] = [number]
-    found = []
-    number = at[-1] if at else -1
+        ends[place : place + 1] = [number]
+    rising: list[tuple[int, int]] = []
+    if not ends:
+        return rising
+    number = ends[-1]
     while number >= 0:
-        found.append(listed[number])
+        rising.append(pairs[number])
         number = before[number]
-    return found[::-1]
+    return rising[::-1]
 
 
-def _portions(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _split_steps(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Yield the entries of each step, or of a part of it that is no longer than the limit."""
     portion: list[Entry] = []
-    for each in entries:
-        if portion and (each.step != portion[0].step or len(portion) >= STEP_LIMIT):
+    for entry in entries:
+        if portion and (entry.step != portion[0].step or len(portion) >= STEP_LIMIT):
             yield portion
             portion = []
-        portion.append(each)
+        portion.append(entry)
     if portion:
         yield portion
 
 
 ALIGNED = 0.5
-"""Traces of which less goes together are not of the same program, or not comparably run."""
+"""The share of entries that must have a counterpart: below it, the traces are not of the same program, or
+were recorded in another way."""
 SOURCE = "docs/reference/diverge.md"
 WHY = "Another version, device or instruction set computes this operation with another kernel, or in another order."
 FIX = "Make the conditions that differ equal; `envlock verify` says how."
@@ -207,7 +288,7 @@ _IGNORED = ("made_by", "elsewhere", "unseen", "system.kernel_release", "python.c
 """Conditions that are no cause of other bits."""
 
 
-def report(a: str, b: str) -> Report:
+def report(a: str, b: str) -> Report[TracesEvidence]:
     """Return what the traces in two files show.
 
     Raises:
@@ -215,120 +296,117 @@ def report(a: str, b: str) -> Report:
         UsageError: they cannot be compared: one ran eagerly, say.
     """
     with read(Path(a)) as left, read(Path(b)) as right:
-        _check(left.header, right.header)
+        _check_modes(left.header, right.header)
         across = compare(left, right)
-        names = [_name("A", a, left.header), _name("B", b, right.header)]
-        answer = "the same bits" if across.same else "different bits"
+        answer = "different bits"
+        if not across.comparable:
+            answer = "not comparable"
+        elif across.same:
+            answer = "the same bits"
+        names = [_describe_side("A", a, left.header), _describe_side("B", b, right.header)]
+        evidence = TracesEvidence(
+            across.comparable,
+            across.first,
+            across.earliest,
+            tuple(across.others),
+            across.compared,
+            (across.alone[0], across.alone[1]),
+            across.steps,
+            across.longer,
+            _compare_conditions(left, right),
+        )
         return Report(
-            _findings(across),
+            _list_findings(across),
             command="diverge compare",
-            headline=f"{answer if across.aligned >= ALIGNED else 'not comparable'}: {' and '.join(names)}",
+            headline=f"{answer}: {' and '.join(names)}",
             titles=TITLES,
-            attachments=_attachments(across, _differing(left, right)),
+            evidence=evidence,
             breaking=(ERROR,),
         )
 
 
-def _findings(across: Across) -> Iterator[Finding]:
+def _list_findings(across: Across) -> Iterator[Finding]:
     first, earliest = across.first, across.earliest
-    if across.aligned < ALIGNED:
-        yield _finding(
-            "not-comparable",
-            "the traces cannot be aligned: the runs ran different operations, or at different lines",
+    if not across.comparable:
+        message = (
+            "the traces cannot be aligned: the runs ran different operations, or at different lines"
         )
+        yield _make_finding("not-comparable", message)
         return
     if first is not None:
-        said = "is the first operation that gave different bits from equal inputs"
-        yield _finding("operation", f"{_called(first)} {said}", first)
+        predicate = "is the first operation that gave different bits from equal inputs"
+        yield _make_finding("operation", f"{_name_entry(first.a)} {predicate}", first)
     elif earliest is not None:
-        said = "differs first, and so does its input, which came from outside the traced operations"
-        yield _finding("carried", f"{_called(earliest)} {said}", earliest)
+        predicate = (
+            "differs first, and so does its input, which came from outside the traced operations"
+        )
+        yield _make_finding("carried", f"{_name_entry(earliest.a)} {predicate}", earliest)
     elif across.longer is not None:
-        yield _finding(
-            "longer",
-            f"they are equal up to the end of the shorter one; {across.longer} has more steps",
-        )
-    for each in across.others:
-        message = (
-            f"also different, with equal inputs: {_called(each)}{_at(each)}, step {each.a.step}"
-        )
-        yield _finding("operation", message, each, severity=WARNING)
+        message = f"they are equal up to the end of the shorter one; {across.longer} has more steps"
+        yield _make_finding("longer", message)
+    for pair in across.others:
+        where = _name_entry(pair.a)
+        place = pair.a.place
+        if place is not None:
+            where += f" at {clean(place.file)}:{place.line}"
+        message = f"also different, with equal inputs: {where}, step {pair.a.step}"
+        yield _make_finding("operation", message, pair, severity=WARNING)
 
 
-def _finding(rule: str, message: str, pair: Pair | None = None, severity: str = ERROR) -> Finding:
-    where = Where(operation="the traces" if pair is None else _called(pair))
-    place = pair.a.operation.place if pair is not None and isinstance(pair.a, Record) else None
-    if place is not None:
-        where.file, where.line, where.function = place.file, place.line, place.function
+def _make_finding(
+    rule: str, message: str, pair: Pair | None = None, severity: str = ERROR
+) -> Finding:
+    where = Where(operation="the traces")
+    if pair is not None:
+        where.operation = _name_entry(pair.a)
+        place = pair.a.place
+        if place is not None:
+            where.file, where.line, where.function = place
     return Finding(rule, severity, where, message, WHY, FIX, SOURCE)
 
 
-def _attachments(across: Across, conditions: Mapping[str, tuple[Scalar, Scalar]]) -> dict[str, Any]:
-    return {
-        "comparable": across.aligned >= ALIGNED,
-        "first": _pair_json(across.first),
-        "earliest": _pair_json(across.earliest),
-        "others": [_pair_json(each) for each in across.others],
-        "compared": across.compared,
-        "alone": list(across.alone),
-        "steps": across.steps,
-        "longer": across.longer,
-        "conditions": {name: list(values) for name, values in conditions.items()},
-    }
-
-
-def _check(a: Header, b: Header) -> None:
-    if (a.mode, a.fingerprint) == (b.mode, b.fingerprint):
+def _check_modes(a: Header, b: Header) -> None:
+    """Refuse two traces whose entries or fingerprints are of different kinds."""
+    if a.mode != b.mode:
+        how = {"eager": "eagerly, operation by operation", "graph": "in graphs"}
+        ways = f"A ran {how[a.mode]}, B ran {how[b.mode]}"
+    elif a.fingerprint != b.fingerprint:
+        ways = "their fingerprints are of different kinds"
+    else:
         return
-    how = {"eager": "eagerly, operation by operation", "graph": "in graphs"}
-    ways = (
-        (f"A ran {how[a.mode]}, B ran {how[b.mode]}")
-        if a.mode != b.mode
-        else "their fingerprints are of different kinds"
-    )
-    raise UsageError(
-        f"the traces cannot be compared: {ways}",
-        hint="record both with `--in-graph`, or both without",
-    )
+    hint = "record both with `--in-graph`, or both without"
+    raise UsageError(f"the traces cannot be compared: {ways}", hint=hint)
 
 
-def _differing(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
-    left, right = _conditions(a), _conditions(b)
-    names = sorted({*left, *right} - {*_IGNORED})
-    return {
-        name: (left.get(name), right.get(name))
-        for name in names
-        if left.get(name) != right.get(name)
-    }
+def _compare_conditions(a: Trace, b: Trace) -> dict[str, tuple[Scalar, Scalar]]:
+    """Return the conditions that differ, with both values; None where a side has none."""
+    left, right = _collect_conditions(a), _collect_conditions(b)
+    found = {}
+    for name in sorted({*left, *right} - {*_IGNORED}):
+        if left.get(name) != right.get(name):
+            found[name] = (left.get(name), right.get(name))
+    return found
 
 
-def _conditions(trace: Trace) -> dict[str, Scalar]:
+def _collect_conditions(trace: Trace) -> dict[str, Scalar]:
     header = trace.header
-    versions = {"tensorflow.version": header.tensorflow, "python.version": header.python}
-    keras = {"keras.version": header.keras} if header.keras is not None else {}
-    return {**header.conditions, **versions, **keras, **(trace.end or {})}
+    conditions = {
+        **header.conditions,
+        "tensorflow.version": header.tensorflow,
+        "python.version": header.python,
+    }
+    if header.keras is not None:
+        conditions["keras.version"] = header.keras
+    if trace.end is not None:
+        conditions.update(trace.end)
+    return conditions
 
 
-def _name(letter: str, path: str, header: Header) -> str:
+def _describe_side(letter: str, path: str, header: Header) -> str:
     return f"{letter} {clean(path)} (TensorFlow {clean(header.tensorflow)})"
 
 
-def _called(pair: Pair) -> str:
-    entry = pair.a
-    return clean(entry.operation.type if isinstance(entry, Record) else entry.name)
-
-
-def _at(pair: Pair) -> str:
-    place = pair.a.operation.place if isinstance(pair.a, Record) else None
-    return f" at {clean(place.file)}:{place.line}" if place else ""
-
-
-def _pair_json(pair: Pair | None) -> dict[str, Any] | None:
-    if pair is None:
-        return None
-    return {
-        "kind": pair.kind,
-        "inputs_known": pair.known,
-        "a": render_entry(pair.a),
-        "b": render_entry(pair.b),
-    }
+def _name_entry(entry: Entry) -> str:
+    if isinstance(entry, Record):
+        return clean(entry.operation.type)
+    return clean(entry.name)

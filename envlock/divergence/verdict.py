@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from envlock.data.lint import dataset_rules
-from envlock.divergence.comparison import Difference, Line, Origin
-from envlock.divergence.evidence import Evidence, Suspect
-from envlock.divergence.makers import Maker
+from envlock.divergence.comparison import Difference
+from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.sentences import explain_unknown, make_headline, make_title
-from envlock.divergence.trace import Place, Record, Value
-from envlock.numerics.failure import RULE, TITLE
-from envlock.numerics.failure import findings as failure_findings
+from envlock.divergence.trace import Record
+from envlock.numerics.failure import RULE, TITLE, list_failures
 from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report
 from envlock.runtime.where import Where
 
-SOURCE_LINES = 1  # before and after the line that is named
 SOURCE = "docs/reference/diverge.md"
 UNKNOWN_FIX = (
     "Call `tf.config.experimental.enable_op_determinism()` first: TensorFlow then raises an error for operations "
@@ -51,14 +47,11 @@ TITLES: Mapping[str, str] = {
     "unseen": "the runs differ, and their operations are not visible",
 }
 
-RENDERED = ("record", "timeline", "origins", "maker", "suspects", "failures")
-"""Fields of the evidence that are attachments in a form of their own."""
-NOT_ATTACHED = ("pipelines", "others", "notes", "threads", "blind")
-"""Fields that are findings, notes or part of a sentence already."""
 
-
-def report(seen: Evidence) -> Report:
-    """Return the verdict: a finding for the cause, for the pipelines, and for what else differs by itself."""
+def report(seen: DivergeEvidence) -> Report[DivergeEvidence]:
+    """Return the verdict: findings on the cause, on pipelines, and on later causes."""
+    if not seen.match and seen.known is None:
+        seen = replace(seen, unexplained=explain_unknown(seen))
     breaking: tuple[str, ...] = (ERROR,)
     if seen.failures:  # a run that failed leaves the verdict open
         breaking = (ERROR, UNKNOWN)
@@ -72,21 +65,21 @@ def report(seen: Evidence) -> Report:
         subject=seen.target.rpartition(":")[0] or seen.target,
         notes=seen.notes,
         titles=titles,
-        attachments=_attach(seen),
+        evidence=seen,
         breaking=breaking,
     )
 
 
-def _list_findings(seen: Evidence) -> Iterator[Finding]:
+def _list_findings(seen: DivergeEvidence) -> Iterator[Finding]:
     if not seen.match:
         yield _find_cause(seen)
         yield from seen.pipelines
         for each in seen.others:
             yield _find_other(each, explain_unknown(seen))
-    yield from failure_findings(seen.failures, SOURCE, FAILURE_FIX)
+    yield from list_failures(seen.failures, SOURCE, FAILURE_FIX)
 
 
-def _find_cause(seen: Evidence) -> Finding:
+def _find_cause(seen: DivergeEvidence) -> Finding:
     """Return the finding that the verdict is about."""
     known, maker = seen.known, seen.maker
     fix = FIXES.get(seen.verdict, UNKNOWN_FIX)
@@ -95,14 +88,14 @@ def _find_cause(seen: Evidence) -> Finding:
     if known is not None and known.fixes:
         fix = "\n".join(known.fixes)
     why, source = explain_unknown(seen), SOURCE
-    # Where the maker's own row was looked up, it explains the operation's draws, not the line of Python that is named.
+    # The maker's own row explains the draws of an operation, not the line of Python that is named.
     is_of_maker = known is not None and maker is not None and known.row == maker.row.row
     if known is not None and not is_of_maker:
         why, source = known.why, known.source
     return Finding(seen.verdict, ERROR, _locate(seen), make_headline(seen), why, fix, source)
 
 
-def _locate(seen: Evidence) -> Where:
+def _locate(seen: DivergeEvidence) -> Where:
     """Return the operation with its line; where the verdict names none, what differs first."""
     place = seen.place
     operation = seen.culprit or seen.first_name or "the runs"
@@ -130,93 +123,3 @@ def _find_other(difference: Difference, why: str) -> Finding:
         what = f"{name} at {place.file}:{place.line}"
     message = f"also an independent cause: {what}, step {entry.step}: {difference.distinct} results"
     return Finding("operation", WARNING, where, message, why, UNKNOWN_FIX, SOURCE)
-
-
-def _attach(seen: Evidence) -> dict[str, Any]:
-    """Return what is shown beside the findings, as JSON values."""
-    plain = asdict(
-        replace(seen, record=None, timeline=(), pipelines=(), others=(), failures=(), maker=None)
-    )
-    for name in (*RENDERED, *NOT_ATTACHED):
-        del plain[name]
-    attachments = {name: _use_lists(value) for name, value in plain.items()}
-    attachments["failures"] = [each.to_json() for each in seen.failures]
-    attachments["culprit"] = seen.culprit
-    attachments["place"] = _render_place(seen.place)
-    attachments["maker"] = _render_maker(seen.maker)
-    attachments["unexplained"] = None
-    if not seen.match and seen.known is None:
-        attachments["unexplained"] = explain_unknown(seen)
-    attachments["suspects"] = [_render_suspect(each) for each in seen.suspects]
-    attachments["operation"] = None
-    if seen.record is not None:
-        attachments["operation"] = render_entry(seen.record)
-    attachments["origins"] = [_render_origin(each) for each in seen.origins]
-    attachments["timeline"] = [_render_line(each) for each in seen.timeline]
-    return attachments
-
-
-def _render_place(place: Place | None) -> dict[str, Any] | None:
-    if place is None:
-        return None
-    return place._asdict()
-
-
-def _render_maker(maker: Maker | None) -> dict[str, Any] | None:
-    if maker is None:
-        return None
-    return {"name": maker.name, "place": maker.place._asdict(), "text": maker.text}
-
-
-def _render_suspect(suspect: Suspect) -> dict[str, Any]:
-    return {**_use_lists(asdict(suspect)), "place": _render_place(suspect.place)}
-
-
-def _render_origin(origin: Origin) -> dict[str, Any]:
-    made_by = None
-    if origin.made_by is not None:
-        made_by = render_entry(origin.made_by)
-    return {"input": origin.input, "spec": origin.spec, "made_by": made_by}
-
-
-def _render_line(line: Line) -> dict[str, Any]:
-    return {
-        "number": line.index,
-        "state": line.state,
-        "distinct": line.distinct,
-        **render_entry(line.entry),
-    }
-
-
-def _use_lists(value: Any) -> Any:
-    """Return a value with lists for tuples, as JSON knows no others."""
-    if isinstance(value, dict):
-        return {name: _use_lists(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_use_lists(each) for each in value]
-    return value
-
-
-def render_entry(entry: Record | Value) -> dict[str, Any]:
-    """Return an entry of a trace as JSON values."""
-    if not isinstance(entry, Record):
-        return {
-            "step": entry.step,
-            "value": entry.name,
-            "outputs": [_render_tensor(entry.spec, entry.fingerprint)],
-        }
-    kind, name, place, inputs, outputs = entry.operation
-    return {
-        "step": entry.step,
-        "type": kind,
-        "name": name,
-        "place": _render_place(place),
-        "inputs": [_render_tensor(*each) for each in zip(inputs, entry.inputs, strict=False)],
-        "outputs": [_render_tensor(*each) for each in zip(outputs, entry.outputs, strict=False)],
-    }
-
-
-def _render_tensor(spec: str, fingerprint: int | None) -> dict[str, str | None]:
-    if fingerprint is None:
-        return {"spec": spec, "fingerprint": None}
-    return {"spec": spec, "fingerprint": f"{fingerprint:016x}"}

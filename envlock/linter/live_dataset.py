@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from envlock.data.lint import dataset_rules
 from envlock.guest.datasets import plain, serialized
 from envlock.linter.pipeline import Graph, digest, findings, graph_of
 from envlock.runtime.errors import UsageError
-from envlock.runtime.report import ERROR, Report, tally
+from envlock.runtime.report import ERROR, Evidence, Report, tally
 
 
-def lint_dataset(dataset: Any) -> Report:
+@dataclass(frozen=True)
+class DatasetEvidence(Evidence):
+    """The digest of a pipeline's operations, settings and constants."""
+
+    digest: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"digest": self.digest}
+
+
+def lint_dataset(dataset: Any) -> Report[DatasetEvidence]:
     """Return what makes a tf.data.Dataset give other elements, or another order, from run to run.
 
     Its graph is read; no element is. Seeds are part of the graph, so set them before the dataset is made. It matches
@@ -41,7 +53,7 @@ def lint_dataset(dataset: Any) -> Report:
     return report_of(graph, switched_on=_switched_on())
 
 
-def report_of(graph: Graph, *, switched_on: bool) -> Report:
+def report_of(graph: Graph, *, switched_on: bool) -> Report[DatasetEvidence]:
     """Return what a pipeline's graph says; `switched_on`: op determinism is."""
     found = findings(graph, switched_on=switched_on)
     answer = "not repeatable" if any(each.severity == ERROR for each in found) else "repeatable"
@@ -51,7 +63,7 @@ def report_of(graph: Graph, *, switched_on: bool) -> Report:
         headline=f"{answer}: {tally(found) or 'no findings'}",
         notes=[f"digest {digest(graph)}"],
         titles={rule: row.title for rule, row in dataset_rules().items()},
-        attachments={"digest": digest(graph)},
+        evidence=DatasetEvidence(digest(graph)),
         breaking=(ERROR,),
     )
 

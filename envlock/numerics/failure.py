@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from envlock.runtime.report import UNKNOWN, Finding, clean
 from envlock.runtime.where import Where
@@ -27,32 +26,33 @@ class Failure:
     message: str
     traceback: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return JSON values."""
         return {"runs": list(self.runs), "message": self.message, "traceback": self.traceback}
 
 
-def grouped(each: Iterable[tuple[str, str, str]]) -> list[Failure]:
+def group_failures(failed: Iterable[tuple[str, str, str]]) -> list[Failure]:
     """Return the failures of single runs (label, message, traceback), those alike together."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for label, message, traceback in each:
-        found.setdefault((message, traceback), []).append(label)
-    return [Failure(tuple(labels), *key) for key, labels in found.items()]
+    labels: dict[tuple[str, str], list[str]] = {}
+    for label, message, traceback in failed:
+        labels.setdefault((message, traceback), []).append(label)
+    failures = []
+    for (message, traceback), runs in labels.items():
+        failures.append(Failure(tuple(runs), message, traceback))
+    return failures
 
 
-def findings(failures: Sequence[Failure], source: str, fix: str) -> Iterator[Finding]:
+def list_failures(failures: Sequence[Failure], source: str, fix: str) -> Iterator[Finding]:
     """Yield a finding for each failure, in order: what a run would have shown is unknown."""
-    for each in failures:
-        names = (
-            f"runs {', '.join(each.runs[:-1])} and {each.runs[-1]}"
-            if len(each.runs) > 1
-            else f"run {each.runs[0]}"
-        )
+    for failure in failures:
+        names = f"run {failure.runs[0]}"
+        if len(failure.runs) > 1:
+            names = f"runs {', '.join(failure.runs[:-1])} and {failure.runs[-1]}"
         yield Finding(
             RULE,
             UNKNOWN,
             Where(operation=names),
-            f"{names} failed: {clean(each.message)}",
+            f"{names} failed: {clean(failure.message)}",
             "What a run would have computed after its failure is unknown.",
             fix,
             source,

@@ -1,21 +1,31 @@
-"""The error matrices: how far every run is from every other, per quantity, computed where numpy is."""
+"""The error matrices: how far every run is from every other, per quantity, computed by numpy."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import combinations
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from envlock.guest import launch
 from envlock.numerics.results import Quantity, Value
 from envlock.runtime.errors import FactError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Answer(TypedDict, total=False):
+        """The answer to one job; `distances` by measure, None where the type has none."""
+
+        kept: bool
+        distances: dict[str, Cells | None] | None
+
 
 PROGRAM = "training.distances_program"
 PARTS = 64_000_000
@@ -43,7 +53,7 @@ class Matrix:
 
     quantity: Quantity
     cells: dict[str, Cells]
-    """By measure: `sum` of the absolute differences, `max`, and `norm`, which is `max` in epsilons of the magnitude."""
+    """By measure: `sum` of the absolute differences, `max`, and `norm`: `max` in epsilons of the magnitude."""
     notes: tuple[str, ...] = ()
     """Whole sentences about what no number tells."""
 
@@ -68,33 +78,38 @@ def matrices(
         UsageError: the interpreter cannot be run, or has no numpy, or an array is damaged.
         FactError: it died.
     """
-    jobs = [
-        [_jobs(member) for member in zip(*quantity.values, strict=True)] for quantity in quantities
-    ]
-    flat = list(dict.fromkeys(job for quantity in jobs for member in quantity for job in member))
-    asked = {
-        "folders": [str(folder) for folder in folders],
-        "parts": PARTS,
-        "jobs": [{"kind": job.kind, "digests": job.digests} for job in flat],
-    }
-    answers = dict(zip(flat, _answers(asked, python, advance), strict=True)) if flat else {}
-    return [_matrix(quantity, own, answers) for quantity, own in zip(quantities, jobs, strict=True)]
+    jobs: dict[Job, None] = {}
+    for quantity in quantities:
+        for values in _list_columns(quantity):
+            jobs.update(dict.fromkeys(_plan_jobs(values)))
+    answers: dict[Job, Answer] = {}
+    if jobs:
+        request = {
+            "folders": list(map(str, folders)),
+            "parts": PARTS,
+            "jobs": list(map(asdict, jobs)),
+        }
+        found = _compute_distances(request, len(jobs), python, advance)
+        answers.update(zip(jobs, found, strict=True))
+    return [_make_matrix(quantity, answers) for quantity in quantities]
 
 
 def size(quantities: Iterable[Quantity]) -> int:
     """Return how many bytes will be read."""
-    values = {
-        value
-        for quantity in quantities
-        for row in quantity.values
-        for value in row
-        if value is not None
-    }
-    return sum(prod(value.shape) * value.width for value in values)
+    values: set[Value | None] = set()
+    for quantity in quantities:
+        for row in quantity.values:
+            values.update(row)
+    return sum(prod(value.shape) * value.width for value in values if value is not None)
 
 
-def _jobs(values: tuple[Value | None, ...]) -> list[Job]:
-    """Return what has to be computed for one member: only arrays of the same kind and shape have distances."""
+def _list_columns(quantity: Quantity) -> list[tuple[Value | None, ...]]:
+    """Return for each member of a quantity its value in each run."""
+    return list(zip(*quantity.values, strict=True))
+
+
+def _plan_jobs(values: tuple[Value | None, ...]) -> list[Job]:
+    """Return the jobs for one member: only arrays of the same kind and shape have distances."""
     alike: dict[tuple[str, tuple[int, ...]], dict[str, None]] = {}
     for value in values:
         if value is not None:
@@ -102,33 +117,31 @@ def _jobs(values: tuple[Value | None, ...]) -> list[Job]:
     return [Job(kind, tuple(digests)) for (kind, _), digests in alike.items() if len(digests) > 1]
 
 
-def _answers(
-    asked: dict[str, Any], python: Path | None, advance: Callable[[int], None]
-) -> list[dict[str, Any]]:
+def _compute_distances(
+    request: Mapping[str, object], number: int, python: Path | None, advance: Callable[[int], None]
+) -> list[Answer]:
     with tempfile.TemporaryFile() as errors:
-        child = launch.start(
-            launch.module(PROGRAM, asked), python, output=subprocess.PIPE, errors=errors
-        )
+        words = launch.module(PROGRAM, request)
+        child = launch.start(words, python, output=subprocess.PIPE, errors=errors)
         try:
-            answers = list(_lines(child, advance))
+            answers = list(_iter_answers(child, advance))
             code = child.wait()
         finally:
             launch.end(child)
-        if code or len(answers) != len(asked["jobs"]):
+        if code or len(answers) != number:
             errors.seek(0)
-            words = launch.last_words(errors.read().decode("utf-8", "replace"))
-            raise FactError(
-                f"the distances could not be computed: the process {launch.ending(code)}: {words}"
-            )
+            last_words = launch.last_words(errors.read().decode("utf-8", "replace"))
+            ending = f"the process {launch.ending(code)}: {last_words}"
+            raise FactError(f"the distances could not be computed: {ending}")
     return answers
 
 
-def _lines(
+def _iter_answers(
     child: subprocess.Popen[bytes], advance: Callable[[int], None]
-) -> Iterable[dict[str, Any]]:
+) -> Iterator[Answer]:
     with child.stdout or BytesIO() as stream:
         for text in stream:
-            line: dict[str, Any] = json.loads(text)
+            line = json.loads(text)
             if "read" in line:
                 advance(line["read"])
             elif "failed" in line:
@@ -137,81 +150,95 @@ def _lines(
                 yield line
 
 
-def _matrix(
-    quantity: Quantity, jobs: list[list[Job]], answers: dict[Job, dict[str, Any]]
-) -> Matrix:
+def _make_matrix(quantity: Quantity, answers: Mapping[Job, Answer]) -> Matrix:
     number = len(quantity.values)
-    cells: dict[str, Cells] = {
-        measure: [[0.0] * number for _ in range(number)] for measure in MEASURES
-    }
+    cells: dict[str, Cells] = {}
+    for measure in MEASURES:
+        cells[measure] = [[0.0] * number for _ in range(number)]
     notes: list[str] = []
-    for name, values, own in zip(
-        quantity.members, zip(*quantity.values, strict=True), jobs, strict=True
-    ):
+    for name, values in zip(quantity.members, _list_columns(quantity), strict=True):
         if len(set(values)) == 1:
             continue
-        found = {job: answers[job] for job in own}
-        notes += _notes(name, values, found)
-        places = {digest: (job, n) for job in own for n, digest in enumerate(job.digests)}
+        jobs = _plan_jobs(values)
+        notes += _list_notes(name, values, jobs, answers)
+        places = {}
+        for job in jobs:
+            for row, digest in enumerate(job.digests):
+                places[digest] = (job, row)
         for a, b in combinations(range(number), 2):
             if values[a] != values[b]:
-                _add(cells, a, b, _apart(places, values[a], values[b], found))
-    same = [(a, b) for a, b in combinations(range(number), 2) if cells["max"][a][b] == 0]
-    if any(quantity.values[a] != quantity.values[b] for a, b in same):
-        notes.append(
-            "Some bits differ although the values are equal: the sign of a zero, or the bits of a NaN."
-        )
+                distance = _find_distance(places, values[a], values[b], answers)
+                _add_distance(cells, a, b, distance)
+    for a, b in combinations(range(number), 2):
+        if cells["max"][a][b] == 0 and quantity.values[a] != quantity.values[b]:
+            causes = "the sign of a zero, or the bits of a NaN"
+            notes.append(f"Some bits differ although the values are equal: {causes}.")
+            break
     return Matrix(quantity, cells, tuple(notes))
 
 
-def _apart(
-    places: dict[str, tuple[Job, int]],
+def _find_distance(
+    places: Mapping[str, tuple[Job, int]],
     a: Value | None,
     b: Value | None,
-    found: dict[Job, dict[str, Any]],
+    answers: Mapping[Job, Answer],
 ) -> dict[str, float | None]:
-    """Return the distance of two values that differ, by measure; nothing where there is none."""
+    """Return the distance of two values that differ, by measure; nothing where there is none.
+
+    `places` has of each digest its job, and its row in the matrices of that.
+    """
     if a is None or b is None or a.digest not in places or b.digest not in places:
         return {}
     (job, row), (other, column) = places[a.digest], places[b.digest]
-    distances = found[job].get("distances") if job == other else None
-    if distances is None:
+    # Of other kinds or shapes, or not kept on the disk.
+    distances = answers[job].get("distances")
+    if job != other or distances is None:
         return {}
-    return {name: matrix and matrix[row][column] for name, matrix in distances.items()}
+    found: dict[str, float | None] = {}
+    for measure, matrix in distances.items():
+        found[measure] = None
+        if matrix is not None:
+            found[measure] = matrix[row][column]
+    return found
 
 
-def _add(cells: dict[str, Cells], a: int, b: int, apart: dict[str, float | None]) -> None:
-    """Put the distance of one member into the cells of two runs: sums are added, of the others the largest counts."""
+def _add_distance(
+    cells: Mapping[str, Cells], a: int, b: int, distance: Mapping[str, float | None]
+) -> None:
+    """Add the distance of one member to the cells of two runs: sums are added, else the largest counts."""
     for measure in MEASURES:
-        before, more = cells[measure][a][b], apart.get(measure)
-        joined: float | None = None
+        before, more = cells[measure][a][b], distance.get(measure)
+        total: float | None = None
+        # One member without a distance leaves the whole quantity without one.
         if before is not None and more is not None:
-            joined = before + more if measure == "sum" else max(before, more)
-        cells[measure][a][b] = cells[measure][b][a] = joined
+            total = max(before, more)
+            if measure == "sum":
+                total = before + more
+        cells[measure][a][b] = cells[measure][b][a] = total
 
 
-def _notes(
-    name: str, values: tuple[Value | None, ...], found: dict[Job, dict[str, Any]]
+def _list_notes(
+    name: str,
+    values: tuple[Value | None, ...],
+    jobs: Sequence[Job],
+    answers: Mapping[Job, Answer],
 ) -> list[str]:
-    """Return what no number tells about a member that differs."""
+    """Return sentences on what no number tells about a member that differs."""
     notes = []
-    missing = sum(value is None for value in values)
+    missing = values.count(None)
     if missing:
         notes.append(f"{name} was not recorded in {missing} of {len(values)} runs.")
-    kinds = dict.fromkeys(
-        f"{value.kind}{list(value.shape)}" for value in values if value is not None
-    )
+    present = [value for value in values if value is not None]
+    kinds = dict.fromkeys(f"{value.kind}{list(value.shape)}" for value in present)
     if len(kinds) > 1:
-        notes.append(
-            f"{name} has several types or shapes, which have no distance: {', '.join(kinds)}."
-        )
-    for job, answer in found.items():
+        types = ", ".join(kinds)
+        notes.append(f"{name} has several types or shapes, which have no distance: {types}.")
+    for job in jobs:
+        answer = answers[job]
         if not answer["kept"]:
-            notes.append(
-                f"Not all arrays of {name} fit on the disk, so only their bits were compared."
-            )
+            reason = "fit on the disk, so only their bits were compared"
+            notes.append(f"Not all arrays of {name} {reason}.")
         elif answer["distances"] is None:
-            notes.append(
-                f"{name} has type {job.kind}, which has no distance, so only its bits were compared."
-            )
+            reason = "which has no distance, so only its bits were compared"
+            notes.append(f"{name} has type {job.kind}, {reason}.")
     return notes

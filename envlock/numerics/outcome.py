@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from envlock.numerics import failure, results
-from envlock.numerics.matrices import MEASURES, Matrix
+from envlock.numerics import results
+from envlock.numerics.failure import RULE, TITLE, Failure, group_failures, list_failures
+from envlock.numerics.matrices import Cells, Matrix
 from envlock.numerics.results import FINISHED, Quantity, Run
-from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Finding, Report, clean, count
+from envlock.runtime.report import ERROR, UNKNOWN, WARNING, Evidence, Finding, Report, clean, count
 from envlock.runtime.where import Where
 
 SOURCE = "docs/reference/repeat.md"
 TITLES = {
     "runs-differ": "runs give different bits",
-    failure.RULE: failure.TITLE,
+    RULE: TITLE,
     "run-missing": "a run is missing",
 }
+MEMBERS_NAMED = 3
+"""Arrays of a quantity that a finding names."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,11 @@ class Outcome:
     Attributes:
         runs: those that are compared, in order.
         failed: those that raised or died.
-        cut: the runs are compared at the steps that all of them finished, those that failed among them.
+        cut: the runs, some of them failed, are compared at the steps that all of them finished.
         wanted: how many were asked for.
         first: the first quantity that differs.
-        shown: every quantity of the steps that are shown: the first that differs and the last, unless told otherwise.
+        shown: every quantity of the steps that are shown: the first that differs and the last, unless others were
+            asked for.
         matrices: of those of them that differ.
         environments: the versions of what computed, by the name of the set of runs.
         interrupted: Ctrl-C ended it before all runs were made.
@@ -67,136 +70,268 @@ class Outcome:
         return self.wanted - self.finished - len(self.failed)
 
 
-def report(outcome: Outcome, subject: str = "results") -> Report:
-    """Return the report: a finding for what differs, for every failed run and for runs that were not made.
+@dataclass(frozen=True)
+class RunSummary:
+    """How one run ended; `steps` says after how many."""
+
+    run: str
+    end: str | None
+    message: str | None
+    seconds: float | None
+    steps: int
+
+
+@dataclass(frozen=True)
+class PlacedQuantity:
+    """A quantity at a step."""
+
+    step: int
+    quantity: str
+
+
+@dataclass(frozen=True)
+class DifferingQuantity:
+    """A quantity that differs at a step: in which arrays, and how many results there are."""
+
+    step: int
+    quantity: str
+    members: tuple[str, ...]
+    results: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {**asdict(self), "members": list(self.members)}
+
+
+@dataclass(frozen=True)
+class DistanceMatrix:
+    """How far every run is from every other in one quantity at one step.
+
+    Attributes:
+        members: all arrays of the quantity; `differing`: those that are not the same in all runs.
+        runs: the labels of rows and columns.
+        results: of each run the number of its result: equal numbers, equal bits.
+        notes: sentences about what no number tells.
+        cells: the distances by measure, run by run; None where there is no distance.
+    """
+
+    step: int
+    quantity: str
+    members: tuple[str, ...]
+    differing: tuple[str, ...]
+    runs: tuple[str, ...]
+    results: tuple[int, ...]
+    notes: tuple[str, ...]
+    cells: Mapping[str, Cells]
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values; an infinite distance is "Infinity", as JSON has no such number."""
+        document: dict[str, object] = {
+            "step": self.step,
+            "quantity": self.quantity,
+            "members": list(self.members),
+            "differing": list(self.differing),
+            "runs": list(self.runs),
+            "results": list(self.results),
+            "notes": list(self.notes),
+        }
+        for measure, rows in self.cells.items():
+            document[measure] = [list(map(_render_cell, row)) for row in rows]
+        return document
+
+
+@dataclass(frozen=True)
+class RepeatEvidence(Evidence):
+    """What `envlock repeat` attaches to its report.
+
+    Attributes:
+        about: lines that say which sets of runs are compared.
+        interrupted: Ctrl-C ended it before all runs were made.
+        environments: the versions of what computed, by the name of the set of runs.
+        runs: those that finished, then those that failed.
+        failures: those that failed, alike ones together.
+        cut: the runs are compared at the steps that all of them finished.
+        not_made: how many runs are missing.
+        steps: the numbers of all steps.
+        first: where the runs first differ.
+        groups: the labels of runs that have the same bits at every step.
+        differing: every quantity that differs, at every step.
+        equal: quantities that do not differ at the steps that are shown.
+        matrices: of the quantities that differ there.
+    """
+
+    about: tuple[str, ...]
+    interrupted: bool
+    environments: Mapping[str, Mapping[str, str]]
+    runs: tuple[RunSummary, ...]
+    failures: tuple[Failure, ...]
+    cut: bool
+    not_made: int
+    steps: tuple[int, ...]
+    first: PlacedQuantity | None
+    groups: tuple[tuple[str, ...], ...]
+    differing: tuple[DifferingQuantity, ...]
+    equal: tuple[PlacedQuantity, ...]
+    matrices: tuple[DistanceMatrix, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        first = None
+        if self.first is not None:
+            first = asdict(self.first)
+        return {
+            "about": list(self.about),
+            "interrupted": self.interrupted,
+            "environments": dict(self.environments),
+            "runs": list(map(asdict, self.runs)),
+            "failures": list(map(Failure.to_json, self.failures)),
+            "cut": self.cut,
+            "not_made": self.not_made,
+            "steps": list(self.steps),
+            "first": first,
+            "groups": list(map(list, self.groups)),
+            "differing": list(map(DifferingQuantity.to_json, self.differing)),
+            "equal": list(map(asdict, self.equal)),
+            "matrices": list(map(DistanceMatrix.to_json, self.matrices)),
+        }
+
+
+def _render_cell(cell: float | None) -> float | str | None:
+    if cell is not None and math.isinf(cell):
+        return "Infinity"
+    return cell
+
+
+def report(outcome: Outcome, subject: str = "results") -> Report[RepeatEvidence]:
+    """Return the report: findings for what differs, for failed runs and for runs that were not made.
 
     `subject` is the script that ran, or what is compared.
     """
     return Report(
-        _findings(outcome),
+        _list_findings(outcome),
         command="repeat",
-        headline=_headline(outcome),
+        headline=_make_headline(outcome),
         subject=subject,
         titles=TITLES,
-        attachments=_attachments(outcome),
+        evidence=_collect_evidence(outcome),
     )
 
 
-def _headline(outcome: Outcome) -> str:
+def _make_headline(outcome: Outcome) -> str:
     runs = count(len(outcome.runs), "run")
     if outcome.alone:
         return "1 run, and no other to compare it with"
     if len(outcome.runs) < 2:
         return f"nothing to compare: {runs} finished"
     number = len(results.steps(outcome.runs))
-    at = "1 step" if number == 1 else f"all {number} steps"
-    at = f"the {count(number, 'step')} that all of them finished" if outcome.cut else at
+    steps = f"all {number} steps"
+    if outcome.cut:
+        steps = f"the {count(number, 'step')} that all of them finished"
+    elif number == 1:
+        steps = "1 step"
     if outcome.first is None:
-        return f"the same bits in {runs}, at {at}"
-    where = f", at {at}" if outcome.cut else ""
-    return f"not the same: {runs} gave {len(results.groups(outcome.runs))} different results{where}"
+        return f"the same bits in {runs}, at {steps}"
+    verdict = f"not the same: {runs} gave {len(results.groups(outcome.runs))} different results"
+    if outcome.cut:
+        verdict += f", at {steps}"
+    return verdict
 
 
-def _findings(outcome: Outcome) -> Iterator[Finding]:
+def _list_findings(outcome: Outcome) -> Iterator[Finding]:
     if outcome.first is not None:
-        yield _difference(outcome, outcome.first)
-    too_few = len(outcome.runs) < 2 and not outcome.alone
-    yield from failure.findings(_failures(outcome), SOURCE, outcome.help)
-    if outcome.missing or (too_few and not outcome.failed):
-        why = "interrupted" if outcome.interrupted else "the process had crashed"
-        yield Finding(
-            "run-missing",
-            UNKNOWN if too_few else WARNING,
-            Where(operation="runs"),
-            f"{count(outcome.missing, 'run')} missing: {why}",
-            "With fewer runs, more of them can agree by chance.",
-            "Run it again.",
-            SOURCE,
-        )
+        yield _describe_difference(outcome, outcome.first)
+    yield from list_failures(_collect_failures(outcome), SOURCE, outcome.help)
+    is_too_few = len(outcome.runs) < 2 and not outcome.alone
+    if not outcome.missing and (outcome.failed or not is_too_few):
+        return
+    # A few missing runs only weaken the answer; with fewer than two there is none.
+    severity = WARNING
+    if is_too_few:
+        severity = UNKNOWN
+    why = "the process had crashed"
+    if outcome.interrupted:
+        why = "interrupted"
+    yield Finding(
+        "run-missing",
+        severity,
+        Where(operation="runs"),
+        f"{count(outcome.missing, 'run')} missing: {why}",
+        "With fewer runs, more of them can agree by chance.",
+        "Run it again.",
+        SOURCE,
+    )
 
 
-def _failures(outcome: Outcome) -> list[failure.Failure]:
-    return failure.grouped((run.label, run.message or "", run.traceback) for run in outcome.failed)
+def _collect_failures(outcome: Outcome) -> list[Failure]:
+    return group_failures((run.label, run.message or "", run.traceback) for run in outcome.failed)
 
 
-def _difference(outcome: Outcome, first: Quantity) -> Finding:
-    names = [clean(name) for name in first.differing]
-    some = f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
-    inside = some if names != [first.name] else ""
+def _describe_difference(outcome: Outcome, first: Quantity) -> Finding:
+    quantity = clean(first.name)
+    names = list(map(clean, first.differing))
+    # A quantity that is one array has its name, which would stand twice.
+    if names != [first.name]:
+        shown = names[:MEMBERS_NAMED]
+        if len(names) > MEMBERS_NAMED:
+            shown.append("...")
+        quantity += f" ({', '.join(shown)})"
     return Finding(
         "runs-differ",
         ERROR,
         Where(operation=f"step {first.step}, {first.name}"),
-        f"first at step {first.step} (of {len(results.steps(outcome.runs))}), in {clean(first.name)}{inside}",
+        f"first at step {first.step} (of {len(results.steps(outcome.runs))}), in {quantity}",
         "An operation, a seed or the data differs from run to run, so no two trainings can be compared.",
         "`envlock diverge` finds the first operation that differs, and its line.",
         SOURCE,
     )
 
 
-def _attachments(outcome: Outcome) -> dict[str, Any]:
-    """Return what is shown beside the findings; an infinite distance is "Infinity", and null where there is none."""
-    labels = [run.label for run in outcome.runs]
-    return {
-        "about": list(outcome.about),
-        "interrupted": outcome.interrupted,
-        "environments": outcome.environments,
-        "runs": [
-            _run(run)
-            for run in (*(each for each in outcome.runs if each.end == FINISHED), *outcome.failed)
-        ],
-        "failures": [each.to_json() for each in _failures(outcome)],
-        "cut": outcome.cut,
-        "not_made": outcome.missing,
-        "steps": results.steps(outcome.runs),
-        "first": None
-        if outcome.first is None
-        else {"step": outcome.first.step, "quantity": outcome.first.name},
-        "groups": results.groups(outcome.runs),
-        "differing": [
-            {
-                "step": each.step,
-                "quantity": each.name,
-                "members": each.differing,
-                "results": each.distinct,
-            }
-            for each in results.differing(outcome.runs)
-        ],
-        "equal": [
-            {"step": each.step, "quantity": each.name}
-            for each in outcome.shown
-            if each.distinct == 1
-        ],
-        "matrices": [_matrix(matrix, labels) for matrix in outcome.matrices],
-    }
+def _collect_evidence(outcome: Outcome) -> RepeatEvidence:
+    labels = tuple(run.label for run in outcome.runs)
+    first = None
+    if outcome.first is not None:
+        first = _get_place(outcome.first)
+    ended = [run for run in outcome.runs if run.end == FINISHED]
+    equal = [quantity for quantity in outcome.shown if quantity.distinct == 1]
+    return RepeatEvidence(
+        about=tuple(outcome.about),
+        interrupted=outcome.interrupted,
+        environments=outcome.environments,
+        runs=tuple(map(_describe_run, (*ended, *outcome.failed))),
+        failures=tuple(_collect_failures(outcome)),
+        cut=outcome.cut,
+        not_made=outcome.missing,
+        steps=tuple(results.steps(outcome.runs)),
+        first=first,
+        groups=tuple(map(tuple, results.groups(outcome.runs))),
+        differing=tuple(map(_describe_differing, results.differing(outcome.runs))),
+        equal=tuple(map(_get_place, equal)),
+        matrices=tuple(_make_matrix(matrix, labels) for matrix in outcome.matrices),
+    )
 
 
-def _run(run: Run) -> dict[str, Any]:
-    return {
-        "run": run.label,
-        "end": run.end,
-        "message": run.message,
-        "seconds": run.seconds,
-        "steps": len(run.steps),
-    }
+def _get_place(quantity: Quantity) -> PlacedQuantity:
+    return PlacedQuantity(quantity.step, quantity.name)
 
 
-def _matrix(matrix: Matrix, labels: list[str]) -> dict[str, Any]:
+def _describe_run(run: Run) -> RunSummary:
+    return RunSummary(run.label, run.end, run.message, run.seconds, len(run.steps))
+
+
+def _describe_differing(quantity: Quantity) -> DifferingQuantity:
+    members = tuple(quantity.differing)
+    return DifferingQuantity(quantity.step, quantity.name, members, quantity.distinct)
+
+
+def _make_matrix(matrix: Matrix, labels: tuple[str, ...]) -> DistanceMatrix:
     quantity = matrix.quantity
-    cells = {
-        name: [[_cell(cell) for cell in row] for row in matrix.cells[name]] for name in MEASURES
-    }
-    return {
-        "step": quantity.step,
-        "quantity": quantity.name,
-        "members": list(quantity.members),
-        "differing": quantity.differing,
-        "runs": labels,
-        "results": list(quantity.classes),
-        "notes": list(matrix.notes),
-        **cells,
-    }
-
-
-def _cell(cell: float | None) -> float | str | None:
-    return "Infinity" if cell is not None and math.isinf(cell) else cell
+    return DistanceMatrix(
+        quantity.step,
+        quantity.name,
+        quantity.members,
+        tuple(quantity.differing),
+        labels,
+        quantity.classes,
+        matrix.notes,
+        matrix.cells,
+    )

@@ -1,4 +1,4 @@
-"""Run a script or function several times, in one process or each time in a fresh one, and keep what it computes."""
+"""Run a script or function several times, in one process or in fresh ones, and keep its results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from envlock import __version__
 from envlock.guest import launch
@@ -20,7 +21,10 @@ from envlock.runtime.errors import UsageError
 
 PROGRAM = "training.repeat_program"
 OUTPUT = "output.txt"
-LOOK = 0.1  # seconds between two looks at how far the runs are
+LOOK = 0.1
+"""Seconds between two looks at how far the runs are."""
+TAIL = 20_000
+"""Bytes at the end of the output in which the last words are looked for."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,11 @@ def repeat(
 
     Args:
         plan: what to run.
-        folder: an empty one; the results come to lie in a folder in it, beside what the script said.
-        advance: is called with the number of runs that have come to an end since the last call.
+        folder: an empty one; in it a folder `results` is made, and beside that the output of the script.
+        advance: is called with the number of runs that have ended since the last call.
 
     Raises:
-        UsageError: there is no such interpreter, or the script or function cannot be run so, or recorded nothing.
+        UsageError: there is no such interpreter, or the target cannot be run or records nothing.
     """
     header = {
         "envlock_repeat": FORMAT,
@@ -63,28 +67,33 @@ def repeat(
     }
     folder = folder / "results"
     folder.mkdir()
-    _append(folder, header)
-    numbers = list(range(plan.runs))
+    _append_line(folder, header)
+    batches = [list(range(plan.runs))]
+    if plan.fresh:
+        batches = [[number] for number in range(plan.runs)]
     interrupted = False
     try:
-        for some in [[number] for number in numbers] if plan.fresh else [numbers]:
-            if not _run(plan, some, folder, advance) or (
-                some == [0] and _recorded_nothing(read(folder))
-            ):
+        for numbers in batches:
+            if not _run_batch(plan, numbers, folder, advance):
+                break
+            # Runs that record nothing are refused below; the others are not worth waiting for.
+            if numbers == [0] and _has_nothing(read(folder)):
                 break
     except KeyboardInterrupt:
         interrupted = True
     results = read(folder)
-    _check(results, plan.target, interrupted=interrupted)
+    _check_results(results, plan.target, interrupted=interrupted)
     return results, interrupted
 
 
-def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]) -> bool:
-    """Let one process do some of the runs, and return whether there is a point in others.
+def _run_batch(
+    plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], None]
+) -> bool:
+    """Let one process do some of the runs, and return whether more of them can be made.
 
     Where it dies, which run that was and its last words are written down.
     """
-    asked = {
+    request = {
         "folder": str(folder),
         **plan.target.to_json(),
         "runs": numbers,
@@ -92,88 +101,96 @@ def _run(plan: Plan, numbers: list[int], folder: Path, advance: Callable[[int], 
         "limit": plan.limit,
     }
     environ = dict(os.environ)
+    # It has an effect only at the start of an interpreter.
     if plan.hash_seed is not None:
         environ["PYTHONHASHSEED"] = plan.hash_seed
     elif plan.seed is not None:
-        environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))  # later it has no effect
+        environ.setdefault("PYTHONHASHSEED", str(plan.seed % 2**32))
     with folder.with_name(OUTPUT).open("ab") as log:
-        output = sys.stderr.fileno() if plan.shown and sys.stderr is not None else log
-        words = launch.module(PROGRAM, asked)
         child = launch.start(
-            words, plan.python, output=output, errors=subprocess.STDOUT, environ=environ
+            launch.module(PROGRAM, request),
+            plan.python,
+            output=_choose_output(plan, log),
+            errors=subprocess.STDOUT,
+            environ=environ,
         )
         try:
             ends = _watch(child, folder, advance)
         finally:
             launch.end(child)
-    if any("unusable" in line for line in ends):
-        return False
-    _bury(
-        child.returncode,
-        [number for number in numbers if number not in {line["run"] for line in ends}],
-        folder,
-    )
+    missing: set[object] = set(numbers)
+    for line in ends:
+        if "unusable" in line:
+            return False
+        missing.discard(line["run"])
+    if child.returncode != 0 and missing:
+        # In the order of their numbers: the first that is missing is the one in which it died.
+        first = next(number for number in numbers if number in missing)
+        _record_crash(child.returncode or 0, first, folder)
     return True
+
+
+def _choose_output(plan: Plan, log: BinaryIO) -> BinaryIO | int:
+    if plan.shown and sys.stderr is not None:
+        return sys.stderr.fileno()
+    return log
 
 
 def _watch(
     child: subprocess.Popen[bytes], folder: Path, advance: Callable[[int], None]
-) -> list[dict[str, Any]]:
-    """Wait for the child, tell how many runs are over, and return the lines of the log that say how."""
-    ends: list[dict[str, Any]] = []
+) -> list[dict[str, object]]:
+    """Wait for the child, report how many runs are over, and return their last lines of the log."""
+    ends: list[dict[str, object]] = []
     with (folder / LOG).open("rb") as log:
         log.seek(0, os.SEEK_END)
-        rest, running = b"", True
-        while running:
-            try:
+        rest, is_running = b"", True
+        while is_running:
+            # Read once more after it has ended: it may have written since the last look.
+            with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK)
-                running = False
-            except subprocess.TimeoutExpired:
-                pass
+                is_running = False
             *lines, rest = (rest + log.read()).split(b"\n")
-            found = [
-                json.loads(line)
-                for line in lines
-                if b'"end": "' in line or line.startswith(b'{"unusable"')
-            ]
+            found = [json.loads(line) for line in lines if _says_end(line)]
             ends += found
             if found:
                 advance(len(found))
     return ends
 
 
-def _bury(code: int | None, missing: list[int], folder: Path) -> None:
-    """Write down the run in which the process died, if it did."""
-    if code == 0 or not missing:
-        return
-    words = launch.last_words(_tail(folder.with_name(OUTPUT)))
-    message = f"the process {launch.ending(code or 0)}; its last output: {words}"
-    _append(folder, {"run": missing[0], "end": "failed", "message": message})
+def _says_end(line: bytes) -> bool:
+    # By its text: a line with the values of a step can be long, and parsing it takes time.
+    return b'"end": "' in line or line.startswith(b'{"unusable"')
 
 
-def _tail(output: Path) -> str:
-    """Return the end of what the script said."""
-    size = output.stat().st_size
+def _record_crash(code: int, run: int, folder: Path) -> None:
+    """Write down the run in which the process died, with its last words."""
+    output = folder.with_name(OUTPUT)
     with output.open("rb") as file:
-        file.seek(max(0, size - 20_000))
-        return file.read().decode("utf-8", "replace")
+        file.seek(max(0, output.stat().st_size - TAIL))
+        text = file.read().decode("utf-8", "replace")
+    message = f"the process {launch.ending(code)}; its last output: {launch.last_words(text)}"
+    _append_line(folder, {"run": run, "end": "failed", "message": message})
 
 
-def _append(folder: Path, line: dict[str, object]) -> None:
+def _append_line(folder: Path, line: dict[str, object]) -> None:
     with (folder / LOG).open("ab") as log:
         log.write((json.dumps(line) + "\n").encode("ascii"))
 
 
-def _recorded_nothing(results: Results) -> bool:
+def _has_nothing(results: Results) -> bool:
+    """Return whether runs have finished and recorded no value."""
     return bool(results.finished) and not any(run.steps for run in results.runs)
 
 
-def _check(results: Results, target: Target, *, interrupted: bool) -> None:
-    """Refuse what cannot be compared for a reason that has nothing to do with a run."""
+def _check_results(results: Results, target: Target, *, interrupted: bool) -> None:
+    """Raise where runs cannot be compared for a reason that has nothing to do with one of them.
+
+    Raises:
+        UsageError: the target cannot be run, or records nothing.
+    """
     if results.unusable is not None:
         raise target.unusable(results.unusable, "repeat")
-    if not interrupted and _recorded_nothing(results):
-        raise UsageError(
-            f"{target} recorded nothing",
-            hint="call envlock.record(loss=...) at every step, or name a function that returns its values",
-        )
+    if not interrupted and _has_nothing(results):
+        values = "call envlock.record(loss=...) at every step"
+        hint = f"{values}, or name a function that returns its values"
+        raise UsageError(f"{target} recorded nothing", hint=hint)

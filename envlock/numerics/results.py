@@ -1,4 +1,4 @@
-"""The results of repeated runs, as they lie in a folder: which runs have the same bits, and where they first differ."""
+"""The results of repeated runs in a folder: which runs have the same bits, and where they first differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from envlock.runtime.errors import UsageError
 FORMAT = 1
 """Of the log, in its first line; another number is refused."""
 
-LARGEST = 1_000_000  # runs that anybody asks for
+LARGEST = 1_000_000
+"""More runs than anybody asks for: a header that says so is not believed."""
 
 FINISHED, FAILED = "finished", "failed"
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -24,7 +25,7 @@ _KIND = re.compile("[a-z0-9_]{1,40}")
 
 @dataclass(frozen=True)
 class Value:
-    """An array: what it is made of, its shape, and the SHA-256 of both and of its bytes."""
+    """An array: its type, its shape, and the SHA-256 of both and of its bytes."""
 
     kind: str
     shape: tuple[int, ...]
@@ -32,9 +33,11 @@ class Value:
 
     @property
     def width(self) -> int:
-        """Bytes of one of its values, as far as its kind's name tells."""
+        """Bytes of one number: the name of its type ends with their bits; 1 where it does not."""
         bits = re.search(r"\d+$", self.kind)
-        return int(bits[0]) // 8 if bits else 1
+        if bits is None:
+            return 1
+        return int(bits[0]) // 8
 
 
 @dataclass
@@ -55,7 +58,7 @@ class Results:
     """What a folder holds."""
 
     folder: Path
-    header: dict[str, Any] = field(default_factory=dict)
+    header: dict[str, object] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     unusable: str | None = None
@@ -75,7 +78,10 @@ class Results:
     def wanted(self) -> int:
         """How many runs were asked for; 0 where the folder does not say."""
         runs = self.header.get("runs")
-        return runs if type(runs) is int and runs < LARGEST else 0
+        # Not isinstance: True is an int.
+        if type(runs) is int and runs < LARGEST:
+            return runs
+        return 0
 
     @property
     def target(self) -> str:
@@ -96,38 +102,36 @@ def read(folder: Path, prefix: str = "") -> Results:
     """
     try:
         with (folder / LOG).open(encoding="ascii") as file:
-            results = _parsed(file, folder, prefix)
+            return _parse_log(file, folder, prefix)
     except OSError as error:
         hint = "name a folder written by `envlock repeat --save`"
-        raise UsageError(
-            f"cannot read the results in {folder}: {error.strerror}", hint=hint
-        ) from None
+        message = f"cannot read the results in {folder}: {error.strerror}"
+        raise UsageError(message, hint=hint) from None
+    # Whatever JSON a line holds, it is not what `envlock repeat` writes.
     except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError):
-        raise _damaged(folder) from None
-    return results
+        raise UsageError(
+            f"the results in {folder} are damaged: invalid {LOG}",
+            hint="run `envlock repeat --save` again",
+        ) from None
 
 
-def _damaged(folder: Path) -> UsageError:
-    return UsageError(
-        f"the results in {folder} are damaged: invalid {LOG}",
-        hint="run `envlock repeat --save` again",
-    )
-
-
-def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
+def _parse_log(lines: Iterator[str], folder: Path, prefix: str) -> Results:
     results = Results(folder)
     runs: dict[int, Run] = {}
-    known: dict[str, Value] = {}  # millions of equal values are one
+    # Millions of equal values are one object.
+    known: dict[str, Value] = {}
     for text in lines:
         if not text.endswith("\n"):
             break  # the process was ended while it wrote this
         line = json.loads(text)
         if "run" in line:
             number = int(line["run"])
-            run = runs.setdefault(number, Run(f"{prefix}{number}"))
-            _take(run, line, known)
+            if number not in runs:
+                runs[number] = Run(f"{prefix}{number}")
+            _add_line(runs[number], line, known)
         elif "envlock_repeat" in line:
-            _header(line, results)
+            _check_format(line, folder)
+            results.header = line
         elif "environment" in line:
             results.environment = {str(k): str(v) for k, v in line["environment"].items()}
         else:
@@ -136,22 +140,23 @@ def _parsed(lines: Iterator[str], folder: Path, prefix: str) -> Results:
     return results
 
 
-def _header(line: dict[str, Any], results: Results) -> None:
-    if line["envlock_repeat"] != FORMAT:
+def _check_format(header: Mapping[str, object], folder: Path) -> None:
+    number = header["envlock_repeat"]
+    if number != FORMAT:
         raise UsageError(
-            f"the results in {results.folder} have format {line['envlock_repeat']!r}; this envlock reads {FORMAT}",
+            f"the results in {folder} have format {number!r}; this envlock reads {FORMAT}",
             hint="use the envlock that wrote them",
         )
-    results.header = line
 
 
-def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
+def _add_line(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
+    """Add what a line of the log says: the values of a step, or how the run ended."""
     if "values" in line:
         quantities = run.steps.setdefault(int(line["step"]), {})
         for name, (kind, shape, digest) in line["values"].items():
-            quantities[str(name)] = known.get(digest) or known.setdefault(
-                digest, _value(kind, shape, digest)
-            )
+            if digest not in known:
+                known[digest] = _parse_value(kind, shape, digest)
+            quantities[str(name)] = known[digest]
         return
     if line["end"] not in (FINISHED, FAILED):
         raise ValueError(line["end"])
@@ -162,26 +167,25 @@ def _take(run: Run, line: Mapping[str, Any], known: dict[str, Value]) -> None:
     run.traceback = str(line.get("traceback") or "")
 
 
-def _value(kind: str, shape: list[int], digest: str) -> Value:
-    """Return the value; its words become names of files and text on a terminal, so they are held to their form."""
-    if (
-        not _DIGEST.fullmatch(digest)
-        or not _KIND.fullmatch(kind)
-        or not all(type(n) is int and n >= 0 for n in shape)
-    ):
+def _parse_value(kind: str, shape: list[int], digest: str) -> Value:
+    """Return the value; its words become names of files and output, so their form is checked."""
+    if not _DIGEST.fullmatch(digest) or not _KIND.fullmatch(kind):
         raise ValueError(digest)
+    for number in shape:
+        if type(number) is not int or number < 0:
+            raise ValueError(digest)
     return Value(kind, tuple(shape), digest)
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity at one step in all runs: `weights` stands for all of `weights/0/kernel`, `weights/1/bias` ..."""
+    """One quantity at one step in all runs; `weights` has the members `weights/0/kernel`, `weights/1/bias` ..."""
 
     step: int
     name: str
     members: tuple[str, ...]
     values: tuple[tuple[Value | None, ...], ...]
-    """For each run, the value of each member; None where the run has it not."""
+    """For each run, the value of each member; None where the run does not have it."""
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -197,44 +201,49 @@ class Quantity:
     @property
     def differing(self) -> list[str]:
         """The members that are not the same in all runs."""
-        return [
-            name for n, name in enumerate(self.members) if len({row[n] for row in self.values}) > 1
-        ]
+        names = []
+        for name, column in zip(self.members, zip(*self.values, strict=True), strict=True):
+            if len(set(column)) > 1:
+                names.append(name)
+        return names
 
 
 def steps(runs: Sequence[Run]) -> list[int]:
     """Return the steps that any of the runs has, in order."""
-    return sorted({step for run in runs for step in run.steps})
+    numbers: set[int] = set()
+    for run in runs:
+        numbers.update(run.steps)
+    return sorted(numbers)
 
 
 def at(runs: Sequence[Run], step: int) -> list[Quantity]:
     """Return the quantities at a step, in the order in which they were recorded."""
-    names: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for member in run.steps.get(step, {}):
-            names.setdefault(member.partition("/")[0], {})[member] = None
-    return [
-        Quantity(
-            step,
-            name,
-            tuple(members),
-            tuple(tuple(run.steps.get(step, {}).get(m) for m in members) for run in runs),
-        )
-        for name, members in names.items()
-    ]
+    rows = [run.steps.get(step, {}) for run in runs]
+    # A dictionary for a set: it keeps the order.
+    members: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for member in row:
+            members.setdefault(member.partition("/")[0], {})[member] = None
+    quantities = []
+    for name, own in members.items():
+        values = tuple(tuple(map(row.get, own)) for row in rows)
+        quantities.append(Quantity(step, name, tuple(own), values))
+    return quantities
 
 
 def first(runs: Sequence[Run]) -> Quantity | None:
-    """Return the first quantity of the first step at which not all runs have the same bits; None: they are equal."""
+    """Return the first quantity that differs, of the first such step; None where all runs are equal."""
     return next(differing(runs), None)
 
 
 def differing(runs: Sequence[Run]) -> Iterator[Quantity]:
-    """Yield every quantity that differs, in order; equal steps are passed over at the cost of a comparison."""
+    """Yield every quantity that differs, in order; an equal step costs one comparison."""
     for step in steps(runs):
-        reference = runs[0].steps.get(step)
-        if any(run.steps.get(step) != reference for run in runs):
-            yield from (quantity for quantity in at(runs, step) if quantity.distinct > 1)
+        values = [run.steps.get(step) for run in runs]
+        if values.count(values[0]) < len(values):
+            for quantity in at(runs, step):
+                if quantity.distinct > 1:
+                    yield quantity
 
 
 def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
@@ -244,29 +253,31 @@ def comparable(runs: Sequence[Run]) -> tuple[list[Run], bool]:
     part: what they showed until then may differ.
     """
     finished = [run for run in runs if run.end == FINISHED]
-    partly = [run for run in runs if run.end == FAILED and run.steps]
-    if not partly or (len(finished) > 1 and first(finished) is not None):
+    partial = [run for run in runs if run.end == FAILED and run.steps]
+    if not partial or (len(finished) > 1 and first(finished) is not None):
         return finished, False
-    end = min(_last_whole(run, runs) for run in partly)
-    both = [run for run in runs if run in finished or run in partly]
-    cut = [
-        replace(run, steps={n: values for n, values in run.steps.items() if n <= end})
-        for run in both
-    ]
-    if (
-        len(cut) < 2
-        or not any(run.steps for run in cut)
-        or (len(finished) > 1 and first(cut) is None)
-    ):
+    end = min(_find_last_whole_step(run, runs) for run in partial)
+    cut = []
+    for run in runs:
+        if run in finished or run in partial:
+            steps_until_end = {step: row for step, row in run.steps.items() if step <= end}
+            cut.append(replace(run, steps=steps_until_end))
+    if len(cut) < 2 or not any(run.steps for run in cut):
+        return finished, False
+    # Where the finished ones are enough, the others are added only if they show a difference.
+    if len(finished) > 1 and first(cut) is None:
         return finished, False
     return cut, True
 
 
-def _last_whole(run: Run, others: Sequence[Run]) -> int:
-    """Return the last step of a failed run; the one before where another run has more quantities at the last."""
-    last = max(run.steps)
-    names = set(run.steps[last])
-    return last - 1 if any(names < set(other.steps.get(last, {})) for other in others) else last
+def _find_last_whole_step(failed: Run, runs: Sequence[Run]) -> int:
+    """Return the last step of a failed run; the one before if another run has more quantities there."""
+    last = max(failed.steps)
+    names = set(failed.steps[last])
+    for run in runs:
+        if names < set(run.steps.get(last, {})):
+            return last - 1
+    return last
 
 
 def groups(runs: Sequence[Run]) -> list[list[str]]:

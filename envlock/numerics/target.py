@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from envlock.runtime.errors import UsageError
 
@@ -23,7 +22,7 @@ class Target:
     args: tuple[str, ...] = ()
     """What the script finds in `sys.argv[1:]`."""
     module: str | None = None
-    """The name to import it by; None: it is a file."""
+    """The name to import it by; None for a file."""
 
     def __str__(self) -> str:
         return self._with_function(self.module or str(self.script))
@@ -40,10 +39,12 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """The folder that lines of the program are named from: that of the script, or the current one."""
-        return self.script.parent if self.module is None else Path()
+        """The folder that files of the program are named from: the script's, or the current one."""
+        if self.module is None:
+            return self.script.parent
+        return Path()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return what the programs of envlock/guest take as the thing to run."""
         return {
             "script": self.module or str(self.script),
@@ -53,7 +54,7 @@ class Target:
         }
 
     def unusable(self, message: str, command: str) -> UsageError:
-        """Return the error that it cannot be run at all, with what helps; `command` is `repeat` or `diverge`."""
+        """Return the error that it cannot be run, with a hint; `command` is `repeat` or `diverge`."""
         hint = f"run `envlock {command} --help` for what can be run, and how"
         if RELATIVE_IMPORT in message:
             hint = self.by_module(command)
@@ -69,21 +70,26 @@ class Target:
         while (folder / "__init__.py").is_file() and folder != folder.parent:
             parts.insert(0, folder.name)
             folder = folder.parent
-        name = ".".join(parts) if len(parts) > 1 else f"PACKAGE.{parts[0]}"
-        words = f"-m {name}" if self.function is None else f"{name}:{self.function}"
-        where = (
-            ""
-            if folder == Path.cwd()
-            else f", in {folder if len(parts) > 1 else 'the folder of the package'}"
-        )
-        return f"run it by its module: envlock {command} {words}{where}"
+        name, place = ".".join(parts), str(folder)
+        # Without an __init__.py nothing says where the package begins.
+        if len(parts) == 1:
+            name, place = f"PACKAGE.{name}", "the folder of the package"
+        words = f"{name}:{self.function}"
+        if self.function is None:
+            words = f"-m {name}"
+        hint = f"run it by its module: envlock {command} {words}"
+        if folder != Path.cwd():
+            hint += f", in {place}"
+        return hint
 
     def _with_function(self, name: str) -> str:
-        return name if self.function is None else f"{name}:{self.function}"
+        if self.function is None:
+            return name
+        return f"{name}:{self.function}"
 
 
 def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Target:
-    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file whose name has a colon comes first.
+    """Return what `SCRIPT[:FUNCTION]` or `PACKAGE.MODULE:FUNCTION` means; a file of that name comes first.
 
     Args:
         text: as it is typed.
@@ -93,31 +99,30 @@ def target(text: str, args: tuple[str, ...] = (), *, module: bool = False) -> Ta
     Raises:
         UsageError: there is no such script, or a name is not one of Python's.
     """
-    whole = Path(text)
-    if whole.is_file() and not module:
-        return Target(whole, None, args)
-    script, colon, function = text.rpartition(":")
-    name = script if colon else text
+    if Path(text).is_file() and not module:
+        return Target(Path(text), None, args)
+    script, colon, last = text.rpartition(":")
+    name, function = text, None
+    if colon:
+        name, function = script, last
     path = Path(name)
-    by_name = module or (
-        bool(colon) and not path.exists() and path.suffix != ".py" and _is_name(name)
-    )
-    if by_name and not _is_name(name):
-        raise UsageError(
-            f"`{name}` is not the name of a module", hint="write -m PACKAGE.MODULE, without .py"
-        )
+    by_name = module
+    # A file comes first, and a name that ends with .py is that of a file even where there is none.
+    if function is not None and not path.exists() and path.suffix != ".py":
+        by_name = module or _is_dotted_name(name)
+    if by_name and not _is_dotted_name(name):
+        hint = "write -m PACKAGE.MODULE, without .py"
+        raise UsageError(f"`{name}` is not the name of a module", hint=hint)
+    if not by_name and path.is_dir():
+        raise UsageError(f"the script {path} is a folder", hint=FORMS)
     if not by_name and not path.is_file():
-        what = "is a folder" if path.is_dir() else "is missing"
-        raise UsageError(f"the script {path} {what}", hint=FORMS)
-    if colon and not _is_name(function):
+        raise UsageError(f"the script {path} is missing", hint=FORMS)
+    if function is not None and not _is_dotted_name(function):
         raise UsageError(f"`{function}` is not the name of a function", hint=FORMS)
-    chosen = function if colon else None
-    return (
-        Target(Path(*name.split(".")).with_suffix(".py"), chosen, args, name)
-        if by_name
-        else Target(path, chosen, args)
-    )
+    if not by_name:
+        return Target(path, function, args)
+    return Target(Path(*name.split(".")).with_suffix(".py"), function, args, name)
 
 
-def _is_name(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
+def _is_dotted_name(text: str) -> bool:
+    return all(map(str.isidentifier, text.split(".")))

@@ -1,13 +1,19 @@
-"""The report of `envlock diverge` as one HTML page by itself: no script, no network, every word escaped."""
+"""The report of `envlock diverge` as one HTML page: no script, no network, every word escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
-from envlock.reports.diverge import read_at
-from envlock.runtime.report import Report, clean
+from envlock.reports.diverge import describe_reading
+from envlock.runtime.report import Finding, Report, clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.divergence.comparison import Line, Origin
+    from envlock.divergence.evidence import DivergeEvidence, Level
+    from envlock.divergence.known import Known
+    from envlock.divergence.trace import Place
 
 STYLE = """
 :root { color-scheme: light dark; --bad: #c62828; --warn: #b26a00; --ok: #2e7d32; --dim: #777; --line: #8884; }
@@ -29,19 +35,20 @@ STATES = {
     "cause": "differs independently",
     "carried": "differs because of its inputs",
 }
-COLORS = 12  # of results; further ones have their number only
+COLORS = 12
+"""Colors of results; further results repeat them, and are told apart by their number."""
 
 
-def page(report: Report) -> str:
+def page(report: Report[DivergeEvidence]) -> str:
     """Return the page for a report of `diverge`."""
-    seen = report.attachments
+    evidence = report.evidence
     headline = report.headline
     if report.findings:
         headline = report.findings[0].message
     verdict = "bad"
     if report.match:
         verdict = "ok"
-    title = f"envlock diverge: {seen['target']}"
+    title = f"envlock diverge: {evidence.target}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -49,56 +56,63 @@ def page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{_escape(title)}</title><style>{STYLE}</style></head><body>\n",
         f'<h1 class="{verdict}">{_escape(headline)}</h1>\n',
-        _render_circumstances(seen),
+        _render_circumstances(evidence),
     ]
-    if seen["verdict"] == "identical":
-        parts += [_render_list("Limits", report.notes), _render_levels(seen["levels"])]
-        parts.append(_render_list("Other findings", _select_others(report)))
+    if evidence.match:
+        parts.append(_render_list("Limits", report.notes))
+        parts.append(_render_levels(evidence.levels))
+        parts.append(_render_list("Other findings", _select_others(report.findings)))
     else:
         parts += _render_difference(report)
-    for failure in seen["failures"]:
-        parts.append(f"<h2>Traceback</h2>\n<pre>{_escape(failure['traceback'])}</pre>\n")
+    for failure in evidence.failures:
+        parts.append(f"<h2>Traceback</h2>\n<pre>{_escape(failure.traceback)}</pre>\n")
     parts.append("</body></html>\n")
     return "".join(parts)
 
 
-def _render_difference(report: Report) -> list[str]:
+def _render_difference(report: Report[DivergeEvidence]) -> list[str]:
     """Return the sections for runs that differ: the cause first, then what it rests on."""
-    seen = report.attachments
+    evidence = report.evidence
     return [
-        _render_explanation(report),
+        _render_explanation(report.findings[0], evidence.known),
         _render_list("Limits", report.notes),
-        _render_place(seen),
-        _render_levels(seen["levels"]),
-        _render_evidence(report),
-        _render_list("Other findings", _select_others(report)),
-        _render_timeline(seen["timeline"]),
+        _render_place(evidence),
+        _render_levels(evidence.levels),
+        _render_evidence(evidence, report.findings),
+        _render_list("Other findings", _select_others(report.findings)),
+        _render_timeline(evidence.timeline),
     ]
 
 
-def _select_others(report: Report) -> list[str]:
+def _select_others(findings: Sequence[Finding]) -> list[str]:
     """Return the operations beside the first finding, which is the headline already."""
-    return [each.message for each in report.findings[1:] if each.rule == "operation"]
+    return [finding.message for finding in findings[1:] if finding.rule == "operation"]
 
 
-def _render_circumstances(seen: Mapping[str, Any]) -> str:
-    text = f"{seen['runs']} runs of {seen['target']} with TensorFlow {seen['tensorflow']}"
-    if seen["keras"]:
-        text += f", Keras {seen['keras']}"
+def _render_circumstances(evidence: DivergeEvidence) -> str:
+    text = f"{evidence.runs} runs of {evidence.target} with TensorFlow {evidence.tensorflow}"
+    if evidence.keras:
+        text += f", Keras {evidence.keras}"
     return f'<p class="dim">{_escape(text)}</p>\n'
 
 
-def _render_levels(levels: Iterable[Mapping[str, Any]]) -> str:
-    rows = []
+def _render_levels(levels: Iterable[Level]) -> str:
+    rows = ""
     for level in levels:
         found = "identical"
-        if level["name"] is not None:
-            found = f"step {level['step']}: {level['name']}"
-        runs = "".join(_render_result(number) for number in level["groups"])
-        cells = f'<td>{_escape(level["mode"])}</td><td>{_escape(found)}</td><td class="runs">{runs}</td>'
-        rows.append(f"<tr>{cells}<td>{level['entries']:,}</td><td>{level['steps']}</td></tr>")
-    head = "<tr><th>run</th><th>first difference</th><th>result of each run</th><th>entries</th><th>steps</th></tr>"
-    return f"<h2>Comparisons</h2>\n<table>{head}{''.join(rows)}</table>\n"
+        if level.name is not None:
+            found = f"step {level.step}: {level.name}"
+        runs = "".join(map(_render_result, level.groups))
+        cells = (
+            f'<td>{_escape(level.mode)}</td><td>{_escape(found)}</td><td class="runs">{runs}</td>'
+        )
+        rows += f"<tr>{cells}<td>{level.entries:,}</td><td>{level.steps}</td></tr>"
+    names = ("run", "first difference", "result of each run", "entries", "steps")
+    return f"<h2>Comparisons</h2>\n<table>{_render_head(names)}{rows}</table>\n"
+
+
+def _render_head(names: Iterable[str]) -> str:
+    return f"<tr><th>{'</th><th>'.join(names)}</th></tr>"
 
 
 def _render_result(number: int) -> str:
@@ -107,47 +121,47 @@ def _render_result(number: int) -> str:
     return f'<span style="background:hsl({hue} 60% 60% / .45)">{number}</span>'
 
 
-def _render_explanation(report: Report) -> str:
+def _render_explanation(cause: Finding, known: Known | None) -> str:
     """Return why it happens and what helps: what a reader wants first."""
-    cause = report.findings[0]
-    known = report.attachments["known"]
     remedies = _render_list("Remedies", cause.fix.split("\n"))
     text = f"<h2>Why</h2>\n<p>{_escape(cause.why)}</p>\n{remedies}"
     if known is not None:
-        text += f'<p class="dim">{_escape(known["row"])}: {_escape(known["source"])}</p>\n'
+        text += f'<p class="dim">{_escape(known.row)}: {_escape(known.source)}</p>\n'
     return text
 
 
-def _render_place(seen: Mapping[str, Any]) -> str:
+def _render_place(evidence: DivergeEvidence) -> str:
     parts = ["<h2>Where</h2>\n"]
-    place = seen["place"]
+    place = evidence.place
     if place is None:
         parts.append("<p>Not in a line of the program.</p>\n")
     else:
-        parts.append(
-            f"<p><code>{_escape(place['file'])}:{place['line']}</code> in {_escape(place['function'])}</p>\n"
-        )
-        parts.append(_render_source(seen["source"], seen["source_from"], place["line"]))
-    maker = seen["maker"]
+        where = f"<code>{_escape(place.file)}:{place.line}</code> in {_escape(place.function)}"
+        parts.append(f"<p>{where}</p>\n")
+        parts.append(_render_source(evidence.source, evidence.source_from, place.line))
+    maker = evidence.maker
     if maker is not None:
-        at = maker["place"]
-        where = f"<code>{_escape(at['file'])}:{at['line']}</code>"
-        parts.append(f"<p>The value was made in {where}, by {_escape(maker['name'])}:</p>\n")
-        parts.append(_render_source([maker["text"]], at["line"], at["line"]))
+        line = maker.place.line
+        where = f"<code>{_escape(maker.place.file)}:{line}</code>"
+        parts.append(f"<p>The value was made in {where}, by {_escape(maker.name)}:</p>\n")
+        parts.append(_render_source([maker.text], line, line))
     return "".join(parts)
 
 
-def _render_evidence(report: Report) -> str:
+def _render_evidence(evidence: DivergeEvidence, findings: Sequence[Finding]) -> str:
     """Return what the verdict rests on."""
-    seen = report.attachments
-    found = [each for each in report.findings if each.rule.startswith("ENV")]
-    pipelines = [f"{each.rule} {each.message}{read_at(each)}; {each.fix}" for each in found]
-    suspects = [
-        f"{each['type']} {each['name']}{_locate(each['place'])}" for each in seen["suspects"]
-    ]
+    pipelines = []
+    for finding in findings:
+        if finding.rule.startswith("ENV"):
+            text = f"{finding.rule} {finding.message}{describe_reading(finding)}; {finding.fix}"
+            pipelines.append(text)
+    suspects = []
+    for suspect in evidence.suspects:
+        text = f"{suspect.type} {suspect.name}{_locate(suspect.place)}"
+        suspects.append(text)
     parts = [
-        _render_origins(seen["origins"], seen["differing"]),
-        _render_list("Attempts", seen["because"]),
+        _render_origins(evidence.origins, evidence.differing),
+        _render_list("Attempts", evidence.because),
         _render_list("The pipeline", pipelines),
         _render_list("Graph operations that can be the cause", suspects),
     ]
@@ -155,7 +169,7 @@ def _render_evidence(report: Report) -> str:
 
 
 def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
-    """Return lines of a program with their numbers, the wanted one marked; nothing without lines."""
+    """Return numbered lines of a program, the wanted one marked; nothing without lines."""
     rows = []
     for number, line in enumerate(lines, start):
         row = f"{number:>5}  {_escape(line)}"
@@ -168,52 +182,48 @@ def _render_source(lines: Iterable[str], start: int, wanted: int) -> str:
     return f"<pre>{''.join(rows)}</pre>\n"
 
 
-def _render_origins(origins: Iterable[Mapping[str, Any]], differing: Iterable[int]) -> str:
-    rows = []
-    for each in origins:
-        by = "outside operations: a constant, or Python"
-        if each["made_by"]:
-            by = f"{each['made_by']['type']}{_locate(each['made_by']['place'])}"
+def _render_origins(origins: Iterable[Origin], differing: Sequence[int]) -> str:
+    rows = ""
+    for origin in origins:
+        source = "outside operations: a constant, or Python"
+        if origin.made_by is not None:
+            operation = origin.made_by.operation
+            source = f"{operation.type}{_locate(operation.place)}"
         state = "equal"
-        if each["input"] in differing:
+        if origin.input in differing:
             state = "differs"
-        rows.append(
-            f"<tr><td>{_escape(each['spec'])}</td><td>{_escape(by)}</td><td>{state}</td></tr>"
-        )
+        cells = f"<td>{_escape(origin.spec)}</td><td>{_escape(source)}</td><td>{state}</td>"
+        rows += f"<tr>{cells}</tr>"
     if not rows:
         return ""
-    head = "<tr><th>input</th><th>made by</th><th>in the runs</th></tr>"
-    return f"<h2>Inputs</h2>\n<table>{head}{''.join(rows)}</table>\n"
+    head = _render_head(("input", "made by", "in the runs"))
+    return f"<h2>Inputs</h2>\n<table>{head}{rows}</table>\n"
 
 
-def _render_timeline(lines: Iterable[Mapping[str, Any]]) -> str:
-    rows = []
-    for each in lines:
-        columns = "".join(f"<td>{_escape(cell)}</td>" for cell in _fill_row(each))
-        rows.append(f'<tr class="{each["state"]}">{columns}</tr>')
-    names = ("entry", "step", "operation", "gives", "line", "in the runs", "results")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return f'<h2>Surrounding operations</h2>\n<table id="timeline"><tr>{head}</tr>{"".join(rows)}</table>\n'
+def _render_timeline(lines: Iterable[Line]) -> str:
+    rows = ""
+    for line in lines:
+        rows += f'<tr class="{line.state}">'
+        for cell in _fill_row(line):
+            rows += f"<td>{_escape(cell)}</td>"
+        rows += "</tr>"
+    head = _render_head(("entry", "step", "operation", "gives", "line", "in the runs", "results"))
+    return f'<h2>Surrounding operations</h2>\n<table id="timeline">{head}{rows}</table>\n'
 
 
-def _fill_row(entry: Mapping[str, Any]) -> list[str]:
+def _fill_row(line: Line) -> list[str]:
     """Return the cells of one entry of the timeline."""
-    what = entry.get("type") or f"value {entry['value']}"
-    if entry.get("name"):
-        what += f" {entry['name']}"
-    specs = " ".join(side["spec"] for side in entry["outputs"])
-    line = _locate(entry.get("place")).removeprefix(" at ")
     # How many results there were says something only where the runs do not agree.
     results = ""
-    if entry["state"] != "same":
-        results = str(entry["distinct"])
+    if line.state != "same":
+        results = str(line.distinct)
     return [
-        str(entry["number"]),
-        str(entry["step"]),
-        what,
-        specs,
-        line,
-        STATES[entry["state"]],
+        str(line.index),
+        str(line.entry.step),
+        line.entry.title,
+        " ".join(line.entry.output_specs),
+        _locate(line.entry.place).removeprefix(" at "),
+        STATES[line.state],
         results,
     ]
 
@@ -226,11 +236,11 @@ def _render_list(title: str, items: Iterable[str]) -> str:
     return f"<h2>{_escape(title)}</h2>\n<ul>{listed}</ul>\n"
 
 
-def _locate(place: Mapping[str, Any] | None) -> str:
+def _locate(place: Place | None) -> str:
     """Return where a line stands, with ` at ` before it; nothing where that is unknown."""
-    if not place:
+    if place is None:
         return ""
-    return f" at {place['file']}:{place['line']}"
+    return f" at {place.file}:{place.line}"
 
 
 def _escape(text: str) -> str:

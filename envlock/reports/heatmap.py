@@ -1,4 +1,4 @@
-"""Error matrices as pictures: the scale of their colors, and PNG by matplotlib, which is known here only."""
+"""Error matrices as pictures: the scale of their colors, and PNG by matplotlib."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from envlock.reports.repeat import UNITS
 from envlock.runtime.errors import UsageError
 from envlock.runtime.report import Report
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.outcome import RepeatEvidence
+
 LEVELS = 8
 """Of colour, between the smallest and the largest distance that is not zero, by their logarithm."""
+
+LABELS_SHOWN = 40
+"""Runs that have their labels at the axes of a picture."""
 
 COLORS = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#990000")
 
@@ -35,63 +42,43 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Scale:
-    """The smallest and the largest distance that is neither zero nor infinite; equal where there is one, or none."""
+    """The smallest and the largest distance that is neither zero nor infinite; equal if there is one or none."""
 
     low: float
     high: float
 
-    def level(self, cell: float) -> int:
+    def find_level(self, cell: float) -> int:
         """Return the number of the color of a distance that is not zero."""
         if math.isinf(cell) or self.high <= self.low:
             return LEVELS - 1
-        return min(
-            int(LEVELS * math.log(cell / self.low) / math.log(self.high / self.low)), LEVELS - 1
-        )
+        share = math.log(cell / self.low) / math.log(self.high / self.low)
+        return min(int(LEVELS * share), LEVELS - 1)
 
-    def bounds(self) -> dict[int, float]:
+    def list_bounds(self) -> dict[int, float]:
         """Return the smallest distance of each color that is used, by the number of the color."""
         if self.high <= self.low:
             return {LEVELS - 1: self.low}
-        return {
-            number: self.low * (self.high / self.low) ** (number / LEVELS)
-            for number in range(LEVELS)
-        }
+        bounds = {}
+        for number in range(LEVELS):
+            bounds[number] = self.low * (self.high / self.low) ** (number / LEVELS)
+        return bounds
 
 
-def heatmaps(report: Report) -> list[Heatmap]:
+def make_heatmaps(report: Report[RepeatEvidence]) -> list[Heatmap]:
     """Return the matrices of a report of `repeat`."""
-    maps = []
-    for each in report.attachments["matrices"]:
-        title = f"step {each['step']}, {each['quantity']}: {UNITS['sum']}"
-        others = {name: _parse_cells(each[name]) for name in UNITS if name != "sum"}
-        maps.append(
-            Heatmap(
-                title,
-                each["runs"],
-                _parse_cells(each["sum"]),
-                each["results"],
-                others,
-                each["notes"],
-            )
-        )
-    return maps
+    heatmaps = []
+    for matrix in report.evidence.matrices:
+        title = f"step {matrix.step}, {matrix.quantity}: {UNITS['sum']}"
+        others = dict(matrix.cells)
+        cells = others.pop("sum")
+        heatmaps.append(Heatmap(title, matrix.runs, cells, matrix.results, others, matrix.notes))
+    return heatmaps
 
 
-def _parse_cells(rows: Sequence[Sequence[float | str | None]]) -> Cells:
-    """Return the distances as numbers: JSON has no infinity, so that a report holds it as text."""
-    return [[_parse_cell(cell) for cell in row] for row in rows]
-
-
-def _parse_cell(cell: float | str | None) -> float | None:
-    if cell is None:
-        return None
-    return float(cell)
-
-
-def scale_of(maps: Sequence[Heatmap]) -> Scale:
+def find_scale(heatmaps: Sequence[Heatmap]) -> Scale:
     """Return the one scale of all matrices."""
     values = []
-    for heatmap in maps:
+    for heatmap in heatmaps:
         for row in heatmap.cells:
             values += [cell for cell in row if cell and not math.isinf(cell)]
     if not values:
@@ -106,7 +93,7 @@ def need_png() -> None:
         UsageError: matplotlib is not installed beside envlock.
     """
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib  # noqa: F401 (an optional package)
     except ImportError:
         hint = "install envlock again with its extra `plots`, or use `--html`"
         raise UsageError(
@@ -114,30 +101,36 @@ def need_png() -> None:
         ) from None
 
 
-def png(report: Report) -> bytes:
+def png(report: Report[RepeatEvidence]) -> bytes:
     """Return one picture with all matrices, below each other; every time the same bytes."""
+    # An optional package, of the extra `plots`.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.figure import Figure
 
-    maps = heatmaps(report)
-    scale = scale_of(maps)
-    norm = LogNorm(scale.low, scale.high if scale.high > scale.low else scale.low * 10)
+    heatmaps = make_heatmaps(report)
+    scale = find_scale(heatmaps)
+    # A logarithmic scale needs two ends.
+    norm = LogNorm(scale.low, scale.low * 10)
+    if scale.high > scale.low:
+        norm = LogNorm(scale.low, scale.high)
     colors = LinearSegmentedColormap.from_list("distances", list(COLORS)).with_extremes(
         bad="#ffffff", over=COLORS[-1]
     )
-    figure = Figure(figsize=(7, 6 * max(len(maps), 1)), layout="constrained")
+    rows = max(len(heatmaps), 1)
+    figure = Figure(figsize=(7, 6 * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(max(len(maps), 1), 1, squeeze=False)[:, 0]
-    for axis, heatmap in zip(axes, maps, strict=False):
+    axes = figure.subplots(rows, 1, squeeze=False)[:, 0]
+    for axis, heatmap in zip(axes, heatmaps, strict=False):
         values = [[cell or math.nan for cell in row] for row in heatmap.cells]
         picture = axis.imshow(values, norm=norm, cmap=colors, interpolation="nearest")
         figure.colorbar(picture, ax=axis)
         axis.set_title(heatmap.title, fontsize=10, parse_math=False)
-        if len(heatmap.labels) <= 40:
+        # More labels than that run into each other.
+        if len(heatmap.labels) <= LABELS_SHOWN:
             axis.set_xticks(range(len(heatmap.labels)), heatmap.labels, rotation=90)
             axis.set_yticks(range(len(heatmap.labels)), heatmap.labels)
-    if not maps:
+    if not heatmaps:
         axes[0].set_axis_off()
         axes[0].text(0.5, 0.5, "the same bits in all runs", ha="center")
     stream = BytesIO()

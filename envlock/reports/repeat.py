@@ -1,11 +1,15 @@
-"""Repeated runs, for people: the verdict, then a matrix of distances for each quantity that differs."""
+"""Repeated runs, for people: the verdict, then a matrix of distances for each differing quantity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from envlock.runtime.report import MARKS, Report, clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.failure import Failure
+    from envlock.numerics.outcome import DistanceMatrix, RepeatEvidence
 
 COLUMNS = 10
 """As many runs fit on a line of a terminal; of more the first are shown."""
@@ -17,10 +21,10 @@ UNITS = {
 Line = tuple[str, str]
 
 
-def lines(report: Report) -> Iterator[Line]:
+def render_lines(report: Report[RepeatEvidence]) -> Iterator[Line]:
     """Yield (style, line)."""
-    shown = report.attachments
-    for line in shown["about"]:
+    evidence = report.evidence
+    for line in evidence.about:
         yield "plain", clean(line)
     style = "title"
     if report.match:
@@ -29,83 +33,96 @@ def lines(report: Report) -> Iterator[Line]:
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {finding.message}"
         if finding.rule == "runs-differ":
-            yield from _render_groups(shown["groups"])
-    for failure in shown["failures"]:
-        yield from traceback_of(failure, shown["failures"])
-    for step in sorted({each["step"] for each in (*shown["equal"], *shown["matrices"])}):
+            yield from _render_groups(evidence.groups)
+    for failure in evidence.failures:
+        yield from render_traceback(failure, evidence.failures)
+    for step in list_compared_steps(evidence):
         yield "title", f"step {step}"
-        equal = [clean(each["quantity"]) for each in shown["equal"] if each["step"] == step]
+        equal = [clean(each.quantity) for each in evidence.equal if each.step == step]
         if equal:
             yield "plain", f"  all zero: {', '.join(equal)}"
-        for matrix in shown["matrices"]:
-            if matrix["step"] == step:
+        for matrix in evidence.matrices:
+            if matrix.step == step:
                 yield from _render_matrix(matrix)
 
 
-def traceback_of(failure: Mapping[str, Any], failures: Sequence[object]) -> Iterator[Line]:
-    """Yield the traceback of a failure, with the numbers of its runs where there are several failures."""
-    if not failure["traceback"]:
+def list_compared_steps(evidence: RepeatEvidence) -> list[int]:
+    """Return the numbers of the steps that are shown."""
+    equal = {quantity.step for quantity in evidence.equal}
+    return sorted(equal.union(matrix.step for matrix in evidence.matrices))
+
+
+def render_traceback(failure: Failure, failures: Sequence[Failure]) -> Iterator[Line]:
+    """Yield the traceback of a failure, with the numbers of its runs if there are several failures."""
+    if not failure.traceback:
         return
     title = "traceback"
     if len(failures) > 1:
-        title += f" of run {', '.join(map(clean, failure['runs']))}"
+        title += f" of run {', '.join(map(clean, failure.runs))}"
     yield "title", title
-    for line in failure["traceback"].split("\n"):
+    for line in failure.traceback.split("\n"):
         yield "plain", f"  {clean(line)}"
 
 
 def _render_groups(groups: Sequence[Sequence[str]]) -> Iterator[Line]:
-    several = [_join_labels(group) for group in groups if len(group) > 1]
+    several = []
+    for group in groups:
+        labels = " ".join(group[:COLUMNS])
+        if len(group) > COLUMNS:
+            labels += f" ... ({len(group)})"
+        if len(group) > 1:
+            several.append(labels)
     if several:
         yield "note", f"      alike: {'; '.join(several)}"
 
 
-def _join_labels(group: Sequence[str]) -> str:
-    shown = " ".join(group[:COLUMNS])
-    if len(group) > COLUMNS:
-        shown += f" ... ({len(group)})"
-    return shown
-
-
-def _render_matrix(matrix: Mapping[str, Any]) -> Iterator[Line]:
+def _render_matrix(matrix: DistanceMatrix) -> Iterator[Line]:
     """Yield one matrix, and in one line the other measures of it."""
-    labels, results = matrix["runs"], matrix["results"]
+    labels, results = matrix.runs, matrix.results
     shown = labels[:COLUMNS]
-    title = f"{clean(matrix['quantity'])}: {UNITS['sum']} ({len(set(results))} different of {len(labels)}"
-    arrays = len(matrix["members"])
+    title = (
+        f"{clean(matrix.quantity)}: {UNITS['sum']} ({len(set(results))} different of {len(labels)}"
+    )
+    arrays = len(matrix.members)
     if arrays > 1:
-        title += f", {len(matrix['differing'])} of {arrays} arrays"
+        title += f", {len(matrix.differing)} of {arrays} arrays"
     yield "plain", f"  {title})"
-    width = max(8, *(len(label) + 1 for label in shown))
+    width = max(8, 1 + max(map(len, shown)))
     yield "note", " " * (4 + width) + "".join(f"{label:>{width}}" for label in shown)
     for a, label in enumerate(shown):
         row = f"    {label:>{width}}"
         for b in range(len(shown)):
-            row += f"{_render_cell(matrix['sum'][a][b], same=results[a] == results[b]):>{width}}"
+            cell = _render_cell(matrix.cells["sum"][a][b], same=results[a] == results[b])
+            row += f"{cell:>{width}}"
         yield "plain", row
     if len(labels) > len(shown):
         yield "note", f"    {len(labels) - len(shown)} more runs: see `--format json` or `--html`"
-    most, norm = largest(matrix["max"]), largest(matrix["norm"])
+    most, norm = find_largest(matrix.cells["max"]), find_largest(matrix.cells["norm"])
     if most > 0:
         measures = f"{UNITS['max']} {most:.1e}"
         if norm > 0:
             measures += f", {norm:.1e} {UNITS['norm']}"
         yield "note", f"    {measures}"
-    for note in matrix["notes"]:
+    for note in matrix.notes:
         yield "note", f"    {clean(note)}"
 
 
-def _render_cell(cell: float | str | None, *, same: bool) -> str:
-    """Return a distance; `0` for the same bits, `0*` where only bits differ that no value shows, `-` for none."""
+def _render_cell(cell: float | None, *, same: bool) -> str:
+    """Return a distance; `0`: the same bits, `0*`: bits differ that no value shows, `-`: none."""
     if cell is None:
         return "-"
     if cell == 0:
         if same:
             return "0"
         return "0*"
-    return f"{float(cell):.1e}"
+    return f"{cell:.1e}"
 
 
-def largest(cells: Sequence[Sequence[float | str | None]]) -> float:
+def find_largest(cells: Sequence[Sequence[float | None]]) -> float:
     """Return the largest distance; 0 where there is none."""
-    return max((float(cell) for row in cells for cell in row if cell is not None), default=0.0)
+    largest = 0.0
+    for row in cells:
+        for cell in row:
+            if cell is not None:
+                largest = max(largest, cell)
+    return largest

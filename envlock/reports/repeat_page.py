@@ -1,15 +1,18 @@
-"""The report of `envlock repeat` as one HTML page that loads nothing: a chart, the matrices, the text."""
+"""The report of `envlock repeat` as an HTML page that loads nothing: a chart, matrices, the text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
 
-from envlock.reports.heatmap import COLORS, Heatmap, Scale, heatmaps, scale_of
-from envlock.reports.repeat import UNITS, largest
+from envlock.reports.heatmap import COLORS, Heatmap, Scale, find_scale, make_heatmaps
+from envlock.reports.repeat import UNITS, find_largest, list_compared_steps
 from envlock.runtime.report import Finding, Report, clean, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.outcome import RepeatEvidence
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 240, 64, 16, 12, 44
 """Of the chart and its margins, in units of its viewBox."""
@@ -42,12 +45,12 @@ path { fill: none; stroke-width: 1.5; }
 """
 
 
-def page(report: Report, text: str) -> str:
-    """Return the page with the verdict, the chart, every matrix in one scale of colors, and the text."""
+def page(report: Report[RepeatEvidence], text: str) -> str:
+    """Return the page: the verdict, the chart, every matrix in one scale of colors, and the text."""
     title = f"envlock {report.command}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    maps = heatmaps(report)
-    scale = scale_of(maps)
+    heatmaps = make_heatmaps(report)
+    scale = find_scale(heatmaps)
     verdict = "bad"
     if report.match:
         verdict = "ok"
@@ -58,11 +61,11 @@ def page(report: Report, text: str) -> str:
         f"<title>{escape(title)}</title>\n<style>{_STYLE}{_list_colors()}</style>\n</head>\n<body>\n",
         f'<h1 class="{verdict}">{_escape(report.headline)}</h1>\n',
     ]
-    parts += [_render_finding(each) for each in report.findings]
-    parts.append(_render_chart(report.attachments))
-    if maps:
+    parts += map(_render_finding, report.findings)
+    parts.append(_render_chart(report.evidence))
+    if heatmaps:
         parts.append(f"<h2>Distances between runs</h2>\n{_render_legend(scale)}")
-    tables = "".join(_render_table(heatmap, scale) for heatmap in maps)
+    tables = "".join(_render_table(heatmap, scale) for heatmap in heatmaps)
     parts.append(f'<div class="maps">\n{tables}</div>\n')
     parts.append(f"<h2>As on the terminal</h2>\n<pre>{escape(text)}</pre>\n</body>\n</html>\n")
     return "".join(parts)
@@ -90,7 +93,9 @@ def _list_colors() -> str:
 
 
 def _render_legend(scale: Scale) -> str:
-    bounds = [f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.bounds().items()]
+    bounds = [
+        f'<span class="key l{n}">from {low:.1e}</span>' for n, low in scale.list_bounds().items()
+    ]
     others = (
         "inf is the darkest. 0: the same bits. 0*: the same values in other bits. -: no distance."
     )
@@ -101,12 +106,14 @@ def _render_legend(scale: Scale) -> str:
 
 
 def _render_table(heatmap: Heatmap, scale: Scale) -> str:
-    head = "".join(f"<th>{_escape(label)}</th>" for label in heatmap.labels)
-    rows = ""
+    head = rows = ""
     for a, label in enumerate(heatmap.labels):
+        head += f"<th>{_escape(label)}</th>"
         cells = "".join(_render_cell(heatmap, a, b, scale) for b in range(len(heatmap.labels)))
         rows += f"<tr><th>{_escape(label)}</th>{cells}</tr>\n"
-    notes = "".join(f"<p>{_escape(note)}</p>\n" for note in heatmap.notes)
+    notes = ""
+    for note in heatmap.notes:
+        notes += f"<p>{_escape(note)}</p>\n"
     table = f'<div class="wide"><table>\n<tr><th></th>{head}</tr>\n{rows}</table></div>\n'
     return f"<section><h3>{_escape(heatmap.title)}</h3>\n{table}{notes}</section>\n"
 
@@ -124,37 +131,40 @@ def _render_cell(heatmap: Heatmap, a: int, b: int, scale: Scale) -> str:
     for name, cells in heatmap.others.items():
         if cells[a][b] is not None:
             title += f"; {UNITS[name]} {cells[a][b]:.6g}"
-    return f'<td class="l{scale.level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
+    return f'<td class="l{scale.find_level(cell)}" title="{_escape(title)}">{cell:.1e}</td>'
 
 
-def _render_chart(shown: Mapping[str, Any]) -> str:
-    """Return the largest distance of each quantity at the compared steps, above all steps; nothing for one step."""
-    steps: Sequence[int] = shown["steps"]
-    if len(steps) < 2 or not shown["matrices"]:
+def _render_chart(evidence: RepeatEvidence) -> str:
+    """Return the largest distance of each quantity over the steps; nothing for one step."""
+    steps = evidence.steps
+    if len(steps) < 2 or not evidence.matrices:
         return ""
-    points = _collect_points(shown)
+    points = _collect_points(evidence)
     low, high = _find_decades(points)
     lines, names = "", ""
     for n, (name, row) in enumerate(points.items()):
         lines += _render_line(n % HUES, name, row, steps, (low, high))
         names += f'<i class="key s{n % HUES}"></i>{_escape(name)} '
-    compared = len({each["step"] for each in (*shown["matrices"], *shown["equal"])})
+    compared = list_compared_steps(evidence)
     note = (
-        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(compared, 'compared step')}; "
+        f"{UNITS['sum'].capitalize()}, largest of all pairs of runs, at the {count(len(compared), 'compared step')}; "
         f"`--step` compares others. The bar has all {count(len(steps), 'step')}, red where runs differ."
     )
-    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_render_axes(low, high)}{lines}{_render_bar(shown)}</svg>'
-    return f'<h2>Difference over the steps</h2>\n{svg}\n<p>{names}<br><span class="dim">{note}</span></p>\n'
+    content = f"{_render_axes(low, high)}{lines}{_render_bar(evidence)}"
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{content}</svg>'
+    legend = f'<p>{names}<br><span class="dim">{note}</span></p>'
+    return f"<h2>Difference over the steps</h2>\n{svg}\n{legend}\n"
 
 
-def _collect_points(shown: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+def _collect_points(evidence: RepeatEvidence) -> dict[str, dict[int, float]]:
     """Return the largest distance of each quantity that differs somewhere, by step."""
     points: dict[str, dict[int, float]] = {}
-    for each in shown["matrices"]:
-        points.setdefault(each["quantity"], {})[each["step"]] = largest(each["sum"])
-    for each in shown["equal"]:
-        if each["quantity"] in points:
-            points[each["quantity"]][each["step"]] = 0.0
+    for matrix in evidence.matrices:
+        row = points.setdefault(matrix.quantity, {})
+        row[matrix.step] = find_largest(matrix.cells["sum"])
+    for equal in evidence.equal:
+        if equal.quantity in points:
+            points[equal.quantity][equal.step] = 0.0
     return points
 
 
@@ -210,20 +220,21 @@ def _render_line(
     return f'<path class="s{number}" d="{" ".join(path)}"/><g class="s{number}">{dots}</g>'
 
 
-def _render_bar(shown: Mapping[str, Any]) -> str:
-    """Return a bar of all steps, in which neighbors with equal findings are one piece, and the numbers of its ends."""
-    steps: Sequence[int] = shown["steps"]
+def _render_bar(evidence: RepeatEvidence) -> str:
+    """Return a bar of all steps, with one piece for neighbors at which the same quantities differ."""
+    steps = evidence.steps
     step_width = (WIDTH - LEFT - RIGHT) / (len(steps) - 1)
     y = HEIGHT - 30
     bar = ""
-    for first, last, names in _split_steps(shown):
+    for first, last, names in _split_steps(evidence):
         kind = "even"
         if names:
             kind = "rug"
         x = LEFT + step_width * (first - 0.5)
         width = max(step_width * (last - first + 1) - 0.5, 0.5)
         title = _escape(_describe_steps(steps[first], steps[last], names))
-        bar += f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"><title>{title}</title></rect>'
+        box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="8"'
+        bar += f'<rect class="{kind}" {box}><title>{title}</title></rect>'
     for step, x, side in ((steps[0], LEFT, "start"), (steps[-1], WIDTH - RIGHT, "end")):
         bar += f'<text x="{x}" y="{y + 24}" text-anchor="{side}">step {step}</text>'
     return bar
@@ -238,13 +249,13 @@ def _describe_steps(first: int, last: int, names: Sequence[str]) -> str:
     return f"{where}: {', '.join(names)} differ"
 
 
-def _split_steps(shown: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield the places, first and last, of steps in a row at which the same quantities differ, and their names."""
+def _split_steps(evidence: RepeatEvidence) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield (first, last, names) for steps in a row at which the same quantities differ."""
     names: dict[int, tuple[str, ...]] = {}
-    for each in shown["differing"]:
-        names[each["step"]] = (*names.get(each["step"], ()), each["quantity"])
+    for each in evidence.differing:
+        names[each.step] = (*names.get(each.step, ()), each.quantity)
     first = 0
-    found = [names.get(step, ()) for step in shown["steps"]]
+    found = [names.get(step, ()) for step in evidence.steps]
     for place in range(1, len(found) + 1):
         if place == len(found) or found[place] != found[first]:
             yield first, place - 1, found[first]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
+from typing import Any
 
-from envlock.reports import canary, code, diverge, doctor, files, repeat, traces
-from envlock.runtime.report import Report, with_legend
+from envlock.reports import canary, diverge, files, repeat, traces
+from envlock.runtime.report import Finding, Report, clean, with_legend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.diagnosis.doctor_evidence import DoctorEvidence
 
 Lines = Iterable[tuple[str, str]]
 STYLES = {
@@ -20,33 +26,69 @@ STYLES = {
 }
 
 
-def _plain(report: Report) -> Lines:
+def _render_plain(report: Report) -> Lines:
     """Yield each finding with its reason and its remedy, then a table of files."""
     yield from report.lines()
-    yield from files.lines(finding for finding in report.findings if files.is_file(finding))
+    yield from files.render_lines(filter(files.is_file, report.findings))
 
 
-LAYOUTS: Mapping[str, Callable[[Report], Lines]] = {
-    "canary": canary.lines,
-    "diverge": diverge.lines,
-    "diverge compare": traces.lines,
-    "doctor": doctor.lines,
-    "lint": code.lines,
-    "repeat": repeat.lines,
+def _render_doctor(report: Report[DoctorEvidence]) -> Lines:
+    """Yield the states that TensorFlow has shown where it was asked, then the findings."""
+    for shown in report.evidence.states or ():
+        yield "plain", f"{shown.what}: {shown.state} ({clean(shown.evidence)})"
+    yield from report.lines()
+
+
+def _render_code(report: Report) -> Lines:
+    """Yield findings in code, a line each, then once per rule the reason and the remedy.
+
+    The headline stands last, where a terminal ends.
+    """
+    # The first finding of each rule stands for its reason and its remedy.
+    firsts: dict[str, Finding] = {}
+    counts: Counter[str] = Counter()
+    for finding in report.findings:
+        firsts.setdefault(finding.rule, finding)
+        counts[finding.rule] += 1
+    for finding in report.findings:
+        where, message = clean(str(finding.where)), clean(finding.message)
+        yield finding.severity, f"{where}: {finding.rule} {finding.severity}: {message}"
+        if finding.where.text:
+            yield "plain", f"    {clean(finding.where.text)}"
+        if finding.fix != firsts[finding.rule].fix:
+            yield "note", f"    fix: {clean(finding.fix)}"
+    for rule, first in sorted(firsts.items()):
+        yield "plain", ""
+        yield "title", f"{rule}: {report.titles[rule]} ({counts[rule]})"
+        yield "note", f"    why: {first.why}"
+        yield "note", f"    fix: {first.fix}"
+    if report.findings:
+        yield "plain", ""
+    yield "title", report.headline
+
+
+# Each takes the evidence that its command attaches; here alone mypy has to believe that.
+LAYOUTS: Mapping[str, Callable[[Report[Any]], Lines]] = {
+    "canary": canary.render_lines,
+    "diverge": diverge.render_lines,
+    "diverge compare": traces.render_lines,
+    "doctor": _render_doctor,
+    "lint": _render_code,
+    "repeat": repeat.render_lines,
 }
 """How the reports of commands look that show more than findings."""
 
 
 def render(report: Report, *, color: bool = False) -> str:
     """Return the report as text."""
-    return paint(with_legend(LAYOUTS.get(report.command, _plain)(report)), color=color)
+    return paint(with_legend(LAYOUTS.get(report.command, _render_plain)(report)), color=color)
 
 
 def paint(lines: Lines, *, color: bool) -> str:
     """Return (style, line) pairs as one text, with terminal colours if asked for."""
-    shown = [(style, _inert(line)) for style, line in lines]
     if not color:
-        return "\n".join(line for _, line in shown)
+        return "\n".join(_disarm_line(line) for _, line in lines)
+    # Most output goes without colours, and rich takes long to load.
     from rich.console import Console
     from rich.text import Text
 
@@ -54,11 +96,13 @@ def paint(lines: Lines, *, color: bool) -> str:
     console = Console(
         file=out, force_terminal=True, color_system="standard", highlight=False, soft_wrap=True
     )
-    for style, line in shown:
-        console.print(Text(line, style=STYLES[style]))
+    for style, line in lines:
+        console.print(Text(_disarm_line(line), style=STYLES[style]))
     return out.getvalue().rstrip("\n")
 
 
-def _inert(line: str) -> str:
-    """Return a line that GitHub does not obey where it stands in a log: it obeys one that begins with two colons."""
-    return line.replace("::", "\\x3a:", 1) if line.lstrip().startswith("::") else line
+def _disarm_line(line: str) -> str:
+    """Return a line that GitHub does not obey in a log: it obeys lines that begin with two colons."""
+    if line.lstrip().startswith("::"):
+        return line.replace("::", "\\x3a:", 1)
+    return line

@@ -1,21 +1,25 @@
-"""Two traces of two environments, for people: the first operation with other bits, and what else differs."""
+"""Traces of two environments, for people: the first operation with other bits, and conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from envlock.runtime.report import MARKS, Report, clean, count, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.divergence.two_traces import Pair, TracesEvidence
 
 Line = tuple[str, str]
 
 
-def lines(report: Report) -> Iterator[Line]:
+def render_lines(report: Report[TracesEvidence]) -> Iterator[Line]:
     """Yield (style, line)."""
-    seen = report.attachments
+    evidence = report.evidence
     yield "title", report.headline
-    a, b = seen["alone"]
-    compared = f"{seen['compared']} pairs of entries of {count(seen['steps'], 'step')} compared"
+    a, b = evidence.alone
+    steps = count(evidence.steps, "step")
+    compared = f"{evidence.compared} pairs of entries of {steps} compared"
     if a or b:
         compared += f"; {a} of A and {b} of B have no counterpart"
     yield "plain", f"  {compared}"
@@ -23,32 +27,37 @@ def lines(report: Report) -> Iterator[Line]:
         yield "plain", "    all operations gave the same bits"
     for finding in report.findings:
         yield finding.severity, f"  {MARKS[finding.severity]} {clean(finding.message)}"
-        pair = seen["first"] or seen["earliest"]
-        if finding is report.findings[0] and seen["comparable"] and pair is not None:
-            yield from _details(pair)
-    if seen["conditions"]:
+        pair = evidence.first
+        if pair is None:
+            pair = evidence.earliest
+        if finding is report.findings[0] and evidence.comparable and pair is not None:
+            yield from _render_details(pair)
+    if evidence.conditions:
         yield "title", "differences between the two environments"
-    for name, (a, b) in seen["conditions"].items():
-        yield "info", f"  i {clean(name)}: {show(a)} in A, {show(b)} in B"
+    for name, (left, right) in evidence.conditions.items():
+        yield "info", f"  i {clean(name)}: {show(left)} in A, {show(right)} in B"
 
 
-def _details(pair: Mapping[str, Any]) -> Iterator[Line]:
-    entry, place = pair["a"], pair["a"].get("place")
+def _render_details(pair: Pair) -> Iterator[Line]:
     where = "not in a line of the program"
-    if place:
-        where = f"{clean(place['file'])}:{place['line']} in {clean(place['function'])}"
-    yield "plain", f"      where: {where}, step {entry['step']}"
-    if "type" not in entry:
+    place = pair.a.place
+    if place is not None:
+        where = f"{clean(place.file)}:{place.line} in {clean(place.function)}"
+    yield "plain", f"      where: {where}, step {pair.a.step}"
+    if pair.operations is None:
         return
-    names = [side["name"] for side in (pair["a"], pair["b"]) if side.get("name")]
+    a, b = pair.operations
+    names = dict.fromkeys(filter(None, (a.operation.name, b.operation.name)))
     if names:
-        yield "note", f"      named: {clean(' and '.join(dict.fromkeys(names)))}"
-    yield "note", f"      reads: {_specs(entry['inputs'])}"
-    yield "note", f"      gives: {_specs(entry['outputs'])}"
-    if pair["kind"] == "operation" and pair["inputs_known"] < len(entry["inputs"]):
-        known = f"{pair['inputs_known']} have a fingerprint, and were compared"
-        yield "note", f"      of its {len(entry['inputs'])} inputs {known}"
+        yield "note", f"      named: {clean(' and '.join(names))}"
+    yield "note", f"      reads: {_join_specs(a.input_specs)}"
+    yield "note", f"      gives: {_join_specs(a.output_specs)}"
+    if pair.kind == "operation" and pair.known < len(a.input_specs):
+        known = f"{pair.known} have a fingerprint, and were compared"
+        yield "note", f"      of its {len(a.input_specs)} inputs {known}"
 
 
-def _specs(sides: list[Mapping[str, Any]]) -> str:
-    return clean(", ".join(side["spec"] for side in sides) or "nothing")
+def _join_specs(specs: Sequence[str]) -> str:
+    if not specs:
+        return "nothing"
+    return clean(", ".join(specs))

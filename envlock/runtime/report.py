@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import (
         Any,
         Dict,
+        Generic,
         Iterable,
         Iterator,
         List,
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
         Union,
     )
 
+    from typing_extensions import TypeVar
+
+    Attached = TypeVar("Attached", bound="Evidence", default="Evidence", covariant=True)
+else:
+
+    class Generic:
+        """Takes the brackets of `Report[Evidence]` and does nothing: to import typing costs 8 ms."""
+
+        def __class_getitem__(cls, parameter):
+            return cls
+
+    Attached = None
+
 REPORT_VERSION = 2
 
 ERROR = "error"  # the answer is no
@@ -28,16 +42,29 @@ WARNING = "warning"  # it may hurt
 INFO = "info"  # differs, and the policy lets it through; or worth knowing
 SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 
-DEEP = "deep"  # the rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)
-COMPARED = "compared"  # the rule of a finding that nothing was compared of what a verdict needs
-BITS = "bits"  # the rule of a finding that an operation computes other bits (`verify --numerics`)
-LAUNCHER = "launcher"  # the rule of a finding that what started the process explains differences
-NO_TENSORFLOW = "no-tensorflow"  # the rule of a finding that TensorFlow is locked and not here: it explains all others
-FILE_RULE = "file-"  # begins the rules of findings about installed files (`verify --deep`)
+DEEP = "deep"
+"""The rule of a finding that TensorFlow's own loader contradicts the files (`verify --deep`)."""
+COMPARED = "compared"
+"""The rule of a finding that nothing was compared of what a verdict needs."""
+BITS = "bits"
+"""The rule of a finding that an operation computes other bits (`verify --numerics`)."""
+LAUNCHER = "launcher"
+"""The rule of a finding that what started the process explains differences."""
+NO_TENSORFLOW = "no-tensorflow"
+"""The rule of a finding that TensorFlow is locked and not installed: it explains all others."""
+FILE_RULE = "file-"
+"""The start of the rules of findings about installed files (`verify --deep`)."""
 
-SUBJECT = "envlock.lock"  # the file that a finding without a place in a file is shown at
-FILES_SHOWN = 20  # in an exception; `envlock verify --deep` has tables
-INFO_SHOWN = 4  # of a kind; another installer would else be one line a package, and hide the rest
+SUBJECT = "envlock.lock"
+"""The file that a finding without a place in a file is shown at."""
+# An exception is read in a terminal; `envlock verify --deep` has tables of all files.
+FILES_SHOWN = 20
+# Of a kind: with another installer every package has a line, which would hide the rest.
+INFO_SHOWN = 4
+ITEMS_SHOWN = 12
+"""Items of a list that `show` prints."""
+NAMES_SHOWN = 8
+"""Keys of an object that `show` prints."""
 
 MARKS = {ERROR: "x", UNKNOWN: "?", WARNING: "!", INFO: "i"}
 MEANINGS = {ERROR: "error", UNKNOWN: "unknown", WARNING: "warning", INFO: "information"}
@@ -75,19 +102,17 @@ class Finding:
     """
 
     __slots__ = (
-        *(
-            "actual",
-            "commands",
-            "expected",
-            "fix",
-            "message",
-            "rule",
-            "severity",
-            "source",
-            "weight",
-            "where",
-            "why",
-        ),
+        "actual",
+        "commands",
+        "expected",
+        "fix",
+        "message",
+        "rule",
+        "severity",
+        "source",
+        "weight",
+        "where",
+        "why",
     )
 
     def __init__(
@@ -100,38 +125,59 @@ class Finding:
         fix: str,
         source: str,
         *,
-        expected: Any = ABSENT,
-        actual: Any = ABSENT,
+        expected: object = ABSENT,
+        actual: object = ABSENT,
         weight: int = 0,
         commands: Sequence[str] = (),
     ) -> None:
         self.rule = rule
         self.severity = severity
-        self.where = Where(where) if isinstance(where, str) else where
+        if isinstance(where, str):
+            where = Where(where)
+        self.where = where
         self.message = message
         self.why = why
         self.fix = fix
         self.source = source
-        self.expected = expected
-        self.actual = actual
+        self.expected: Any = expected
+        self.actual: Any = actual
         self.weight = weight
         self.commands = list(commands)
 
-    def to_json(self) -> Dict[str, Any]:
-        """Return JSON values: a side that is absent has no key, one that could not be collected is an object."""
-        words = {
-            name: getattr(self, name)
-            for name in ("rule", "severity", "message", "why", "fix", "source")
+    def to_json(self) -> Dict[str, object]:
+        """Return JSON values: an absent side has no key, one that could not be collected is an object."""
+        document: Dict[str, object] = {
+            "rule": self.rule,
+            "severity": self.severity,
+            "message": self.message,
+            "why": self.why,
+            "fix": self.fix,
+            "source": self.source,
+            "where": self.where.to_json(),
         }
-        sides = {"expected": self.expected, "actual": self.actual}
-        compared = {
-            name: _json_value(value) for name, value in sides.items() if value is not ABSENT
-        }
-        commands = {"commands": self.commands} if self.commands else {}
-        return {**words, "where": self.where.to_json(), **compared, **commands}
+        if self.expected is not ABSENT:
+            document["expected"] = _render_side(self.expected)
+        if self.actual is not ABSENT:
+            document["actual"] = _render_side(self.actual)
+        if self.commands:
+            document["commands"] = self.commands
+        return document
 
 
-class Report:
+class Evidence:
+    """What a command attaches to its report beside findings; this one: nothing.
+
+    Each command that attaches something has one frozen class for it, defined beside what makes it.
+    """
+
+    __slots__ = ()
+
+    def to_json(self) -> Dict[str, object]:
+        """Return JSON values by name, in the published shape (data/report.schema.json)."""
+        return {}
+
+
+class Report(Generic[Attached]):
     """What a command found.
 
     Attributes:
@@ -160,7 +206,7 @@ class Report:
         subject: str = SUBJECT,
         notes: Sequence[str] = (),
         titles: Optional[Mapping[str, str]] = None,
-        attachments: Optional[Mapping[str, Any]] = None,
+        evidence: Optional[Attached] = None,
         breaking: Sequence[str] = (ERROR, UNKNOWN),
     ) -> None:
         self.findings = list(findings)
@@ -168,15 +214,16 @@ class Report:
         self.policy = policy
         self.overrides = overrides
         self.exempt = list(exempt)
-        self.headline = (
-            _headline(self.findings, policy, overrides, self.exempt)
-            if headline is None
-            else headline
-        )
+        if headline is None:
+            headline = make_headline(self.findings, policy, overrides, self.exempt)
+        self.headline = headline
         self.subject = subject
         self.notes = list(notes)
         self.titles = dict(titles or {})
-        self.attachments = dict(attachments or {})
+        if evidence is None:
+            # Without the argument the type is Report[Evidence], which mypy does not see in here.
+            evidence = Evidence()  # type: ignore[assignment]
+        self.evidence: Attached = evidence  # type: ignore[assignment]
         self.breaking = tuple(breaking)
 
     def of(self, severity: str) -> List[Finding]:
@@ -205,11 +252,15 @@ class Report:
         """0 for yes, 1 for no, 4 where a fact that decides it could not be collected."""
         if self.match:
             return 0
-        return (
-            1
-            if any(f.severity in self.breaking and f.severity != UNKNOWN for f in self.findings)
-            else 4
-        )
+        for finding in self.findings:
+            if finding.severity in self.breaking and finding.severity != UNKNOWN:
+                return 1
+        return 4
+
+    @property
+    def attachments(self) -> Dict[str, Any]:
+        """The evidence as JSON values by name, made anew each time."""
+        return self.evidence.to_json()
 
     def to_json(self) -> Dict[str, Any]:
         """Return the report as JSON values, in the published shape (data/report.schema.json)."""
@@ -218,13 +269,13 @@ class Report:
             "command": self.command,
             "match": self.match,
             "headline": self.headline,
-            "policy": self._policy(),
-            "findings": [finding.to_json() for finding in self.findings],
+            "policy": self._render_policy(),
+            "findings": list(map(Finding.to_json, self.findings)),
             "notes": self.notes,
             "attachments": self.attachments,
         }
 
-    def _policy(self) -> Optional[Dict[str, Any]]:
+    def _render_policy(self) -> Optional[Dict[str, object]]:
         if self.policy is None:
             return None
         return {"name": self.policy, "overrides": self.overrides, "exempt": self.exempt}
@@ -232,61 +283,58 @@ class Report:
     def lines(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line) for people; a style is a severity, `title`, `note` or `plain`.
 
-        Findings about installed files are counted only: `to_text` lists them, envlock/reports/files.py makes tables.
+        Findings about installed files are only counted, in the headline: `to_text` lists them, and
+        envlock/reports/files.py makes tables of them.
         """
         if self.headline:
             yield "title", self.headline
-        aside = self.allowed
         for _, block in self.blocks():
             yield from block
-        if aside:
-            yield "title", f"{count(len(aside), 'difference')} that policy {self.policy} allows"
-        for group in _alike(aside):
-            for finding in group[:INFO_SHOWN]:
-                yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
-            if len(group) > INFO_SHOWN:
-                yield (
-                    INFO,
-                    f"  {MARKS[INFO]} and {len(group) - INFO_SHOWN} more (`--format json` lists all)",
-                )
-            yield "note", f"      why: {group[0].why}"
-        yield from (("plain", clean(note)) for note in self.notes)
+        allowed = self.allowed
+        if allowed:
+            number = count(len(allowed), "difference")
+            yield "title", f"{number} that policy {self.policy} allows"
+        for group in _group_alike(allowed):
+            yield from _render_allowed(group)
+        for note in self.notes:
+            yield "plain", clean(note)
 
     @property
     def allowed(self) -> List[Finding]:
-        """The differences that the policy lets through."""
+        """The differences that the policy lets through; not those of installed files."""
         if self.policy is None:
             return []
-        found = [finding for finding in self.of(INFO) if finding.rule != LAUNCHER]
-        return [finding for finding in found if not finding.rule.startswith(FILE_RULE)]
+        return list(filter(_is_allowable, self.of(INFO)))
 
     def blocks(self) -> List[Tuple[str, List[Tuple[str, str]]]]:
-        """Return the rule and the (style, line) pairs of findings that are alike; neither files nor what is allowed."""
-        aside = {id(finding) for finding in self.allowed}
-        shown = [
-            each
-            for each in self.findings
-            if id(each) not in aside and not each.rule.startswith(FILE_RULE)
-        ]
-        return [(group[0].rule, list(self._group(group))) for group in _alike(shown)]
+        """Return a (rule, lines) pair for each group of findings with one reason and one remedy.
 
-    def _group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
+        A line is a (style, line) pair. Findings about files, and allowed differences, are left out.
+        """
+        # By identity: two findings can have equal values.
+        allowed = {id(finding) for finding in self.allowed}
+        others = [finding for finding in self.findings if id(finding) not in allowed]
+        shown = [finding for finding in others if not finding.rule.startswith(FILE_RULE)]
+        return [(group[0].rule, list(self._render_group(group))) for group in _group_alike(shown)]
+
+    def _render_group(self, group: List[Finding]) -> Iterator[Tuple[str, str]]:
         for finding in group:
-            rule = f" [{finding.rule}]" if finding.rule in self.titles else ""
-            place = f"{clean(str(finding.where))}: " if finding.where.file else ""
-            yield (
-                finding.severity,
-                f"  {MARKS[finding.severity]} {place}{clean(finding.message)}{rule}",
-            )
+            line = f"  {MARKS[finding.severity]} "
+            if finding.where.file:
+                line += f"{clean(str(finding.where))}: "
+            line += clean(finding.message)
+            if finding.rule in self.titles:
+                line += f" [{finding.rule}]"
+            yield finding.severity, line
         yield "note", f"      why: {clean(group[0].why)}"
         for fix in group[0].fix.split("\n"):
             yield "note", f"      fix: {clean(fix)}"
 
     def to_text(self) -> str:
         """Return the report as plain text, as the exception shows it."""
-        return "\n".join([line for _, line in with_legend(self._all_lines())])
+        return "\n".join([line for _, line in with_legend(self._render_everything())])
 
-    def _all_lines(self) -> Iterator[Tuple[str, str]]:
+    def _render_everything(self) -> Iterator[Tuple[str, str]]:
         """Yield (style, line), with the first files that are not as recorded, a line each."""
         yield from self.lines()
         files = self.file_lines()
@@ -296,20 +344,18 @@ class Report:
 
     def file_lines(self) -> List[Tuple[str, str]]:
         """Return (style, line) for each file that is not as recorded."""
-        wrong = [
-            each
-            for each in self.findings
-            if each.rule.startswith(FILE_RULE) and each.severity in self.breaking
-        ]
-        return [
-            (each.severity, f"  {MARKS[each.severity]} {clean(each.message)}") for each in wrong
-        ]
+        lines = []
+        for finding in self.findings:
+            if finding.rule.startswith(FILE_RULE) and finding.severity in self.breaking:
+                line = f"  {MARKS[finding.severity]} {clean(finding.message)}"
+                lines.append((finding.severity, line))
+        return lines
 
     __str__ = to_text
 
     def _repr_html_(self) -> str:
         """Return the report as a notebook shows it."""
-        from html import escape
+        from html import escape  # only in a notebook; every script would pay for it
 
         return f"<pre>{escape(self.to_text())}</pre>"
 
@@ -322,11 +368,10 @@ def with_legend(lines: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
             used.add(style)
         yield style, line
     if used:
-        yield (
-            "note",
-            "marks: "
-            + ", ".join([f"{MARKS[each]} {MEANINGS[each]}" for each in SEVERITIES if each in used]),
-        )
+        marks = [
+            f"{MARKS[severity]} {MEANINGS[severity]}" for severity in MARKS if severity in used
+        ]
+        yield "note", f"marks: {', '.join(marks)}"
 
 
 def ranked(findings: Iterable[Finding]) -> List[Finding]:
@@ -337,68 +382,23 @@ def ranked(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """Return how many findings there are of each severity, such as `1 error, 2 warnings`; empty where there is none."""
+    """Return the number of findings of each severity, such as `1 error, 2 warnings`."""
     nouns = {ERROR: "error", UNKNOWN: "unknown fact", WARNING: "warning", INFO: "note"}
-    numbers = {
-        severity: sum(finding.severity == severity for finding in findings)
-        for severity in SEVERITIES
-    }
-    return ", ".join(
-        count(number, nouns[severity]) for severity, number in numbers.items() if number
-    )
+    parts = []
+    for severity, noun in nouns.items():
+        number = sum(finding.severity == severity for finding in findings)
+        if number:
+            parts.append(count(number, noun))
+    return ", ".join(parts)
 
 
-def _headline(
+def make_headline(
     findings: List[Finding], policy: Optional[str], overrides: int, exempt: Sequence[str]
 ) -> str:
-    """Return whether a lock matches, and how many of what does not."""
-
-    def number(severity: str, start: str) -> int:
-        kinds = [
-            f.rule if f.rule in (BITS, COMPARED) or f.rule.startswith(FILE_RULE) else ""
-            for f in findings
-        ]
-        pairs = zip(findings, kinds)  # noqa: B905 (Python 3.8 has no `strict`)
-        return sum(
-            f.severity == severity and (kind.startswith(start) if start else not kind)
-            for f, kind in pairs
-        )
-
-    facts, bits, files = (number(ERROR, start) for start in ("", BITS, FILE_RULE))
-    unknown, incomparable, unread = (number(UNKNOWN, start) for start in ("", BITS, FILE_RULE))
-    uncompared = number(UNKNOWN, COMPARED)
-    wrong = [f"{count(facts, 'fact')} {'differs' if facts == 1 else 'differ'}"] if facts else []
-    wrong += (
-        [f"{count(bits, 'canary result')} {'differs' if bits == 1 else 'differ'}"] if bits else []
-    )
-    wrong += (
-        [f"{count(files, 'file')} {'is' if files == 1 else 'are'} not as recorded"] if files else []
-    )
-    missing = (
-        [f"{count(unknown, 'more fact' if facts else 'fact')} could not be collected"]
-        if unknown
-        else []
-    )
-    missing += [f"{count(unread, 'file')} could not be read"] if unread else []
-    missing += (
-        [f"{count(incomparable, 'part')} of the canary could not be compared"]
-        if incomparable
-        else []
-    )
-    lead = [finding.message for finding in findings if finding.rule == NO_TENSORFLOW]
-    if lead and facts > 1:
-        wrong[0] = (
-            f"{lead[0]}, and {count(facts - 1, 'more fact')} {'differs' if facts == 2 else 'differ'}"
-        )
-    elif lead:
-        wrong[0] = lead[0]
-    if uncompared:
-        missing.append(
-            f"{count(uncompared, 'needed fact')} {'was' if uncompared == 1 else 'were'} not compared"
-        )
-    rules = [count(overrides, "override"), *exempt] if overrides else list(exempt)
-    besides = f", with {' and '.join(rules)}" if rules else ""
-    under = f" under policy {policy}{besides}" if policy is not None else ""
+    """Return whether a lock matches, and how many of what do not."""
+    under = _describe_judge(policy, overrides, exempt)
+    wrong = _list_wrong(findings)
+    missing = _list_missing(findings)
     if wrong:
         return f"does not match{under}: {'; '.join([' and '.join(wrong), *missing])}"
     if missing:
@@ -406,37 +406,130 @@ def _headline(
     return f"matches{under}"
 
 
-def _alike(findings: List[Finding]) -> List[List[Finding]]:
-    """Return the findings in their order, neighbours of one severity, reason and remedy together."""
-    groups: List[List[Finding]] = []
+def _describe_judge(policy: Optional[str], overrides: int, exempt: Sequence[str]) -> str:
+    """Return the policy with everything that passes by somebody else, as it follows a verb."""
+    if policy is None:
+        return ""
+    besides = list(exempt)
+    if overrides:
+        besides.insert(0, count(overrides, "override"))
+    if not besides:
+        return f" under policy {policy}"
+    return f" under policy {policy}, with {' and '.join(besides)}"
+
+
+def _list_wrong(findings: List[Finding]) -> List[str]:
+    """Return a phrase for each kind of thing that is not as locked."""
+    facts = _count_kind(findings, ERROR, "")
+    bits = _count_kind(findings, ERROR, BITS)
+    files = _count_kind(findings, ERROR, FILE_RULE)
+    wrong = []
+    if facts:
+        wrong.append(_say_facts(findings, facts))
+    if bits:
+        wrong.append(_agree(bits, "canary result", "differs", "differ"))
+    if files:
+        wrong.append(_agree(files, "file", "is not as recorded", "are not as recorded"))
+    return wrong
+
+
+def _say_facts(findings: List[Finding], number: int) -> str:
+    """Return how many facts differ; a missing TensorFlow stands first, as it explains the others."""
     for finding in findings:
-        last = groups[-1][0] if groups else None
-        if last is not None and (last.severity, last.why, last.fix) == (
-            finding.severity,
-            finding.why,
-            finding.fix,
-        ):
+        if finding.rule == NO_TENSORFLOW:
+            if number == 1:
+                return finding.message
+            others = _agree(number - 1, "more fact", "differs", "differ")
+            return f"{finding.message}, and {others}"
+    return _agree(number, "fact", "differs", "differ")
+
+
+def _list_missing(findings: List[Finding]) -> List[str]:
+    """Return a phrase for each kind of thing that could not be compared."""
+    unknown = _count_kind(findings, UNKNOWN, "")
+    unread = _count_kind(findings, UNKNOWN, FILE_RULE)
+    incomparable = _count_kind(findings, UNKNOWN, BITS)
+    uncompared = _count_kind(findings, UNKNOWN, COMPARED)
+    noun = "fact"
+    if _count_kind(findings, ERROR, ""):
+        noun = "more fact"
+    missing = []
+    if unknown:
+        missing.append(f"{count(unknown, noun)} could not be collected")
+    if unread:
+        missing.append(f"{count(unread, 'file')} could not be read")
+    if incomparable:
+        missing.append(f"{count(incomparable, 'part')} of the canary could not be compared")
+    if uncompared:
+        missing.append(_agree(uncompared, "needed fact", "was not compared", "were not compared"))
+    return missing
+
+
+def _count_kind(findings: List[Finding], severity: str, kind: str) -> int:
+    """Return how many findings of a severity are of a kind: FILE_RULE, BITS, COMPARED, or "" for facts."""
+    number = 0
+    for finding in findings:
+        own = ""
+        if finding.rule in (BITS, COMPARED):
+            own = finding.rule
+        elif finding.rule.startswith(FILE_RULE):
+            own = FILE_RULE
+        if finding.severity == severity and own == kind:
+            number += 1
+    return number
+
+
+def _agree(number: int, noun: str, singular: str, plural: str) -> str:
+    """Return a number with its noun and its verb: `1 fact differs`, `2 facts differ`."""
+    verb = plural
+    if number == 1:
+        verb = singular
+    return f"{count(number, noun)} {verb}"
+
+
+def _is_allowable(finding: Finding) -> bool:
+    return finding.rule != LAUNCHER and not finding.rule.startswith(FILE_RULE)
+
+
+def _render_allowed(group: List[Finding]) -> Iterator[Tuple[str, str]]:
+    for finding in group[:INFO_SHOWN]:
+        yield INFO, f"  {MARKS[INFO]} {clean(finding.message)}"
+    if len(group) > INFO_SHOWN:
+        more = len(group) - INFO_SHOWN
+        yield INFO, f"  {MARKS[INFO]} and {more} more (`--format json` lists all)"
+    yield "note", f"      why: {group[0].why}"
+
+
+def _group_alike(findings: List[Finding]) -> List[List[Finding]]:
+    """Return the findings in order, neighbours of one severity, reason and remedy together."""
+    groups: List[List[Finding]] = []
+    last: Optional[Tuple[str, str, str]] = None
+    for finding in findings:
+        shared = (finding.severity, finding.why, finding.fix)
+        if shared == last:
             groups[-1].append(finding)
         else:
             groups.append([finding])
+        last = shared
     return groups
 
 
-def _json_value(value: Any) -> Any:
-    return (
-        {"unavailable": value.reason, "code": value.code}
-        if isinstance(value, Unavailable)
-        else value
-    )
+def _render_side(value: object) -> object:
+    """Return one of the two values that were compared, as JSON."""
+    if isinstance(value, Unavailable):
+        return {"unavailable": value.reason, "code": value.code}
+    return value
 
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 fact`, `2 facts`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
 
 
-def show(value: Any) -> str:
-    """Return a fact as people read it: null is "none", what is long is cut, control characters are escaped."""
+def show(value: object) -> str:
+    """Return a fact as people read it: null is "none", long values are cut."""
     if value is None:
         return "none"
     if value is ABSENT:
@@ -444,25 +537,37 @@ def show(value: Any) -> str:
     if isinstance(value, Unavailable):
         return f"unknown ({clean(value.reason)})"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, list):
-        shown = ", ".join(show(item) for item in value[:12])
-        return f"[{shown}{', ...' if len(value) > 12 else ''}]"
+        return f"[{_shorten(map(show, value[:ITEMS_SHOWN]), len(value) > ITEMS_SHOWN)}]"
     if isinstance(value, dict):
-        names = ", ".join(map(clean, sorted(value)[:8]))
-        return (
-            show(value["version"])
-            if "version" in value
-            else f"{{{names}{', ...' if len(value) > 8 else ''}}}"
-        )
-    return clean(str(value) if value != "" else '""')
+        # A package or a library: its version says most.
+        if "version" in value:
+            return show(value["version"])
+        names = sorted(value)
+        return f"{{{_shorten(map(clean, names[:NAMES_SHOWN]), len(names) > NAMES_SHOWN)}}}"
+    if value == "":
+        return '""'
+    return clean(str(value))
+
+
+def _shorten(words: Iterable[str], has_more: bool) -> str:
+    listed = list(words)
+    if has_more:
+        listed.append("...")
+    return ", ".join(listed)
 
 
 def clean(text: str) -> str:
-    """Return text that cannot move a terminal's cursor or colour: what is not printable is escaped."""
+    """Return text with everything escaped that could move a terminal's cursor or change its colour."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    escaped = ""
+    for char in text:
+        if not char.isprintable():
+            char = repr(char)[1:-1]
+        escaped += char
+    return escaped
 
 
 def clean_lines(text: str) -> str:

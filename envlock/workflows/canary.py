@@ -9,7 +9,14 @@ from pathlib import Path
 from envlock.lock.live import live
 from envlock.lock.models import Lockfile
 from envlock.lock.numerics import Numerics, answered
-from envlock.numerics.canary.compare import Comparison, compare, coverage, findings, notes
+from envlock.numerics.canary.compare import (
+    CanaryEvidence,
+    Comparison,
+    compare,
+    coverage,
+    findings,
+    notes,
+)
 from envlock.numerics.canary.program import again, extended
 from envlock.numerics.canary.run import LIBRARY, Canary, Settings, compute
 from envlock.numerics.target import Target
@@ -34,7 +41,7 @@ def canary(
     pinned: Settings | None = None,
     required: bool = False,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[CanaryEvidence]:
     """Return the canary of this environment, and what differs from that of a lock where one is given and has it.
 
     The attachments are `numerics` (the results), `seconds` and `cpu_seconds` (None where a group ended its process),
@@ -57,21 +64,15 @@ def canary(
     if required and locked is None:
         raise _none(name_of(lock))
     found = measure(pinned or settings_of(locked), python, live(python), progress, locked)
-    shown = {
-        "numerics": found.numerics.model_dump(mode="json", exclude_unset=True),
-        "seconds": found.seconds,
-        "cpu_seconds": found.cpu_seconds,
-    }
     if model is None or locked is None:
         return Report(
             [],
             command="canary",
             headline="computed; the lockfile has no canary to compare with",
-            attachments=shown,
+            evidence=CanaryEvidence(found),
         )
-    return _report(
-        compare(locked, found.numerics), policy_of(model.to_document()), subject_of(lock), shown
-    )
+    compared = compare(locked, found.numerics)
+    return _report(compared, policy_of(model.to_document()), subject_of(lock), found)
 
 
 def update_canary(
@@ -111,7 +112,7 @@ class Answer:
             No policy and no rule of a lockfile makes it more.
     """
 
-    report: Report
+    report: Report[CanaryEvidence]
     equal: int
 
 
@@ -137,7 +138,9 @@ def against(
         compare(lock.numerics, here),
         policy_of(lock.to_document(), policy, overrides=overrides),
     )
-    return Answer(_report(compared, rules, name, {}), len(compared.equal) if compared.match else 0)
+    return Answer(
+        _report(compared, rules, name, None), len(compared.equal) if compared.match else 0
+    )
 
 
 def measure(
@@ -197,8 +200,8 @@ def summary(lock: Lockfile) -> str:
 
 
 def _report(
-    compared: Comparison, rules: Policy, subject: str, shown: Mapping[str, object]
-) -> Report:
+    compared: Comparison, rules: Policy, subject: str, canary: Canary | None
+) -> Report[CanaryEvidence]:
     return Report(
         ranked(findings(compared, rules)),
         command="canary",
@@ -206,7 +209,7 @@ def _report(
         overrides=len(rules.overrides),
         subject=subject,
         notes=notes(compared),
-        attachments={**shown, "causes": [each.to_json() for each in compared.suspects]},
+        evidence=CanaryEvidence(canary, tuple(compared.suspects)),
     )
 
 

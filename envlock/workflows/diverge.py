@@ -7,8 +7,9 @@ from pathlib import Path
 
 from envlock.divergence import two_traces
 from envlock.divergence.debug import debug
+from envlock.divergence.evidence import DivergeEvidence
 from envlock.divergence.observe import Request
-from envlock.divergence.record import Recorded
+from envlock.divergence.record import Recorded, collect_conditions
 from envlock.divergence.record import record as write_trace
 from envlock.lock.live import live
 from envlock.numerics.target import target
@@ -29,7 +30,7 @@ def diverge_script(
     seed: int | None = None,
     python: Path | None = None,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[DivergeEvidence]:
     """Run a script or a function several times, and return the first operation that differs, its line and what helps.
 
     The attachments are those of docs/reference/diverge.md.
@@ -93,21 +94,21 @@ def record_trace(
         EnvlockError: it cannot be run, it fails, TensorFlow does not show its operations, or writing fails.
     """
     need_folder_of(output)
-    facts = live(python).facts
-    wanted = target(script, tuple(args), module=module)
-    return write_trace(
-        wanted,
-        output,
-        python=python,
-        in_graph=in_graph,
-        seed=seed,
+    conditions = collect_conditions(live(python).facts)
+    request = Request(
+        target(script, tuple(args), module=module),
+        python,
+        runs=1,
+        fresh=True,
         steps=steps,
-        facts=facts,
-        say=progress.say,
+        seed=seed,
+        in_graph=in_graph,
+        conditions=conditions,
     )
+    return write_trace(request, output, progress.say)
 
 
-def compare_traces(a: str | Path, b: str | Path) -> Report:
+def compare_traces(a: str | Path, b: str | Path) -> Report[two_traces.TracesEvidence]:
     """Return the first operation that gave other bits in the other environment, of two traces.
 
     Raises:

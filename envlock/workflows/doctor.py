@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.examine import of_live, of_lock, requirements_of
 from envlock.diagnosis.rules import TITLES, diagnose
 from envlock.lock.live import live
@@ -29,7 +30,7 @@ def doctor(
     prove: bool = False,
     setup: str | None = None,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[DoctorEvidence]:
     """Return what is wrong with an environment, the worst first; a sound one gives no finding.
 
     Args:
@@ -60,7 +61,7 @@ def doctor(
     found = proof.missed(
         shown, proof.wanted(None if model is None else model.facts), seen["tensorflow"]
     )
-    return report_of(found, [each.to_json() for each in shown], subject=subject_of(lock))
+    return report_of(found, DoctorEvidence(tuple(shown)), subject=subject_of(lock))
 
 
 def _live(python: Path | None) -> Environment:
@@ -80,13 +81,13 @@ def _locked_backend() -> str | None:
 
 
 def report_of(
-    found: list[Finding], states: list[dict[str, str]] | None = None, *, subject: str = SUBJECT
-) -> Report:
-    """Return findings as the doctor's report: only an error makes it no; `states` are what a proof has shown."""
-    attachments: dict[str, list[dict[str, str]]] = {}
+    found: list[Finding], evidence: DoctorEvidence | None = None, *, subject: str = SUBJECT
+) -> Report[DoctorEvidence]:
+    """Return findings as the doctor's report, which only an error makes no; `evidence` is that of a proof."""
+    if evidence is None:
+        evidence = DoctorEvidence()
     headline = "no problems found"
-    if states is not None:
-        attachments = {"states": states}
+    if evidence.states is not None:
         headline = "everything is as wanted"
     if found:
         headline = f"sound: {tally(found)}"
@@ -98,6 +99,6 @@ def report_of(
         headline=headline,
         subject=subject,
         titles={**TITLES, "proof": "TensorFlow is not in the wanted state"},
-        attachments=attachments,
+        evidence=evidence,
         breaking=(ERROR,),
     )

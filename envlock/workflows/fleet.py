@@ -18,6 +18,7 @@ from envlock.guest import launch
 from envlock.lock.writer import write_atomically
 from envlock.runtime.errors import FactError, OutsideError, UsageError, WriteError
 from envlock.runtime.fleet import folder
+from envlock.runtime.fleet.fleet_evidence import FleetEvidence
 from envlock.runtime.fleet.meeting import Pause
 from envlock.runtime.fleet.reduction import reduction, rules_of
 from envlock.runtime.fleet.report import report as state
@@ -68,7 +69,7 @@ def check_fleet(
     job: str | None = None,
     against: str | None = None,
     wait: float = WAIT,
-) -> Report:
+) -> Report[FleetEvidence]:
     """Return whether the ranks that have reported to a folder are alike and, with a lock, as locked.
 
     The attachment `fleet` has the groups, and the nodes that may be used (`vetted`).
@@ -221,7 +222,9 @@ class _Job:
         return ended.code == 0, f"{Path(argv[0]).name} {ended.ending}: {clean(ended.last_words)}"
 
 
-def _preflight(job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None) -> Report:
+def _preflight(
+    job: _Job, asked: Mapping[str, Any], lock: str | None, policy: str | None
+) -> Report[FleetEvidence]:
     """Return the report on the ranks that have answered."""
     is_good, said = job.run("rank", asked, asked["timeout"])
     statements, documents, size = _settled(
@@ -242,7 +245,7 @@ def _reduced(
     size: int,
     lock: Source | None,
     policy: str | None,
-) -> Report:
+) -> Report[FleetEvidence]:
     document = None if lock is None else plain(lock)[0]
     report = reduction(statements, documents, size, document, policy, overrides=overrides_count())[
         0

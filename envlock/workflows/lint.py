@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
@@ -15,7 +16,7 @@ from envlock.linter.linter import lint as judge
 from envlock.runtime.collectors import tensorflow as installed
 from envlock.runtime.errors import UsageError
 from envlock.runtime.host import Host
-from envlock.runtime.report import ERROR, WARNING, Report, count, tally
+from envlock.runtime.report import ERROR, WARNING, Evidence, Report, count, tally
 from envlock.workflows.locks import lock_of
 from envlock.workflows.progress import SILENT, Progress
 
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     from envlock.workflows.locks import Source
 
 TRUE = ("1", "true")
+
+
+@dataclass(frozen=True)
+class LintEvidence(Evidence):
+    """How many files were read, and the version of TensorFlow that they were judged for."""
+
+    files: int
+    tensorflow: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"files": self.files, "tensorflow": self.tensorflow}
 
 
 def lint(
@@ -35,7 +48,7 @@ def lint(
     ignore: Sequence[str] = (),
     exclude: Sequence[str] = (),
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[LintEvidence]:
     """Return what is found in files and folders, by file and line. The code is read and never run.
 
     It matches where there is nothing, or notes only. The attachments are `files` (how many were read) and `tensorflow`
@@ -67,7 +80,7 @@ def lint(
         command="lint",
         headline=f"{tally(findings) or 'no findings'} in {read}, for TensorFlow {version} ({origin})",
         titles={rule: row.title for rule, row in lint_rules().items()},
-        attachments={"files": len(files), "tensorflow": version},
+        evidence=LintEvidence(len(files), version),
         breaking=(ERROR, WARNING),
     )
 

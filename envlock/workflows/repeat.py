@@ -10,7 +10,7 @@ from pathlib import Path
 from envlock.lock.drafts import draft_folder
 from envlock.numerics import results
 from envlock.numerics.matrices import matrices, size
-from envlock.numerics.outcome import Outcome, report
+from envlock.numerics.outcome import Outcome, RepeatEvidence, report
 from envlock.numerics.repeat import Plan
 from envlock.numerics.repeat import repeat as run
 from envlock.numerics.results import Quantity, Results, Run
@@ -40,7 +40,7 @@ def repeat(
     limit: int = KEPT,
     output: bool = False,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[RepeatEvidence]:
     """Run a script or a function several times, and return how far every run is from every other.
 
     The attachments are those of docs/reference/repeat.md; `interrupted` says whether Ctrl-C cut it short.
@@ -121,7 +121,7 @@ def compare_saved(
     steps: Sequence[int] = (),
     python: Path | None = None,
     progress: Progress = SILENT,
-) -> Report:
+) -> Report[RepeatEvidence]:
     """Return how far the runs in two folders are from each other; they are called A0, A1 ... and B0, B1 ...
 
     Raises:

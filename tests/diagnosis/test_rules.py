@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from envlock.data import determinism, variables
 from envlock.diagnosis import flags, gpus, libraries, packages
 from envlock.diagnosis import variables as environ
+from envlock.diagnosis.doctor_evidence import DoctorEvidence
 from envlock.diagnosis.environment import Environment, Requirement
+from envlock.diagnosis.proof import Shown
 from envlock.diagnosis.rules import RULES, diagnose
 from envlock.diagnosis.values import exports
 from envlock.reports import render
@@ -344,7 +346,7 @@ def test_a_finding_in_text() -> None:
 
 
 def test_the_states_that_were_shown_stand_above_the_findings() -> None:
-    states = [{"what": "oneDNN", "state": "on", "evidence": "it ran as \x1b"}]
+    states = DoctorEvidence((Shown("oneDNN", "on", "it ran as \x1b"),))
     finding = Finding("proof", "error", "oneDNN", "oneDNN: on, wanted: off", "Because.", "mend it", "a source")
     assert render(report_of([finding], states)).splitlines()[:3] == [
         "oneDNN: on (it ran as \\x1b)",

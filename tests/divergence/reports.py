@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from envlock.divergence.comparison import Difference, Line, Origin
-from envlock.divergence.evidence import Evidence, Level, Verdict
+from envlock.divergence.evidence import DivergeEvidence, Level, Verdict
 from envlock.divergence.known import Known
 from envlock.divergence.trace import Operation, Place, Record, Value
 from envlock.divergence.verdict import report as report_on
@@ -34,14 +34,14 @@ KNOWN = Known(
 )
 
 
-def report(verdict: Verdict = "operation", **changes: Any) -> Report:
+def report(verdict: Verdict = "operation", **changes: Any) -> Report[DivergeEvidence]:
     """Return the report on five runs with three results; fields of the evidence can be changed."""
     return report_on(replace(evidence(verdict), **changes))
 
 
-def evidence(verdict: Verdict = "operation") -> Evidence:
+def evidence(verdict: Verdict = "operation") -> DivergeEvidence:
     """Return what five runs with three results showed."""
-    return Evidence(
+    return DivergeEvidence(
         verdict=verdict,
         target="train.py:step",
         runs=5,

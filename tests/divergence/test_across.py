@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envlock.divergence import two_traces
 from envlock.divergence.trace import Record, Value
-from envlock.divergence.two_traces import align, compare, key
+from envlock.divergence.two_traces import compare, make_key, match_entries
 from tests.divergence.traces import op, value
 
 RELU, MATMUL, TANH = op("Relu", 3, [1], [2]), op("MatMul", 4, [2, None], [3]), op("Tanh", 5, [3], [4])
@@ -28,7 +28,7 @@ def instead(*entries: Record | Value | None) -> list[Record | Value]:
 def test_equal_traces_are_the_same() -> None:
     found = compare(A, A)
     assert (found.same, found.first, found.earliest, found.compared, found.alone) == (True, None, None, 5, [0, 0])
-    assert (found.steps, found.aligned, found.longer) == (2, 1.0, None)
+    assert (found.steps, found.share, found.longer) == (2, 1.0, None)
 
 
 def test_the_first_operation_with_equal_inputs_and_other_results_is_named() -> None:
@@ -77,12 +77,12 @@ def test_operations_that_only_one_side_has_are_passed_over() -> None:
     found = compare(A, [RELU, *more, MATMUL, TANH._replace(outputs=(5,)), LOSS, AGAIN])
     assert found.first is not None
     assert (found.first.a, found.compared, found.alone) == (A[2], 5, [0, 2])
-    assert 0.8 < found.aligned < 0.9
+    assert 0.8 < found.share < 0.9
 
 
 def test_other_programs_do_not_go_together() -> None:
     found = compare(A[:3], [op("Exp", 30, [1], [2]), op("Log", 31, [2], [3])])
-    assert (found.same, found.compared, found.aligned) == (False, 0, 0.0)
+    assert (found.same, found.compared, found.share) == (False, 0, 0.0)
 
 
 def test_a_longer_trace_is_not_the_same() -> None:
@@ -104,16 +104,16 @@ def test_a_step_too_long_to_be_held_is_looked_at_in_portions(monkeypatch: pytest
 def test_long_steps_that_differ_are_aligned_in_no_time(kinds: str) -> None:
     """Also the worst: few kinds in no order, as a damaged or malicious trace may have."""
     source = random.Random(1)
-    a = [key(op(source.choice(kinds), None, [], [])) for _ in range(3_000)]
+    a = [make_key(op(source.choice(kinds), None, [], [])) for _ in range(3_000)]
     start = time.process_time()
-    pairs = align(a, a[1:])
+    pairs = match_entries(a, a[1:])
     assert time.process_time() - start < 5
     assert [a[i] for i, _ in pairs] == [a[1:][j] for _, j in pairs]
 
 
 def test_what_has_no_counterpart_does_not_shift_the_rest_of_a_long_step() -> None:
-    a = [key(op("Mul", line, [], [])) for line in range(2_000)] * 20
-    assert len(align(a, a[1:])) > 0.9 * len(a)
+    a = [make_key(op("Mul", line, [], [])) for line in range(2_000)] * 20
+    assert len(match_entries(a, a[1:])) > 0.9 * len(a)
 
 
 keys = st.lists(
@@ -123,11 +123,11 @@ keys = st.lists(
 
 @given(keys, keys)
 def test_what_is_aligned_is_alike_in_order_and_used_once(a: list[two_traces.Key], b: list[two_traces.Key]) -> None:
-    pairs = align(a, b)
+    pairs = match_entries(a, b)
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
 
 
 @given(keys)
 def test_what_is_alike_is_aligned_whole(a: list[two_traces.Key]) -> None:
-    assert list(align(a, list(a))) == [(n, n) for n in range(len(a))]
+    assert list(match_entries(a, list(a))) == [(n, n) for n in range(len(a))]

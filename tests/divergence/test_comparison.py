@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envlock.divergence.comparison import AFTER, BEFORE, Entry, compare, origins
+from envlock.divergence.comparison import AFTER, BEFORE, Entry, compare, find_origins
 from envlock.divergence.trace import Operation, Place, Record, Value
 
 
@@ -119,7 +119,7 @@ def test_the_origin_of_an_input_is_the_last_that_made_it() -> None:
     second = [*first[:4], record(4, "ResourceScatterAdd", (None, 4, 9), (6,), name="table")]
     found = compare([first, second]).first
     assert found is not None
-    assert [each.made_by for each in origins(first, found)] == [first[1], first[3], None]
+    assert [each.made_by for each in find_origins(first, found)] == [first[1], first[3], None]
 
 
 def test_memory_stays_flat_in_long_runs() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from envlock.data.determinism import makers, source
-from envlock.divergence.makers import candidates
+from envlock.divergence.makers import find_candidates
 from envlock.guest.tracing.makers import Makers, _owner
 from envlock.guest.tracing.source_lines import Places
 
@@ -141,8 +141,8 @@ def test_only_what_differs_before_the_difference_is_a_candidate() -> None:
         }
         for draw in ("a", "b", "a")
     ]
-    assert [each.title for each in candidates(ends, 4)] == ["time.time at train.py:3", "os.urandom at train.py:2"]
-    assert [each.held for each in candidates(ends, 3)] == [("os.urandom", "train.py", 2)]
+    assert [each.title for each in find_candidates(ends, 4)] == ["time.time at train.py:3", "os.urandom at train.py:2"]
+    assert [each.held for each in find_candidates(ends, 3)] == [("os.urandom", "train.py", 2)]
 
 
 def test_a_random_number_goes_before_a_clock_and_the_last_call_before_an_earlier_one() -> None:
@@ -156,8 +156,8 @@ def test_a_random_number_goes_before_a_clock_and_the_last_call_before_an_earlier
         }
         for draw in ("a", "b")
     ]
-    assert [each.place.line for each in candidates(ends, 3)] == [2, 1, 3]
+    assert [each.place.line for each in find_candidates(ends, 3)] == [2, 1, 3]
 
 
 def test_a_line_that_only_some_runs_come_to_is_a_candidate() -> None:
-    assert [each.name for each in candidates([{"makers": [noted("os.getpid", "1")]}, {}], 3)] == ["os.getpid"]
+    assert [each.name for each in find_candidates([{"makers": [noted("os.getpid", "1")]}, {}], 3)] == ["os.getpid"]

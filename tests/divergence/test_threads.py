@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from envlock.divergence.comparison import Difference, Entry, compare
-from envlock.divergence.threads import OWN, Handed, Seen, examine, handed
+from envlock.divergence.threads import OWN, ThreadEvidence, ThreadInput, examine, find_thread_input
 from tests.divergence.test_comparison import record
 
 Traces = Mapping[tuple[int, str], Iterable[Entry]]
 
 
-def _examined(ends: list[dict[str, Any]], traces: Traces, before: int | None = 9) -> Seen:
+def _examined(ends: list[dict[str, Any]], traces: Traces, before: int | None = 9) -> ThreadEvidence:
     return examine(ends, lambda number, name: traces.get((number, name)), before)
 
 
@@ -25,7 +25,7 @@ def test_a_variable_that_is_used_in_another_order_is_a_race() -> None:
     race = _examined([_shared("a"), _shared("b"), _shared("a")], {}).race
     assert race is not None
     assert (race.groups, race.threads, race.record.operation.name) == ((0, 1, 0), 2, "w")
-    assert _examined([_shared("a"), _shared("a")], {}) == Seen()
+    assert _examined([_shared("a"), _shared("a")], {}) == ThreadEvidence()
 
 
 def test_the_operation_that_differs_by_itself_in_a_thread_is_its_cause() -> None:
@@ -39,13 +39,15 @@ def test_the_operation_that_differs_by_itself_in_a_thread_is_its_cause() -> None
 
 def test_what_a_thread_leaves_in_a_variable_can_be_the_work_of_another() -> None:
     traces = {(run, "1"): [record(0, "AssignSubVariableOp", (None, 1), (run,))] for run in range(2)}
-    assert _examined([{"starts": {"1": 0}}] * 2, traces) == Seen(blind="thread 1 did something else in each run")
+    assert _examined([{"starts": {"1": 0}}] * 2, traces) == ThreadEvidence(
+        blind="thread 1 did something else in each run"
+    )
 
 
 def test_a_pool_that_hands_out_the_same_work_otherwise_is_no_cause() -> None:
     sine, cosine = record(0, "Sin", (1,), (2,)), record(0, "Cos", (3,), (4,))
     traces = {(0, "1"): [sine], (0, "2"): [cosine], (1, "1"): [sine, cosine]}
-    assert _examined([{"starts": {"1": 0, "2": 0}}, {"starts": {"1": 0}}], traces) == Seen()
+    assert _examined([{"starts": {"1": 0, "2": 0}}, {"starts": {"1": 0}}], traces) == ThreadEvidence()
 
 
 def test_work_that_cannot_be_compared_makes_blind() -> None:
@@ -69,7 +71,7 @@ def test_a_thread_that_takes_another_branch_is_a_cause_and_a_worker_of_a_pool_is
     assert found.comparison.first is not None
     assert found.comparison.first.kind == "sequence"
     worker = _examined([{"starts": {"1": 0}, "pools": ["1"]}] * 2, traces)
-    assert worker == Seen(blind="thread 1 did something else in each run")
+    assert worker == ThreadEvidence(blind="thread 1 did something else in each run")
 
 
 def _outside(values: tuple[int, ...]) -> Difference:
@@ -81,16 +83,18 @@ def _outside(values: tuple[int, ...]) -> Difference:
 def test_the_operations_of_other_threads_that_made_a_value_are_named() -> None:
     ends = [{"starts": {"1": 0, "2": 0}}] * 2
     traces = {(0, "1"): [record(0, "Sin", (1,), (10,))], (1, "2"): [record(0, "Sin", (2,), (11,))]}
-    found = handed(_outside((10, 11)), ends, lambda number, name: traces.get((number, name)))
-    assert found == Handed("the value that differs was made in other threads (1, 2), by Sin at train.py:7")
-    assert handed(_outside((10, 12)), ends, lambda number, name: traces.get((number, name))) is None
+    found = find_thread_input(_outside((10, 11)), ends, lambda number, name: traces.get((number, name)))
+    assert found == ThreadInput("the value that differs was made in other threads (1, 2), by Sin at train.py:7")
+    assert find_thread_input(_outside((10, 12)), ends, lambda number, name: traces.get((number, name))) is None
 
 
 def test_a_variable_that_another_thread_changed_is_a_race_with_who_reads_it() -> None:
     changed = {(run, "1"): [record(0, "AssignAddVariableOp", (None, 1), (11,), name="w")] for run in range(2)}
     begun = {(run, OWN): [record(0, "AssignVariableOp", (None, 1), (10,), name="w")] for run in range(2)}
     traces = {**changed, **begun}
-    found = handed(_outside((10, 11)), [{"starts": {"1": 0}}] * 2, lambda number, name: traces.get((number, name)))
+    found = find_thread_input(
+        _outside((10, 11)), [{"starts": {"1": 0}}] * 2, lambda number, name: traces.get((number, name))
+    )
     assert found is not None
     assert found.race is not None
     assert (found.race.record.operation.type, found.race.groups, found.race.threads) == (

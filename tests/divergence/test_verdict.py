@@ -9,7 +9,7 @@ import pytest
 
 from envlock.data.determinism import makers
 from envlock.divergence.evidence import Level, Suspect, Verdict
-from envlock.divergence.known import about
+from envlock.divergence.known import look_up
 from envlock.divergence.makers import Maker
 from envlock.divergence.sentences import make_headline
 from envlock.divergence.trace import Place
@@ -175,19 +175,19 @@ def test_what_limits_the_verdict_is_a_note() -> None:
 
 
 def test_what_is_known_of_an_operation_depends_on_where_it_stands_and_on_the_version() -> None:
-    unseeded = about("RandomUniform", frozenset({"unseeded"}), "2.21.0")
+    unseeded = look_up("RandomUniform", frozenset({"unseeded"}), "2.21.0")
     assert unseeded is not None
     assert unseeded.row == "unseeded-random-ops"
-    compiled = about("RandomUniform", frozenset({"xla"}), "2.21.0")
+    compiled = look_up("RandomUniform", frozenset({"xla"}), "2.21.0")
     assert compiled is not None
     assert compiled.row == "xla-stateful-random"
-    assert about("RandomUniform", frozenset(), "2.21.0") is None
-    assert about("Identity", frozenset(), "2.21.0") is None
+    assert look_up("RandomUniform", frozenset(), "2.21.0") is None
+    assert look_up("Identity", frozenset(), "2.21.0") is None
 
 
 def test_a_remedy_that_is_in_force_and_did_not_help_is_not_named() -> None:
-    off = about("ResourceScatterAdd", frozenset(), "2.21.0")
-    on = about("ResourceScatterAdd", frozenset(), "2.21.0", determinism=True)
+    off = look_up("ResourceScatterAdd", frozenset(), "2.21.0")
+    on = look_up("ResourceScatterAdd", frozenset(), "2.21.0", determinism=True)
     assert off is not None
     assert on is not None
     assert [each for each in off.fixes if "enable_op_determinism" in each] != []

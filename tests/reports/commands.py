@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from envlock.diagnosis import loaded_cuda
+from envlock.diagnosis.doctor_evidence import DoctorEvidence
+from envlock.diagnosis.proof import Shown
 from envlock.diagnosis.rules import diagnose
 from envlock.divergence import two_traces
 from envlock.divergence.comparison import Difference
@@ -91,8 +93,8 @@ def doctor(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
     wrong = changed(clean(gpu=True), ("cuda.cudnn.problem", word), TF_DETERMINISTIC_OPS=word, unavailable=unavailable)
     flag = f"--{printable(word)}"
     misspelt = changed(clean(), others=[f"PYTHONHASHSEED{word[:1]}"], XLA_FLAGS=flag, strange_flags=[flag])
-    states = [{"what": "op determinism", "state": "off", "evidence": word}]
-    sound = [{"what": "op determinism", "state": "on", "evidence": word}]
+    states = DoctorEvidence((Shown("op determinism", "off", word),))
+    sound = DoctorEvidence((Shown("op determinism", "on", word),))
     return [doctor_report(ranked([*diagnose(wrong), *diagnose(misspelt)]), states), doctor_report([], sound)]
 
 
@@ -104,7 +106,7 @@ def lint(word: str, folder: Path, patch: pytest.MonkeyPatch) -> list[Report]:
         f"bad/{word}/unreadable.py": "def f(:\n",
         f"good/{word}.py": "x = 1\n",
     }
-    reports = []
+    reports: list[Report] = []
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

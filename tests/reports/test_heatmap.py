@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import struct
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from envlock.numerics import outcome, results
 from envlock.numerics.matrices import MEASURES, Matrix
-from envlock.numerics.outcome import Outcome
+from envlock.numerics.outcome import Outcome, RepeatEvidence
 from envlock.reports import render
 from envlock.reports.heatmap import COLORS, need_png, png
 from envlock.reports.repeat_page import page
@@ -30,7 +31,7 @@ def report(
     note: str = "A note.",
     steps: int = 1,
     more: list[list[float | None]] | None = None,
-) -> Report:
+) -> Report[RepeatEvidence]:
     """Return a report of `repeat` with a matrix at each step; with `more`, of two steps."""
     steps = steps if more is None else 2
     runs = [run(label, *({name: number} for _ in range(steps))) for number, label in enumerate(labels)]
@@ -119,8 +120,11 @@ def test_all_matrices_have_one_scale_and_its_legend() -> None:
 
 def test_the_chart_has_the_compared_steps_and_its_bar_all_steps() -> None:
     found = report(CELLS, steps=4)
-    found.attachments["matrices"] = [each for each in found.attachments["matrices"] if each["step"] in (1, 3)]
-    found.attachments["differing"] = [each for each in found.attachments["differing"] if each["step"] != 0]
+    found.evidence = replace(
+        found.evidence,
+        matrices=tuple(each for each in found.evidence.matrices if each.step in (1, 3)),
+        differing=tuple(each for each in found.evidence.differing if each.step != 0),
+    )
     text = page(found, "")
     assert text.count("<circle") == 2
     assert "<title>weights, step 1: inf</title>" in text

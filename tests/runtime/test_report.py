@@ -34,6 +34,7 @@ from envlock.runtime.report import (
     tally,
 )
 from envlock.runtime.where import Where
+from envlock.workflows.lint import LintEvidence
 
 
 def finding(
@@ -250,7 +251,7 @@ def as_json(path: str, rule: str, severity: str, sides: str, **compared: Any) ->
 def test_the_json_of_all_that_a_finding_can_have() -> None:
     where = Where(file="train.py", line=3, column=5, end_line=4, end_column=2, function="f", text="x = 1")
     told = Finding("ENV203", WARNING, where, "m", "w", "f", "s", commands=["unset A", "export B=1"])
-    report = Report([told], command="lint", headline="1 warning", notes=["a note"], attachments={"files": 1})
+    report = Report([told], command="lint", headline="1 warning", notes=["a note"], evidence=LintEvidence(1, "2.21.0"))
     assert report.to_json() == {
         "report_version": 2,
         "command": "lint",
@@ -278,7 +279,7 @@ def test_the_json_of_all_that_a_finding_can_have() -> None:
             }
         ],
         "notes": ["a note"],
-        "attachments": {"files": 1},
+        "attachments": {"files": 1, "tensorflow": "2.21.0"},
     }
 
 
@@ -432,7 +433,7 @@ def test_an_exception_lists_the_first_files(files: int, last: str | None) -> Non
     listed = [f"  x f{number}: other" for number in range(20)]
     headline = f"does not match under policy strict: {files} files are not as recorded"
     assert report.to_text().splitlines() == [headline, *listed, *([last] if last else []), "marks: x error"]
-    styles = {line: style for style, line in report._all_lines()}
+    styles = {line: style for style, line in report._render_everything()}
     assert last is None or styles[last] == "note"
 
 

@@ -1,4 +1,4 @@
-"""Compare two canaries: what differs, by how much, and what can have caused it, as findings. Pure."""
+"""Compare two canaries: what differs, by how much, and the likely causes, as findings. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,32 @@ from dataclasses import dataclass, field
 
 from envlock.data.canary import Cause, Precision, canary_table
 from envlock.lock.numerics import Coverage, Group, Numerics, Operation, Program
-from envlock.numerics.canary.distance import Distance, distance
+from envlock.numerics.canary.distance import Distance, measure_distance
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policy import Policy
-from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Finding
+from envlock.runtime.report import BITS, ERROR, INFO, UNKNOWN, Evidence, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envlock.numerics.canary.run import Canary
 
 PROGRAM = "program"
 """The group of a program's own operations in a path."""
 INCOMPARABLE = "Only results from equal conditions can be compared."
 CALLED = {"tensorflow": "TensorFlow", "numpy": "NumPy"}
+FINE_TYPE = "<f8"
+"""The type float64, as NumPy writes it."""
+
+_CALLED = {
+    "intra_op_threads": "threads",
+    "inter_op_threads": "threads",
+    "determinism": "op determinism",
+    "onednn": "oneDNN",
+    "xla": "XLA",
+}
+_PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
+"""What the canary sets for itself: where it differs, one of the two was not computed by the command."""
+_AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class Difference:
     Attributes:
         group, operation: where; the operation is None where the whole group died.
         locked, live: the digests, or what stands in their place.
-        what: it, in a sentence without a full stop.
+        what: what differs, in a sentence without a full stop.
         distance: how far apart, where both sides have values of the same shape.
     """
 
@@ -40,11 +57,14 @@ class Difference:
     @property
     def path(self) -> str:
         """The dotted path in a lockfile."""
-        return f"numerics.{self.group}" + (f".{self.operation}" if self.operation else "")
+        path = f"numerics.{self.group}"
+        if self.operation is not None:
+            path += f".{self.operation}"
+        return path
 
 
 @dataclass(frozen=True)
-class Untold:
+class Incomparable:
     """What could not be compared: its path, the reason, a word for programs, and what to do."""
 
     path: str
@@ -55,12 +75,12 @@ class Untold:
 
 @dataclass
 class Comparison:
-    """Everything that two canaries tell about each other.
+    """What differs between two canaries, and why.
 
     Attributes:
         equal: paths of the operations with equal bits.
         differences: of bits.
-        untold: what could not be compared.
+        incomparable: what could not be compared.
         unstable: paths of operations that differ from themselves on both sides, or in the lock; never compared.
         versions: `tensorflow` and `numpy`, where they differ: the lock's and the live one.
         suspects: the likeliest causes of the differences, likeliest first.
@@ -70,7 +90,7 @@ class Comparison:
 
     equal: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
-    untold: list[Untold] = field(default_factory=list)
+    incomparable: list[Incomparable] = field(default_factory=list)
     unstable: list[str] = field(default_factory=list)
     versions: dict[str, tuple[str, str]] = field(default_factory=dict)
     suspects: list[Suspect] = field(default_factory=list)
@@ -79,63 +99,84 @@ class Comparison:
 
     @property
     def match(self) -> bool:
-        """Whether something was compared, and nothing differs or could not be told."""
-        return bool(self.equal) and not self.differences and not self.untold
+        """Whether something was compared, and nothing differs or could not be compared."""
+        return bool(self.equal) and not self.differences and not self.incomparable
+
+
+@dataclass(frozen=True)
+class CanaryEvidence(Evidence):
+    """What a canary attaches to a report.
+
+    Attributes:
+        canary: what was computed; None in a report that has other things for its subject.
+        causes: of a difference, the likeliest first; None where nothing was compared.
+    """
+
+    canary: Canary | None = None
+    causes: tuple[Suspect, ...] | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return JSON values."""
+        document: dict[str, object] = {}
+        if self.canary is not None:
+            document["numerics"] = self.canary.numerics.model_dump(mode="json", exclude_unset=True)
+            document["seconds"] = self.canary.seconds
+            document["cpu_seconds"] = self.canary.cpu_seconds
+        if self.causes is not None:
+            document["causes"] = list(map(Suspect.to_json, self.causes))
+        return document
 
 
 def compare(locked: Numerics, live: Numerics) -> Comparison:
     """Return what differs between two canaries, and the likeliest causes."""
     found = Comparison()
-    for name in ("tensorflow", "numpy"):
-        versions = (getattr(locked, name), getattr(live, name))
-        if versions[0] != versions[1]:
-            found.versions[name] = versions
+    if locked.tensorflow != live.tensorflow:
+        found.versions["tensorflow"] = (locked.tensorflow, live.tensorflow)
+    if locked.numpy != live.numpy:
+        found.versions["numpy"] = (locked.numpy, live.numpy)
     if locked.battery != live.battery:
-        reason = (
-            f"not comparable: battery of operations locked {locked.battery}, live {live.battery}"
-        )
-        found.untold.append(Untold("numerics", reason, "another-battery", _AGAIN))
+        versions = f"locked {locked.battery}, live {live.battery}"
+        reason = f"not comparable: battery of operations {versions}"
+        found.incomparable.append(Incomparable("numerics", reason, "another-battery", _AGAIN))
         return found
     for name, group in locked.groups.items():
         _compare_group(found, name, group, live.groups.get(name))
-    found.untold += [
-        _not_locked(f"numerics.{name}") for name in live.groups if name not in locked.groups
-    ]
+    for name in live.groups:
+        if name not in locked.groups:
+            found.incomparable.append(_report_addition(f"numerics.{name}"))
     if locked.program is not None:
         _compare_program(found, locked.program, live.program)
-    if not (found.equal or found.differences or found.untold):
+    if not (found.equal or found.differences or found.incomparable):
         reason = "the lockfile's canary has no result that can be compared, so nothing was compared"
-        found.untold.append(Untold("numerics", reason, "nothing-compared", _AGAIN))
-    if any(is_sign(each.group) for each in found.differences):
-        signs = _signs(found)
-        found.suspects = suspects(signs, signs | _looked_at(found, locked), canary_table().cause)
-        found.unexplained = unexplained(found.suspects, signs)
+        found.incomparable.append(Incomparable("numerics", reason, "nothing-compared", _AGAIN))
+    _find_causes(found, locked)
     return found
 
 
 def _compare_group(found: Comparison, name: str, locked: Group, live: Group | None) -> None:
     path, device = f"numerics.{name}", locked.conditions.device
     if live is None:
-        fix = f"Compare on a machine with {device}, or compute the canary again here: `envlock canary --update`."
-        found.untold.append(
-            Untold(path, f"not comparable: no {device} on this machine", "no-device", fix)
-        )
+        reason = f"not comparable: no {device} on this machine"
+        again = "compute the canary again here: `envlock canary --update`"
+        fix = f"Compare on a machine with {device}, or {again}."
+        found.incomparable.append(Incomparable(path, reason, "no-device", fix))
     elif locked.conditions != live.conditions:
-        found.untold.append(_other_conditions(path, locked, live))
+        found.incomparable.append(_compare_conditions(path, locked, live))
     elif locked.ended != live.ended:
-        found.differences.append(_other_end(name, locked.ended, live.ended))
+        found.differences.append(_compare_ends(name, locked.ended, live.ended))
     else:
         for operation, old in locked.operations.items():
-            _compare_operation(found, name, operation, old, live.operations.get(operation))
-        added = [name for name in live.operations if name not in locked.operations]
-        found.untold += [_not_locked(f"{path}.{name}") for name in added]
+            new = live.operations.get(operation)
+            _compare_operation(found, name, operation, old, new)
+        for operation in live.operations:
+            if operation not in locked.operations:
+                found.incomparable.append(_report_addition(f"{path}.{operation}"))
 
 
-def _not_locked(path: str) -> Untold:
-    """Return that the lockfile lacks a part of the battery: what is left of it would prove too little."""
-    return Untold(
-        path, "computed here; the lockfile's canary has no result for it", "not-locked", _AGAIN
-    )
+def _report_addition(path: str) -> Incomparable:
+    """Return that the lockfile lacks a part of the battery: the rest would prove too little."""
+    reason = "computed here; the lockfile's canary has no result for it"
+    return Incomparable(path, reason, "not-locked", _AGAIN)
 
 
 def _compare_program(found: Comparison, locked: Program, live: Program | None) -> None:
@@ -143,33 +184,31 @@ def _compare_program(found: Comparison, locked: Program, live: Program | None) -
     path = f"numerics.{PROGRAM}"
     if live is None:
         reason = "the operations of a program were computed on one side only"
-        found.untold.append(Untold(path, reason, "not-computed", _AGAIN))
+        found.incomparable.append(Incomparable(path, reason, "not-computed", _AGAIN))
         return
     if locked.conditions != live.conditions:
-        found.untold.append(_other_conditions(path, locked, live))
+        found.incomparable.append(_compare_conditions(path, locked, live))
         return
     for name, old in locked.operations.items():
         new = live.operations.get(name)
-        same = new is not None and str(new) == str(old) and new.attributes == old.attributes
-        _compare_operation(
-            found,
-            PROGRAM,
-            name,
-            old.result,
-            new.result if new is not None and same else None,
-            f"{old}: ",
-        )
+        result = None
+        # A name is a number of its kind: the same name can be another operation in another program.
+        if new is not None and str(new) == str(old) and new.attributes == old.attributes:
+            result = new.result
+        _compare_operation(found, PROGRAM, name, old.result, result, f"{old}: ")
 
 
 def coverage(targets: Mapping[str, Coverage]) -> list[str]:
     """Return how much of each program a canary covers, a phrase each."""
-    return [
-        f"covers {each.covered} of {each.distinct} distinct operations of {name}"
-        for name, each in targets.items()
-    ]
+    phrases = []
+    for name, program in targets.items():
+        part = f"{program.covered} of {program.distinct}"
+        phrases.append(f"covers {part} distinct operations of {name}")
+    return phrases
 
 
-def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
+def _compare_ends(group: str, locked: str | None, live: str | None) -> Difference:
+    """Return the difference where TensorFlow crashed on one side, or in another way."""
     if locked is None:
         what = f"TensorFlow crashes ({live}); locked with a result"
     elif live is None:
@@ -179,25 +218,20 @@ def _other_end(group: str, locked: str | None, live: str | None) -> Difference:
     return Difference(group, None, locked or "computed", live or "computed", what)
 
 
-def _other_conditions(path: str, locked: Group | Program, live: Group | Program) -> Untold:
+def _compare_conditions(path: str, locked: Group | Program, live: Group | Program) -> Incomparable:
+    """Return which conditions differ, so that the results cannot be compared."""
     old, new = locked.conditions.model_dump(), live.conditions.model_dump()
-    names = [key for key in old if old[key] != new[key]]
-    pairs = ", ".join(
-        dict.fromkeys(f"{old[key]} vs {new[key]} {_CALLED.get(key, key)}" for key in names)
-    )
-    fix = f"Compare on {locked.conditions.device}." if _PINNED.isdisjoint(names) else _AGAIN
-    return Untold(path, f"not comparable: {pairs}", "other-conditions", fix)
-
-
-_CALLED = {
-    **dict.fromkeys(("intra_op_threads", "inter_op_threads"), "threads"),
-    "determinism": "op determinism",
-    "onednn": "oneDNN",
-    "xla": "XLA",
-}
-_PINNED = frozenset({"intra_op_threads", "inter_op_threads", "determinism"})
-"""What the canary sets for itself: where it differs, one of the two was not computed by the command."""
-_AGAIN = "Compute the canary again on the locked machine: `envlock canary --update`."
+    names = []
+    # Both numbers of threads are called "threads", and often differ alike: such a phrase stands once.
+    pairs: dict[str, None] = {}
+    for name, value in old.items():
+        if value != new[name]:
+            names.append(name)
+            pairs[f"{value} vs {new[name]} {_CALLED.get(name, name)}"] = None
+    fix = _AGAIN
+    if _PINNED.isdisjoint(names):
+        fix = f"Compare on {locked.conditions.device}."
+    return Incomparable(path, f"not comparable: {', '.join(pairs)}", "other-conditions", fix)
 
 
 def _compare_operation(
@@ -206,58 +240,54 @@ def _compare_operation(
     name: str,
     old: Operation,
     new: Operation | None,
-    called: str = "",
+    title: str = "",
 ) -> None:
+    """Add what is to be said of one operation; `title` stands before how far two results are apart."""
     path = f"numerics.{group}.{name}"
     if old.unstable:
         found.unstable.append(path)
     elif new is None:
-        found.untold.append(Untold(path, "it could not be computed here", "not-computed", _AGAIN))
+        reason = "it could not be computed here"
+        found.incomparable.append(Incomparable(path, reason, "not-computed", _AGAIN))
     elif new.unstable:
         reason = "its bits differ from call to call; locked with one result"
-        found.untold.append(
-            Untold(path, reason, "unstable", "Turn op determinism on, and check the device.")
-        )
+        fix = "Turn op determinism on, and check the device."
+        found.incomparable.append(Incomparable(path, reason, "unstable", fix))
     elif new.failed is not None or old.failed is not None:
-        if (old.failed is None) != (new.failed is None):
+        # Failing on both sides is neither equal bits nor a difference: nothing was computed.
+        if old.failed is None or new.failed is None:
             reason = new.failed or "it computes; locked as failed"
-            found.untold.append(Untold(path, reason, "failed", _AGAIN))
+            found.incomparable.append(Incomparable(path, reason, "failed", _AGAIN))
     elif old.sha256 == new.sha256:
         found.equal.append(path)
     else:
-        found.differences.append(_difference(group, name, old, new, called))
+        found.differences.append(_measure_difference(group, name, old, new, title))
 
 
-def _difference(group: str, name: str, old: Operation, new: Operation, called: str) -> Difference:
+def _measure_difference(
+    group: str, name: str, old: Operation, new: Operation, title: str
+) -> Difference:
     digests = (old.sha256 or "", new.sha256 or "")
     if (old.shape, old.dtype) != (new.shape, new.dtype):
-        return Difference(
-            group, name, *digests, f"{called}another result: locked {_form(old)}, live {_form(new)}"
-        )
-    precisions = {} if group == PROGRAM else _precisions()
-    apart = distance(old, new, precisions.get(name, "float64" if old.dtype == "<f8" else "float32"))
-    return Difference(group, name, *digests, called + apart.sentence(), apart)
+        forms = f"locked {_describe_form(old)}, live {_describe_form(new)}"
+        return Difference(group, name, *digests, f"{title}another result: {forms}")
+    apart = measure_distance(old, new, _find_precision(group, name, old))
+    return Difference(group, name, *digests, title + apart.describe(), apart)
 
 
-def _form(operation: Operation) -> str:
+def _find_precision(group: str, name: str, operation: Operation) -> Precision:
+    """Return the precision of an operation: the table's, which can be coarser than its type."""
+    if group != PROGRAM:
+        for row in canary_table().operation:
+            if row.name == name:
+                return row.precision
+    if operation.dtype == FINE_TYPE:
+        return "float64"
+    return "float32"
+
+
+def _describe_form(operation: Operation) -> str:
     return f"{operation.dtype}[{'x'.join(map(str, operation.shape or []))}]"
-
-
-def _precisions() -> dict[str, Precision]:
-    return {row.name: row.precision for row in canary_table().operation}
-
-
-def _signs(found: Comparison) -> set[str]:
-    return {sign for each in found.differences for sign in _of(each)} | {
-        f"version:{name}" for name in found.versions
-    }
-
-
-def _of(each: Difference) -> Iterator[str]:
-    if is_sign(each.group):
-        yield each.operation or f"ended:{each.group}"
-        if each.distance is not None and each.distance.kind == "precision":
-            yield f"coarse:{each.group}"
 
 
 def on_cpu(group: str) -> bool:
@@ -266,19 +296,38 @@ def on_cpu(group: str) -> bool:
 
 
 def is_sign(group: str) -> bool:
-    """Return whether the table's causes name operations of a group; those of a program are in no table."""
+    """Return whether the table of causes knows the operations of a group; it knows no program's."""
     return on_cpu(group) and group != PROGRAM
 
 
-def _looked_at(found: Comparison, locked: Numerics) -> set[str]:
-    groups = {
-        f"{kind}:{group}"
-        for kind in ("ended", "coarse")
-        for group in locked.groups
-        if on_cpu(group)
-    }
-    equal = {path.split(".")[2] for path in found.equal if is_sign(path.split(".")[1])}
-    return equal | groups | {"version:tensorflow", "version:numpy"}
+def _find_causes(found: Comparison, locked: Numerics) -> None:
+    """Fill in the suspects, where an operation differs that the table knows."""
+    signs = set()
+    for difference in found.differences:
+        if not is_sign(difference.group):
+            continue
+        signs.add(difference.operation or f"ended:{difference.group}")
+        if difference.distance is not None and difference.distance.kind == "precision":
+            signs.add(f"coarse:{difference.group}")
+    if not signs:
+        return
+    signs.update(map("version:{}".format, found.versions))
+    possible = signs | _collect_possible_signs(found, locked)
+    found.suspects = rank_causes(signs, possible, canary_table().cause)
+    found.unexplained = find_unexplained(found.suspects, signs)
+
+
+def _collect_possible_signs(found: Comparison, locked: Numerics) -> set[str]:
+    """Return the signs that could have been seen beside the differences."""
+    signs = {"version:tensorflow", "version:numpy"}
+    for group in locked.groups:
+        if on_cpu(group):
+            signs |= {f"ended:{group}", f"coarse:{group}"}
+    for path in found.equal:
+        parts = path.split(".")
+        if is_sign(parts[1]):
+            signs.add(parts[2])
+    return signs
 
 
 def findings(found: Comparison, policy: Policy) -> list[Finding]:
@@ -286,86 +335,91 @@ def findings(found: Comparison, policy: Policy) -> list[Finding]:
 
     A path that the policy ignores gives information only, as everywhere.
     """
-    return [*_different(found, policy), *_untold(found, policy)]
+    return [*_list_differences(found, policy), *_list_incomparable(found, policy)]
 
 
-def _different(found: Comparison, policy: Policy) -> Iterator[Finding]:
-    for each in found.differences:
-        row = policy.row(each.path)
+def _list_differences(found: Comparison, policy: Policy) -> Iterator[Finding]:
+    for difference in found.differences:
+        row = policy.row(difference.path)
         why, fix, source = row["why"], row["fix"], row["source"]
-        if on_cpu(each.group) and found.suspects:
+        if on_cpu(difference.group) and found.suspects:
             cause = found.suspects[0].cause
-            why, fix, source = (
-                sentence(found.suspects, found.unexplained),
-                cause.fix,
-                ", ".join(cause.sources),
-            )
+            why, fix = describe_causes(found.suspects, found.unexplained), cause.fix
+            source = ", ".join(cause.sources)
+        severity = ERROR
+        if row["rule"] == "ignore":
+            severity = INFO
+        actual: dict[str, object] = {"result": difference.live, "what": difference.what}
+        if difference.distance is not None:
+            actual.update(difference.distance.to_json())
         yield Finding(
             BITS,
-            INFO if row["rule"] == "ignore" else ERROR,
-            each.path,
-            f"{each.path}: {each.what}",
+            severity,
+            difference.path,
+            f"{difference.path}: {difference.what}",
             why,
             fix,
             source,
-            expected={"result": each.locked},
-            actual=_actual(each),
+            expected={"result": difference.locked},
+            actual=actual,
             weight=row["weight"],
         )
 
 
-def _actual(each: Difference) -> dict[str, object]:
-    apart = {} if each.distance is None else each.distance.to_json()
-    return {"result": each.live, "what": each.what, **apart}
-
-
-def _untold(found: Comparison, policy: Policy) -> Iterator[Finding]:
-    for each in found.untold:
-        row = policy.row(each.path)
+def _list_incomparable(found: Comparison, policy: Policy) -> Iterator[Finding]:
+    for part in found.incomparable:
+        row = policy.row(part.path)
+        severity = UNKNOWN
+        if row["rule"] == "ignore":
+            severity = INFO
         yield Finding(
             BITS,
-            INFO if row["rule"] == "ignore" else UNKNOWN,
-            each.path,
-            f"{each.path}: {each.reason}",
+            severity,
+            part.path,
+            f"{part.path}: {part.reason}",
             INCOMPARABLE,
-            each.fix,
+            part.fix,
             row["source"],
             expected=None,
-            actual=Unavailable(each.reason, each.code),
+            actual=Unavailable(part.reason, part.code),
             weight=row["weight"],
         )
 
 
-EVIDENCE = "evidence over these operations and shapes, one by one, not a proof for the program"
+LIMIT_OF_EVIDENCE = (
+    "evidence over these operations and shapes, one by one, not a proof for the program"
+)
 
 
 def notes(found: Comparison) -> list[str]:
-    """Return what is equal, and what was left out; the versions that differ although the bits do not."""
+    """Return what is equal and what was left out, a sentence each."""
     lines = []
+    number = len(found.equal)
     if found.match:
-        lines.append(
-            f"numerics: all {len(found.equal)} results have the locked bits{_though(found)}"
-        )
-    elif found.equal:
-        lines.append(f"numerics: {len(found.equal)} results have the locked bits")
-    lines += [f"numerics: {each}; {EVIDENCE}" for each in found.covers]
+        lines.append(f"numerics: all {number} results have the locked bits{_list_versions(found)}")
+    elif number:
+        lines.append(f"numerics: {number} results have the locked bits")
+    lines += [f"numerics: {phrase}; {LIMIT_OF_EVIDENCE}" for phrase in found.covers]
     if found.unstable:
         lines.append(f"numerics: unstable, so not compared: {', '.join(found.unstable)}")
     return lines
 
 
-def _though(found: Comparison) -> str:
-    pairs = [
-        f"{CALLED[name]} is {live}, locked {locked}"
-        for name, (locked, live) in found.versions.items()
-    ]
-    return f", although {' and '.join(pairs)}" if pairs else ""
+def _list_versions(found: Comparison) -> str:
+    pairs = []
+    for name, (locked, live) in found.versions.items():
+        pairs.append(f"{CALLED[name]} is {live}, locked {locked}")
+    if not pairs:
+        return ""
+    return f", although {' and '.join(pairs)}"
 
 
+# Neither 1 nor 0, with which one sign out of character would rule a cause out for good.
 ALWAYS, OFTEN, NEVER = 0.97, 0.5, 0.015
 """How probable a sign is where the cause shows it always, often, or was never seen to show it."""
 
-LEAST = 0.005  # a cause below this share is not reported
+LEAST = 0.005
+"""A cause with a smaller share is not reported."""
 
 
 @dataclass(frozen=True)
@@ -376,7 +430,7 @@ class Suspect:
     share: float
 
     def to_json(self) -> dict[str, object]:
-        """Return it as JSON values."""
+        """Return JSON values."""
         row = self.cause
         return {
             "id": row.id,
@@ -388,64 +442,70 @@ class Suspect:
         }
 
 
-def suspects(
-    signs: Collection[str], looked_at: Collection[str], causes: Sequence[Cause]
+def rank_causes(
+    signs: Collection[str], possible: Collection[str], causes: Sequence[Cause]
 ) -> list[Suspect]:
     """Return the causes that explain the signs, likeliest first; none where there is no sign.
 
     Args:
-        signs: what was seen: names of operations that differ, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
-        looked_at: all signs that could have been seen: an operation that was not compared says nothing.
+        signs: what differs: names of operations, `ended:GROUP`, `version:NAME`, `coarse:GROUP`.
+        possible: all signs that could have been seen: an operation that was not compared says nothing.
         causes: the table's.
     """
     if not signs:
         return []
-    weights = [_fit(cause, signs, looked_at) for cause in causes]
+    weights = [_weigh_cause(cause, signs, possible) for cause in causes]
+    # Relative to the best one: the products of many probabilities are too small for a float.
     best = max(weights)
     total = sum(math.exp(weight - best) for weight in weights)
-    found = [
-        Suspect(cause, math.exp(weight - best) / total)
-        for cause, weight in zip(causes, weights, strict=True)
-    ]
-    ranked = sorted(found, key=lambda each: (-each.share, each.cause.id))
-    return [each for each in ranked if each.share >= LEAST]
+    found = []
+    for cause, weight in zip(causes, weights, strict=True):
+        share = math.exp(weight - best) / total
+        if share >= LEAST:
+            found.append(Suspect(cause, share))
+    return sorted(found, key=lambda suspect: (-suspect.share, suspect.cause.id))
 
 
-def _fit(cause: Cause, signs: Collection[str], looked_at: Collection[str]) -> float:
-    return sum(_log(_probability(cause, sign), seen=sign in signs) for sign in looked_at)
+def _weigh_cause(cause: Cause, signs: Collection[str], possible: Collection[str]) -> float:
+    """Return the logarithm of how probable exactly these signs are, if this is the cause."""
+    logarithms = []
+    for sign in possible:
+        probability = NEVER
+        if sign in cause.always:
+            probability = ALWAYS
+        elif sign in cause.often:
+            probability = OFTEN
+        if sign not in signs:
+            probability = 1 - probability
+        logarithms.append(math.log(probability))
+    return sum(logarithms)
 
 
-def _probability(cause: Cause, sign: str) -> float:
-    if sign in cause.always:
-        return ALWAYS
-    return OFTEN if sign in cause.often else NEVER
+def find_unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
+    """Return the operations that differ and that the likeliest cause was never seen to change, sorted."""
+    if not ranked:
+        return []
+    known = {*ranked[0].cause.always, *ranked[0].cause.often}
+    return sorted(sign for sign in signs if ":" not in sign and sign not in known)
 
 
-def _log(probability: float, *, seen: bool) -> float:
-    return math.log(probability if seen else 1 - probability)
-
-
-def unexplained(ranked: Sequence[Suspect], signs: Collection[str]) -> list[str]:
-    """Return the operations that differ although the likeliest cause was never seen to change them, sorted."""
-    known = {sign for each in ranked[:1] for sign in (*each.cause.always, *each.cause.often)}
-    return sorted(sign for sign in signs if ":" not in sign and sign not in known) if ranked else []
-
-
-def sentence(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
+def describe_causes(ranked: Sequence[Suspect], left: Sequence[str] = ()) -> str:
     """Return the likeliest cause with its share, the runner-up, and what is `left` unexplained."""
     if not ranked:
         return "No known cause explains it."
-    first, *others = [f"{each.cause.title} ({_percent(each.share)})" for each in ranked]
-    more = f" It does not explain {', '.join(left)}." if left else ""
-    then = f"next: {others[0]}" if others else "no other cause is close"
-    return f"Most likely cause: {first}; {then}.{more}"
+    second = "no other cause is close"
+    if len(ranked) > 1:
+        second = f"next: {_describe_suspect(ranked[1])}"
+    text = f"Most likely cause: {_describe_suspect(ranked[0])}; {second}."
+    if left:
+        text += f" It does not explain {', '.join(left)}."
+    return text
 
 
-def _percent(share: float) -> str:
-    return (
-        "more than 99 %"
-        if share > 0.99
-        else f"{share * 100:.0f} %"
-        if share >= 0.01
-        else "less than 1 %"
-    )
+def _describe_suspect(suspect: Suspect) -> str:
+    percent = f"{suspect.share * 100:.0f} %"
+    if suspect.share > 0.99:
+        percent = "more than 99 %"
+    elif suspect.share < 0.01:
+        percent = "less than 1 %"
+    return f"{suspect.cause.title} ({percent})"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Literal
 
 from envlock.data.canary import EPSILON, Precision
 from envlock.lock.numerics import Operation
 
-SAME_ALGORITHM = 64  # eps; measured: another order of the same sums is 0.4 to 17 eps apart
-OTHER_ALGORITHM = 1000  # eps; measured: products of bfloat16 are 2,500 to 36,000 eps apart
+# In eps. Measured: another order of the same sums is 0.4 to 17 eps apart, and products of bfloat16 are
+# 2,500 to 36,000 eps apart.
+SAME_ALGORITHM = 64
+OTHER_ALGORITHM = 1000
 
 Kind = Literal["unseen", "order", "between", "precision"]
 _BITS = {"<f4": ("<f", "<i", 31), "<f8": ("<d", "<q", 63)}
@@ -26,10 +28,10 @@ class Distance:
         size: how many values the result has.
         sampled: how many of them were kept.
         differing: how many of those differ.
-        median_ulp: of the values that differ, how many representable numbers lie between the two; None where one of
-            them is no number.
-        normwise: the largest difference, in units of the precision's epsilon times the largest value; None where a
-            value is infinite or no number.
+        median_ulp: of the values that differ, how many representable numbers lie between the two; None where
+            one of them is no number.
+        normwise: the largest difference, in units of the precision's epsilon times the largest value; None
+            where a value is infinite or no number.
         kind: `unseen`: no sampled value differs; `order`: at most 64 eps; `precision`: 1000 eps or more.
     """
 
@@ -41,68 +43,89 @@ class Distance:
     kind: Kind
 
     def to_json(self) -> dict[str, object]:
-        """Return it as JSON values."""
-        names = ("size", "sampled", "differing", "median_ulp", "normwise", "kind")
-        return {name: getattr(self, name) for name in names}
+        """Return JSON values."""
+        return asdict(self)
 
-    def sentence(self) -> str:
-        """Return it for people, without a full stop."""
-        whole = self.sampled == self.size
-        of, rest = ("", "") if whole else ("sampled ", f" ({self.size:,} in all)")
+    def describe(self) -> str:
+        """Return the distance for people, without a full stop."""
+        values, rest = "values", ""
+        if self.sampled < self.size:
+            values, rest = "sampled values", f" ({self.size:,} in all)"
         if self.kind == "unseen":
-            return f"none of {self.sampled} {of}values differs{rest}"
-        part = f"{self.differing} of {self.sampled} {of}values differ{rest}"
+            return f"none of {self.sampled} {values} differs{rest}"
+        part = f"{self.differing} of {self.sampled} {values} differ{rest}"
+        meaning = _MEANINGS[self.kind]
         if self.normwise is None or self.median_ulp is None:
-            return f"{part}, some of them infinite or NaN: {_CLASSES[self.kind]}"
-        return f"{part}, median {_short(self.median_ulp)} ULP, {_short(self.normwise)} eps normwise: {_CLASSES[self.kind]}"
+            return f"{part}, some of them infinite or NaN: {meaning}"
+        ulp, eps = _round_number(self.median_ulp), _round_number(self.normwise)
+        return f"{part}, median {ulp} ULP, {eps} eps normwise: {meaning}"
 
 
-_CLASSES = {
+_MEANINGS = {
     "order": "typical of another order of summation",
     "between": "more than another order of summation, less than lower precision",
     "precision": "typical of lower precision or another algorithm",
 }
 
 
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.2g}"
+def _round_number(number: float) -> str:
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.2g}"
 
 
-def distance(locked: Operation, live: Operation, precision: Precision = "float32") -> Distance:
+def measure_distance(
+    locked: Operation, live: Operation, precision: Precision = "float32"
+) -> Distance:
     """Return how far two computed results of equal type and shape are apart.
 
     A `precision` that is coarser than the type (bfloat16, kept as float32) is the unit in which they are measured.
     """
     pairs = list(zip(locked.values, live.values, strict=True))
-    apart = [(a, b) for a, b in pairs if _differs(a, b)]
+    apart = [(a, b) for a, b in pairs if _has_other_bits(a, b)]
     if not apart:
         return Distance(locked.size, len(pairs), 0, 0.0, 0.0, "unseen")
-    if not all(math.isfinite(value) for pair in pairs for value in pair):
-        return Distance(locked.size, len(pairs), len(apart), None, None, "precision")
-    epsilon = EPSILON["float64" if locked.dtype == "<f8" else precision]
-    least = EPSILON["float64" if locked.dtype == "<f8" else "float32"]
-    ulps = [
-        abs(_place(a, locked.dtype) - _place(b, locked.dtype)) * least / epsilon for a, b in apart
-    ]
-    largest = max(abs(a) for a, _ in pairs) or max(abs(b) for _, b in pairs)
-    normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest) if largest else 0.0
-    return Distance(
-        locked.size, len(pairs), len(apart), float(median(ulps)), normwise, _kind(normwise)
-    )
+    for a, b in pairs:
+        if not math.isfinite(a) or not math.isfinite(b):
+            return Distance(locked.size, len(pairs), len(apart), None, None, "precision")
+    # Units in the last place are those of the type that the values are kept in, not of a coarser precision.
+    kept_as: Precision = "float32"
+    if locked.dtype == "<f8":
+        kept_as = precision = "float64"
+    epsilon = EPSILON[precision]
+    ulps = []
+    for a, b in apart:
+        places = abs(_find_place(a, locked.dtype) - _find_place(b, locked.dtype))
+        ulps.append(places * EPSILON[kept_as] / epsilon)
+    largest = max(map(abs, locked.values))
+    if largest == 0:
+        largest = max(map(abs, live.values))
+    normwise = 0.0
+    # Only signs of zeros differ where both sides are zero everywhere.
+    if largest:
+        normwise = max(abs(a - b) for a, b in apart) / (epsilon * largest)
+    kind = _find_kind(normwise)
+    return Distance(locked.size, len(pairs), len(apart), float(median(ulps)), normwise, kind)
 
 
-def _kind(normwise: float) -> Kind:
+def _find_kind(normwise: float) -> Kind:
     if normwise <= SAME_ALGORITHM:
         return "order"
-    return "precision" if normwise >= OTHER_ALGORITHM else "between"
+    if normwise >= OTHER_ALGORITHM:
+        return "precision"
+    return "between"
 
 
-def _differs(a: float, b: float) -> bool:
-    return struct.pack("<d", a) != struct.pack("<d", b)  # 0.0 and -0.0 are other bits; NaN is NaN
+def _has_other_bits(a: float, b: float) -> bool:
+    """Return whether two values differ in a bit: 0.0 and -0.0 do, two NaNs of the same bits do not."""
+    return struct.pack("<d", a) != struct.pack("<d", b)
 
 
-def _place(value: float, dtype: str | None) -> int:
+def _find_place(value: float, dtype: str | None) -> int:
     """Return the place of a float among all of its type, in order."""
     real, integer, bits = _BITS[dtype or "<f4"]
     number: int = struct.unpack(integer, struct.pack(real, value))[0]
-    return number if number >= 0 else -(number & ((1 << bits) - 1))
+    if number >= 0:
+        return number
+    # Negative floats are a sign and a magnitude, not a complement.
+    return -(number & ((1 << bits) - 1))

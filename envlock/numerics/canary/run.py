@@ -1,4 +1,4 @@
-"""Let child processes compute the battery in the interpreter of an environment, with a bounded wait."""
+"""Let child processes compute the battery in an environment, with a bounded wait."""
 
 from __future__ import annotations
 
@@ -15,12 +15,24 @@ from envlock.numerics.canary import ENVIRONMENT
 from envlock.runtime.errors import FactError
 from envlock.runtime.report import clean
 
-TIMEOUT = 300.0  # seconds a child: 5 are usual, most of them `import tensorflow`
+# Five seconds are usual, most of them `import tensorflow`.
+TIMEOUT = 300.0
+"""Seconds that a child may take."""
 THREADS = 2
 """What the canary pins, so that machines with other numbers of processors compare."""
-MOST_CHILDREN = 20  # a device has five groups, each of which can end one
+# A device has five groups, each of which can end its process.
+MOST_CHILDREN = 20
 CPU = "cpu"
 LIBRARY = "library"
+FATAL = "bf16"
+"""The group that can end its process: of a job, a launcher would end all other processes, too."""
+
+HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
+GROUP = {"group": str, "execution": str}
+"""What is used of an answer before the whole is checked as a section of a lockfile."""
+TIMES = ("seconds", "cpu_seconds")
+_NO_NAME = re.compile(r"[^A-Za-z0-9 _.()/+-]")
+"""What a lockfile does not take as a character of a device's name."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +42,22 @@ class Settings:
     threads: int | None = THREADS
     determinism: bool | None = True
 
-    def conditions(self, device: str, execution: str) -> dict[str, Any]:
-        """Return the header of a group that was computed so."""
-        threads: int | str = ENVIRONMENT if self.threads is None else self.threads
+    def conditions(self, device: str, execution: str) -> dict[str, object]:
+        """Return the header of a group that was computed with these settings."""
+        threads: int | str = ENVIRONMENT
+        if self.threads is not None:
+            threads = self.threads
         determinism = {True: "on", False: "off", None: ENVIRONMENT}[self.determinism]
         if execution == LIBRARY:  # NumPy: one thread for its BLAS, and no op determinism
-            threads, determinism = (
-                min(threads, 1) if isinstance(threads, int) else threads,
-                ENVIRONMENT,
-            )
-        pinned = {
-            "intra_op_threads": threads,
-            "inter_op_threads": threads,
-            "determinism": determinism,
-        }
+            determinism = ENVIRONMENT
+            if self.threads is not None:
+                threads = min(self.threads, 1)
         return {
             "device": device,
             "execution": execution,
-            **pinned,
+            "intra_op_threads": threads,
+            "inter_op_threads": threads,
+            "determinism": determinism,
             "onednn": ENVIRONMENT,
             "xla": ENVIRONMENT,
         }
@@ -55,17 +65,19 @@ class Settings:
     @classmethod
     def of(cls, conditions: Conditions) -> Settings:
         """Return what was set for a group of TensorFlow."""
-        threads = conditions.intra_op_threads
-        return cls(
-            threads if isinstance(threads, int) else None,
-            {"on": True, "off": False, ENVIRONMENT: None}[conditions.determinism],
-        )
+        threads = None
+        if isinstance(conditions.intra_op_threads, int):
+            threads = conditions.intra_op_threads
+        states = {"on": True, "off": False, ENVIRONMENT: None}
+        return cls(threads, states[conditions.determinism])
 
 
 @dataclass
 class Canary:
-    """What was computed, and how long it took from the end of TensorFlow's import on (processor time of the process
-    beside it); None where a group ended the process."""
+    """What was computed, and how long it took from the end of TensorFlow's import on.
+
+    `cpu_seconds` is the time of the processor; both are None where a group ended the process.
+    """
 
     numerics: Numerics
     seconds: float | None
@@ -73,19 +85,77 @@ class Canary:
 
 
 @dataclass
-class _Heard:
-    """What children have said so far of one device."""
+class _Answers:
+    """What children have answered so far about one device.
+
+    Attributes:
+        head: the versions, and the names of groups and devices; empty until the first answer.
+        groups: the groups that are done, by name.
+        begun: the name and the execution of a group that has begun and is not done.
+        seconds: how long it took.
+    """
 
     head: dict[str, Any] = field(default_factory=dict)
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     begun: list[str] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def take(self, answer: dict[str, Any]) -> None:
+        """Add one line of a child's answer.
+
+        Raises:
+            FactError: it says that TensorFlow or NumPy cannot be imported, or has another form.
+        """
+        if "failed" in answer:
+            python = "`--python .venv/bin/python`"
+            hint = f"name the interpreter of an environment with TensorFlow: {python}"
+            raise FactError(f"the canary cannot be computed: {answer['failed']}", hint=hint)
+        if "head" in answer:
+            self.head = _check_fields(answer["head"], HEAD)
+        if "begin" in answer:
+            self.begun = _check_texts(answer["begin"], 2)
+        if "group" in answer:
+            name = _check_fields(answer, GROUP).pop("group")
+            self.groups[name] = answer
+            self.begun = None
+        if "seconds" in answer:
+            self.seconds = {}
+            for name in TIMES:
+                if isinstance(answer.get(name), float):
+                    self.seconds[name] = answer[name]
+
+    def end_group(self, reason: str) -> None:
+        """Make the group that had begun a result: it has ended its process."""
+        if self.begun is not None:
+            name, execution = self.begun
+            self.groups[name] = {"execution": execution, "operations": {}, "ended": reason}
+            self.begun = None
+
+    def is_complete(self) -> bool:
+        """Return whether every group has a result."""
+        return bool(self.head) and set(self.head["groups"]) <= set(self.groups)
+
+    def render_groups(self, settings: Settings, device: str) -> dict[str, dict[str, object]]:
+        """Return the groups as a lockfile has them."""
+        groups: dict[str, dict[str, object]] = {}
+        for name, group in self.groups.items():
+            conditions = settings.conditions(device, group.pop("execution"))
+            groups[name] = {"conditions": conditions, **group}
+        return groups
+
+    def render_head(self) -> dict[str, object]:
+        """Return the versions as a lockfile has them."""
+        return {
+            "battery": self.head["battery"],
+            "tensorflow": self.head["tensorflow"],
+            "numpy": self.head["numpy"],
+        }
+
 
 def compute(
     python: Path | None, settings: Settings, *, gpus: bool = False, program: str | None = None
 ) -> Canary:
-    """Return the exact results of the battery in the interpreter `python`; each visible GPU too, with `gpus`.
+    """Return the exact results of the battery in an interpreter, with `gpus` also on each visible GPU.
 
     A group that ends its process is a result with the signal, and the groups after it are computed by another.
     `program` takes the battery's place, in tests.
@@ -95,34 +165,38 @@ def compute(
         FactError: TensorFlow or NumPy cannot be imported, or the answer is not one.
     """
     text = program or launch.read("battery")
-    heard = _on_device(python, settings, CPU, text)
-    groups = _grouped(heard, settings, "cpu")
+    on_cpu = _compute_on_device(python, settings, CPU, text)
+    groups = on_cpu.render_groups(settings, CPU)
     number = 0
     while gpus:
-        on_gpu = _on_device(python, settings, number, text)
+        on_gpu = _compute_on_device(python, settings, number, text)
+        # The names of the GPUs are known only from a child that looks for one of them.
         names = on_gpu.head["devices"]
         if number >= len(names):
             break
-        groups.update(
-            _grouped(on_gpu, settings, re.sub(r"[^A-Za-z0-9 _.()/+-]", "_", names[number]))
-        )
+        groups.update(on_gpu.render_groups(settings, _NO_NAME.sub("_", names[number])))
         number += 1
-    head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
     try:
-        numerics = answered({**head, "groups": groups})
+        numerics = answered({**on_cpu.render_head(), "groups": groups})
     except ValueError as error:
-        raise _invalid(str(error)) from None
-    return Canary(numerics, heard.seconds.get("seconds"), heard.seconds.get("cpu_seconds"))
+        raise _refuse_answer(str(error)) from None
+    seconds = on_cpu.seconds
+    return Canary(numerics, seconds.get("seconds"), seconds.get("cpu_seconds"))
 
 
-FATAL = "bf16"
-"""The group that can end its process: of a job, a launcher would end all other processes, too."""
+def _make_request(settings: Settings, device: str | int, skipped: list[str]) -> dict[str, object]:
+    return {
+        "device": device,
+        "skip": skipped,
+        "determinism": settings.determinism,
+        "intra_op_threads": settings.threads,
+        "inter_op_threads": settings.threads,
+    }
 
 
-def asked_of(settings: Settings) -> dict[str, Any]:
+def asked_of(settings: Settings) -> dict[str, object]:
     """Return what the battery is asked as a rank of a job: all but one group, on the processor."""
-    threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
-    return {"device": CPU, "skip": [FATAL], "determinism": settings.determinism, **threads}
+    return _make_request(settings, CPU, [FATAL])
 
 
 def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
@@ -131,125 +205,74 @@ def heard_from(ended: launch.Ended, settings: Settings) -> Numerics:
     Raises:
         FactError: TensorFlow or NumPy cannot be imported there, or the answer is not one.
     """
-    heard = _Heard()
-    for said in ended.answers:
-        _take(said, heard)
-    if heard.begun is not None:
-        heard.groups[heard.begun[0]] = {
-            "execution": heard.begun[1],
-            "operations": {},
-            "ended": f"no answer within {TIMEOUT:g} s",
-        }
-    if not heard.head:
+    answers = _Answers()
+    for answer in ended.answers:
+        answers.take(answer)
+    answers.end_group(_describe_end(None))
+    if not answers.head:
         raise FactError("the canary did not answer", hint="run `envlock canary` there")
-    head = {key: heard.head[key] for key in ("battery", "tensorflow", "numpy")}
     try:
-        return answered({**head, "groups": _grouped(heard, settings, CPU)})
+        return answered({**answers.render_head(), "groups": answers.render_groups(settings, CPU)})
     except ValueError as error:
-        raise FactError(
-            f"invalid answer of the canary: {clean(str(error))[:300]}", hint="try again"
-        ) from None
+        raise _refuse_answer(str(error)) from None
 
 
-def _grouped(heard: _Heard, settings: Settings, device: str) -> dict[str, Any]:
-    return {
-        name: {"conditions": settings.conditions(device, group.pop("execution")), **group}
-        for name, group in heard.groups.items()
-    }
-
-
-def _on_device(python: Path | None, settings: Settings, device: str | int, program: str) -> _Heard:
+def _compute_on_device(
+    python: Path | None, settings: Settings, device: str | int, program: str
+) -> _Answers:
     """Return all that can be computed on a device, in as many processes as it takes."""
-    heard = _Heard()
+    answers = _Answers()
     for _ in range(MOST_CHILDREN):
-        ended = _child(python, settings, device, program, heard)
-        if heard.begun is not None:
-            name, execution = heard.begun
-            heard.groups[name] = {
-                "execution": execution,
-                "operations": {},
-                "ended": _signal(ended.code),
-            }
-            heard.begun = None
-        elif not _complete(heard):
-            when = "was complete" if heard.head or heard.groups else "began"
+        request = _make_request(settings, device, list(answers.groups))
+        ended = launch.ask_python(launch.text(program, request), python, timeout=TIMEOUT)
+        for answer in ended.answers:
+            answers.take(answer)
+        if answers.begun is not None:
+            answers.end_group(_describe_end(ended.code))
+        elif not answers.is_complete():
+            when = "began"
+            if answers.head or answers.groups:
+                when = "was complete"
             raise FactError(
                 f"TensorFlow {ended.ending} before the canary {when}: {ended.last_words}",
                 hint="run `envlock doctor` to find the variable or flag",
             )
-        if _complete(heard):
-            return heard
+        if answers.is_complete():
+            return answers
     raise FactError(
         f"the canary crashed its process {MOST_CHILDREN} times",
         hint="run `envlock doctor` to find the cause",
     )
 
 
-def _complete(heard: _Heard) -> bool:
-    return bool(heard.head) and set(heard.head["groups"]) <= set(heard.groups)
+def _check_fields(answer: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
+    """Return an answer with the wanted fields and lists of texts; raise FactError for another."""
+    fits = isinstance(answer, dict)
+    for name, kind in wanted.items():
+        fits = fits and isinstance(answer.get(name), kind)
+    if not fits:
+        raise _refuse_answer(f"it must have {', '.join(wanted)}")
+    fields: dict[str, Any] = answer
+    for value in fields.values():
+        if isinstance(value, list):
+            _check_texts(value)
+    return fields
 
 
-def _child(
-    python: Path | None, settings: Settings, device: str | int, program: str, heard: _Heard
-) -> launch.Ended:
-    """Run the program once, and add what it says to `heard`."""
-    threads = {"intra_op_threads": settings.threads, "inter_op_threads": settings.threads}
-    asked = {
-        "device": device,
-        "skip": list(heard.groups),
-        "determinism": settings.determinism,
-        **threads,
-    }
-    ended = launch.ask_python(launch.text(program, asked), python, timeout=TIMEOUT)
-    for said in ended.answers:
-        _take(said, heard)
-    return ended
+def _check_texts(answer: object, count: int | None = None) -> list[str]:
+    if isinstance(answer, list) and (count is None or len(answer) == count):
+        texts = [text for text in answer if isinstance(text, str)]
+        if len(texts) == len(answer):
+            return texts
+    raise _refuse_answer("a list of names holds something else")
 
 
-def _take(said: dict[str, Any], heard: _Heard) -> None:
-    if "failed" in said:
-        hint = "name the interpreter of an environment with TensorFlow: `--python .venv/bin/python`"
-        raise FactError(f"the canary cannot be computed: {said['failed']}", hint=hint)
-    if "head" in said:
-        heard.head = _checked(said["head"], HEAD)
-    if "begin" in said:
-        heard.begun = _texts(said["begin"], 2)
-    if "group" in said:
-        heard.groups[_checked(said, GROUP).pop("group")] = said
-        heard.begun = None
-    if "seconds" in said:
-        heard.seconds = {name: said[name] for name in TIMES if isinstance(said.get(name), float)}
-
-
-HEAD = {"battery": int, "tensorflow": str, "numpy": str, "groups": list, "devices": list}
-GROUP = {"group": str, "execution": str}
-"""What is used of an answer before the whole is checked as a section of a lockfile."""
-TIMES = ("seconds", "cpu_seconds")
-
-
-def _checked(said: Any, wanted: Mapping[str, type]) -> dict[str, Any]:
-    if not isinstance(said, dict) or not all(
-        isinstance(said.get(name), kind) for name, kind in wanted.items()
-    ):
-        raise _invalid(f"it must have {', '.join(wanted)}")
-    for each in said.values():
-        if isinstance(each, list):
-            _texts(each)
-    return said
-
-
-def _texts(said: Any, count: int | None = None) -> list[str]:
-    fits = isinstance(said, list) and all(isinstance(each, str) for each in said)
-    if not fits or (count is not None and len(said) != count):
-        raise _invalid("a list of names holds something else")
-    return list(said)
-
-
-def _invalid(why: str) -> FactError:
+def _refuse_answer(why: str) -> FactError:
     return FactError(f"invalid answer of the canary: {clean(why)[:300]}", hint="try again")
 
 
-def _signal(code: int | None) -> str:
+def _describe_end(code: int | None) -> str:
+    """Return how a process ended, as a lockfile has it; None: it was ended, as it took too long."""
     if code is None:
         return f"no answer within {TIMEOUT:g} s"
     if code >= 0:

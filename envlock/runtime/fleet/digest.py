@@ -5,6 +5,7 @@ The whole report stays where it was made: `fleet check --format json`, or a file
 
 from __future__ import annotations
 
+from envlock.runtime.fleet.fleet_evidence import FleetEvidence
 from envlock.runtime.fleet.statement import canonical
 from envlock.runtime.report import ABSENT, Finding, Report, clean, count
 
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Sequence, Tuple
 
+    from envlock.runtime.fleet.fleet_evidence import GroupDocument
     from envlock.runtime.fleet.reduction import Group
 
 LINES, SIZE = 200, 20_000
@@ -33,20 +35,23 @@ def digest(report: Report, where: str = "") -> Report:
     """Return a report on ranks that stays below the sizes above; one that does so is returned as it is.
 
     Args:
-        report: with the attachment `fleet`.
+        report: on ranks; another one is returned as it is.
         where: what shows the whole report, or has it.
     """
+    fleet = report.evidence
+    if not isinstance(fleet, FleetEvidence):
+        return report
     is_short = (
         len(canonical(report.to_json())) < SIZE and report.to_text().count("\n") < FINDING_LINES
     )
-    if is_short and not report.attachments["fleet"].get("node_sets"):
+    if is_short and not fleet.node_sets:
         return report
     findings = _first(report.findings)
     left = len(report.findings) - len(findings)
     notes = [_cut(each, NOTE_SIZE) for each in report.notes[:NOTES]]
     if left:
         notes.append(count(left, "more finding"))
-    if where and (left or report.attachments["fleet"].get("node_sets")):
+    if where and (left or fleet.node_sets):
         notes.append(f"complete lists: {_cut(where, NOTE_SIZE)}")
     return Report(
         findings,
@@ -57,7 +62,7 @@ def digest(report: Report, where: str = "") -> Report:
         headline=_cut(report.headline, WORDS_SIZE),
         subject=report.subject,
         notes=notes,
-        attachments={"fleet": _attachment(report.attachments["fleet"])},
+        evidence=_evidence(fleet),
     )
 
 
@@ -108,16 +113,19 @@ def _cut(text: str, size: int) -> str:
     return raw[: size - 3].decode("utf-8", "ignore") + "..."
 
 
-def _attachment(fleet: Dict[str, Any]) -> Dict[str, Any]:
+def _evidence(fleet: FleetEvidence) -> FleetEvidence:
     """Return how many ranks there are and the first groups, without lists that grow with the nodes."""
-    groups = [
-        {**each, **{key: _cut(each[key], LIST_SIZE) for key in ("ranks", "nodes")}}
-        for each in fleet["groups"][:GROUPS]
-    ]
-    for each in groups:
-        each.pop("differs", None)
-    kept = {key: fleet[key] for key in ("size", "reported", "majority")}
-    return {**kept, "groups": groups, "vetted": None, "missing": _cut(fleet["missing"], LIST_SIZE)}
+    groups: List[GroupDocument] = []
+    for each in fleet.groups[:GROUPS]:
+        short: GroupDocument = {
+            "root": each["root"],
+            "count": each["count"],
+            "ranks": _cut(each["ranks"], LIST_SIZE),
+            "nodes": _cut(each["nodes"], LIST_SIZE),
+        }
+        groups.append(short)
+    missing = _cut(fleet.missing, LIST_SIZE)
+    return FleetEvidence(fleet.size, fleet.reported, groups, fleet.majority, None, missing)
 
 
 def parts(groups: Sequence[Group]) -> Dict[str, Dict[str, Any]]:

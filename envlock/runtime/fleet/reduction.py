@@ -6,6 +6,7 @@ from envlock.runtime.assertion import ENFORCING
 from envlock.runtime.collectors import Snapshot
 from envlock.runtime.compare import compare
 from envlock.runtime.errors import UsageError
+from envlock.runtime.fleet.fleet_evidence import FleetEvidence
 from envlock.runtime.fleet.node_names import node_list, ranges
 from envlock.runtime.fleet.places import Places, order, together
 from envlock.runtime.fleet.problems import COMMAND, failures, is_beyond, of_ranks, problems, reasons
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+    from envlock.runtime.fleet.fleet_evidence import GroupDocument
     from envlock.runtime.fleet.statement import Document, Statement
 
     Members = List[Statement]
@@ -45,12 +47,19 @@ class Group:
         self.odd = odd
         self.members: Members = []
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> GroupDocument:
         """Return JSON values."""
-        nodes, numbers = ({each[key] for each in self.members} for key in ("node", "rank"))
-        differs = {"differs": [each.message for each in self.odd]} if self.odd else {}
-        where = {"ranks": ranges(numbers), "nodes": node_list(nodes)}
-        return {"root": self.root, "count": len(numbers), **where, **differs}
+        nodes = {each["node"] for each in self.members}
+        ranks = {each["rank"] for each in self.members}
+        document: GroupDocument = {
+            "root": self.root,
+            "count": len(ranks),
+            "ranks": ranges(ranks),
+            "nodes": node_list(nodes),
+        }
+        if self.odd:
+            document["differs"] = [each.message for each in self.odd]
+        return document
 
 
 def reduction(
@@ -61,7 +70,7 @@ def reduction(
     policy: Optional[str] = None,
     *,
     overrides: bool = True,
-) -> Tuple[Report, List[Group]]:
+) -> Tuple[Report[FleetEvidence], List[Group]]:
     """Return whether all ranks are alike and, where there is a lock, as locked; and their groups.
 
     Args:
@@ -93,7 +102,8 @@ def reduction(
         number = count(len(odd) - GROUPS_SHOWN, "more environment")
         findings.append(of_ranks("rank-groups", f"{places.of(more)}: {number} that are odd"))
     notes = _notes(groups, roots, statements, places)
-    attachment = _attachment(groups, statements, size, is_locked=lock is not None)
+    evidence = _evidence(groups, statements, size, is_locked=lock is not None)
+    evidence.node_sets = places.sets
     report = Report(
         ranked([*findings, *aside]),
         command=COMMAND,
@@ -103,9 +113,7 @@ def reduction(
             findings, len(statements), size, groups, None if lock is None else rules
         ),
         notes=[*notes, *places.notes()],
-        attachments={
-            "fleet": {**attachment, **({"node_sets": places.sets} if places.sets else {})}
-        },
+        evidence=evidence,
     )
     return report, groups
 
@@ -333,25 +341,22 @@ def _aside(roots: Sequence[Members]) -> List[str]:
     return sorted(found)
 
 
-def _attachment(
+def _evidence(
     groups: Sequence[Group], statements: Sequence[Statement], size: int, *, is_locked: bool
-) -> Dict[str, Any]:
+) -> FleetEvidence:
+    root, vetted = None, []
     major = majority(groups)
-    failed = [reason for members in failures(statements) for reason in _stated(members)]
-    return {
-        "size": size,
-        "reported": len(statements),
-        "groups": [group.to_json() for group in groups],
-        "majority": None if major is None else major.root,
-        "vetted": _vetted(groups, statements, size) if is_locked or major is not None else [],
-        "missing": ranges(set(range(size)) - {each["rank"] for each in statements}),
-        **({"failed": failed} if failed else {}),
-    }
-
-
-def _stated(members: Members) -> List[Dict[str, Any]]:
-    """Return why ranks could not look, as they state it, with their number."""
-    return [{"reason": reason, "count": number} for reason, number in reasons(members).items()]
+    if major is not None:
+        root = major.root
+    if is_locked or major is not None:
+        vetted = _vetted(groups, statements, size)
+    missing = ranges(set(range(size)) - {each["rank"] for each in statements})
+    documents = [group.to_json() for group in groups]
+    evidence = FleetEvidence(size, len(statements), documents, root, vetted, missing)
+    for members in failures(statements):
+        for reason, number in reasons(members).items():
+            evidence.failed.append({"reason": reason, "count": number})
+    return evidence
 
 
 def _vetted(groups: Sequence[Group], statements: Sequence[Statement], size: int) -> List[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envlock.runtime.facts import Unavailable
+from envlock.runtime.fleet.fleet_evidence import FleetEvidence
 from envlock.runtime.report import ERROR, SEVERITIES, Finding, Report
 from envlock.runtime.where import Where
 
@@ -19,9 +20,10 @@ def report_of(document: Mapping[str, Any]) -> Report:
     """
     try:
         policy = document["policy"] or {"name": None, "overrides": 0}
-        rest: Any = {
-            name: document[name] for name in ("command", "headline", "notes", "attachments")
-        }
+        rest: Any = {name: document[name] for name in ("command", "headline", "notes")}
+        # Where ranks did not get to a verdict, nothing is attached.
+        if document["attachments"]:
+            rest["evidence"] = FleetEvidence.read(document["attachments"])
         findings = [_finding(each) for each in document["findings"]]
         rest["exempt"] = policy.get("exempt", ())
         return Report(findings, policy=policy["name"], overrides=policy["overrides"], **rest)

@@ -12,13 +12,13 @@ from envlock.data.canary import Cause, canary_table
 from envlock.lock.numerics import Numerics
 from envlock.numerics.canary.compare import (
     Comparison,
-    Untold,
+    Incomparable,
     compare,
+    describe_causes,
+    find_unexplained,
     findings,
     notes,
-    sentence,
-    suspects,
-    unexplained,
+    rank_causes,
 )
 from envlock.runtime.policy import Policy
 from envlock.runtime.report import Report
@@ -80,7 +80,7 @@ def test_every_cause_of_the_table_was_measured() -> None:
 def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
     found = compare(numerics(), live((*ISA, "np_dot"), died="bf16"))
     assert (found.suspects[0].cause.id, found.unexplained) == ("isa-avx2", ["np_dot"])
-    assert sentence(found.suspects, found.unexplained) == (
+    assert describe_causes(found.suspects, found.unexplained) == (
         "Most likely cause: oneDNN takes AVX2 on one side, AVX-512 on the other (more than 99 %); "
         "no other cause is close. It does not explain np_dot."
     )
@@ -88,7 +88,13 @@ def test_two_causes_at_once_are_not_passed_off_as_one() -> None:
 
 def test_equal_canaries() -> None:
     found = compare(numerics(), numerics())
-    assert (found.match, len(found.equal), found.differences, found.untold, found.suspects) == (True, COUNT, [], [], [])
+    assert (found.match, len(found.equal), found.differences, found.incomparable, found.suspects) == (
+        True,
+        COUNT,
+        [],
+        [],
+        [],
+    )
     assert notes(found) == [f"numerics: all {COUNT} results have the locked bits"]
 
 
@@ -111,8 +117,8 @@ def test_unequal_conditions_do_not_compare() -> None:
     assert found.differences == []
     reason, fix = "not comparable: 2 vs 8 threads", AGAIN
     groups = ["bf16", "cpu-eigen", "cpu-graph", "cpu-onednn", "xla"]
-    untold = [Untold(f"numerics.{group}", reason, "other-conditions", fix) for group in groups]
-    assert sorted(found.untold, key=lambda each: each.path) == untold
+    untold = [Incomparable(f"numerics.{group}", reason, "other-conditions", fix) for group in groups]
+    assert sorted(found.incomparable, key=lambda each: each.path) == untold
 
 
 def test_other_determinism_and_another_device_do_not_compare() -> None:
@@ -121,17 +127,17 @@ def test_other_determinism_and_another_device_do_not_compare() -> None:
     right = {"gpu-0": {"conditions": conditions("gpu-0", device="NVIDIA T4", determinism="off"), "operations": {}}}
     found = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": right}))
     reason = "not comparable: NVIDIA A100 vs NVIDIA T4 device, on vs off op determinism"
-    assert found.untold == [Untold("numerics.gpu-0", reason, "other-conditions", AGAIN)]
+    assert found.incomparable == [Incomparable("numerics.gpu-0", reason, "other-conditions", AGAIN)]
     assert not found.match
     gone = compare(Numerics.model_validate({**one, "groups": left}), Numerics.model_validate({**one, "groups": {}}))
-    assert [(each.path, each.reason) for each in gone.untold] == [
+    assert [(each.path, each.reason) for each in gone.incomparable] == [
         ("numerics.gpu-0", "not comparable: no NVIDIA A100 on this machine")
     ]
 
 
 def test_another_battery_does_not_compare() -> None:
     found = compare(numerics(), live(ISA, battery=2))
-    assert [(each.path, each.code) for each in found.untold] == [("numerics", "another-battery")]
+    assert [(each.path, each.code) for each in found.incomparable] == [("numerics", "another-battery")]
     assert (found.equal, found.differences) == ([], [])
 
 
@@ -145,7 +151,7 @@ def test_unstable_operations_are_never_compared() -> None:
         assert (found.match, found.unstable) == (True, ["numerics.cpu-eigen.reduce"])
         assert notes(found)[1] == "numerics: unstable, so not compared: numerics.cpu-eigen.reduce"
     found = compare(numerics(), model)
-    assert [(each.path, each.code) for each in found.untold] == [("numerics.cpu-eigen.reduce", "unstable")]
+    assert [(each.path, each.code) for each in found.incomparable] == [("numerics.cpu-eigen.reduce", "unstable")]
     assert (found.match, found.differences) == (False, [])
 
 
@@ -153,14 +159,14 @@ def test_an_operation_that_fails_on_one_side_cannot_be_told() -> None:
     broken = section()
     broken["groups"]["cpu-eigen"]["operations"]["reduce"] = {"failed": "NotFoundError"}
     model = Numerics.model_validate(broken)
-    assert [each.reason for each in compare(numerics(), model).untold] == ["NotFoundError"]
-    assert len(compare(model, numerics()).untold) == 1
-    assert compare(model, model).untold == []
+    assert [each.reason for each in compare(numerics(), model).incomparable] == ["NotFoundError"]
+    assert len(compare(model, numerics()).incomparable) == 1
+    assert compare(model, model).incomparable == []
 
 
 def test_an_operation_that_is_not_there_is_no_match() -> None:
     found = compare(numerics(), live((), without=("reduce",)))
-    assert [(each.path, each.code) for each in found.untold] == [("numerics.cpu-eigen.reduce", "not-computed")]
+    assert [(each.path, each.code) for each in found.incomparable] == [("numerics.cpu-eigen.reduce", "not-computed")]
 
 
 def test_bits_that_the_sample_does_not_show_differ_all_the_same() -> None:
@@ -230,20 +236,20 @@ def test_whatever_differs_the_shares_are_a_ranking(other: set[str]) -> None:
     shares = [each.share for each in found.suspects]
     assert shares == sorted(shares, reverse=True)
     assert 0.9 < sum(shares) <= 1.0 + 1e-9
-    assert sentence(found.suspects).endswith(".")
+    assert describe_causes(found.suspects).endswith(".")
 
 
 def test_the_shares_are_those_of_bayes() -> None:
     row = {"why": "It is.", "fix": "Do it.", "sources": ["x"]}
     one = Cause.model_validate({"id": "one", "title": "the one", "always": ["a"], **row})
     two = Cause.model_validate({"id": "two", "title": "the other", "always": ["b"], "often": ["a"], **row})
-    first, second = suspects({"a"}, {"a", "b"}, [one, two])
+    first, second = rank_causes({"a"}, {"a", "b"}, [one, two])
     weights = 0.97 * (1 - 0.015), 0.5 * (1 - 0.97)
     assert (first.cause.id, second.cause.id) == ("one", "two")
     assert first.share == pytest.approx(weights[0] / sum(weights))
-    assert sentence([first, second]) == "Most likely cause: the one (98 %); next: the other (2 %)."
-    assert suspects(set(), {"a"}, [one, two]) == []
-    assert sentence([]) == "No known cause explains it."
+    assert describe_causes([first, second]) == "Most likely cause: the one (98 %); next: the other (2 %)."
+    assert rank_causes(set(), {"a"}, [one, two]) == []
+    assert describe_causes([]) == "No known cause explains it."
 
 
 def test_differences_of_a_gpu_are_not_explained_by_what_was_measured_on_processors() -> None:
@@ -322,19 +328,21 @@ def test_another_operation_of_a_program_under_the_same_name_is_not_compared() ->
     locked, live = (with_program(section()) for _ in range(2))
     live["program"]["operations"]["mat_mul_1"]["attributes"]["transpose_b"] = True
     found = compare(Numerics.model_validate(locked), Numerics.model_validate(live))
-    assert [each.path for each in found.untold] == ["numerics.program.mat_mul_1"]
+    assert [each.path for each in found.incomparable] == ["numerics.program.mat_mul_1"]
 
 
 def test_a_program_that_one_side_has_not_computed_is_not_equal() -> None:
     found = compare(Numerics.model_validate(with_program(section())), Numerics.model_validate(section()))
-    assert [each.reason for each in found.untold] == ["the operations of a program were computed on one side only"]
+    assert [each.reason for each in found.incomparable] == [
+        "the operations of a program were computed on one side only"
+    ]
 
 
 def test_a_program_under_other_conditions_is_not_compared() -> None:
     locked, live = (with_program(section()) for _ in range(2))
     live["program"]["conditions"] = {**live["program"]["conditions"], "intra_op_threads": 64}
     found = compare(Numerics.model_validate(locked), Numerics.model_validate(live))
-    assert [each.path for each in found.untold] == ["numerics.program"]
+    assert [each.path for each in found.incomparable] == ["numerics.program"]
 
 
 def test_a_group_that_no_longer_crashes_differs() -> None:
@@ -345,4 +353,4 @@ def test_a_group_that_no_longer_crashes_differs() -> None:
     other["groups"]["bf16"]["ended"] = "signal 4 (SIGILL)"
     said = [each.what for each in compare(died, Numerics.model_validate(other)).differences]
     assert said == ["TensorFlow crashes (signal 4 (SIGILL)); locked as signal 11 (SIGSEGV)"]
-    assert unexplained([], {"matmul"}) == []
+    assert find_unexplained([], {"matmul"}) == []
