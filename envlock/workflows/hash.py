@@ -154,7 +154,7 @@ def prove(
             index,
             known=known,
             trust_index=trust_index,
-            here=here,
+            local_wheels=here,
             on_done=lambda _: advance(1),
             seconds=seconds,
         )
