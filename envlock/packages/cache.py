@@ -1,4 +1,4 @@
-"""The cache of wheels: each is kept under its SHA-256, so that a name never stands for other bytes."""
+"""The cache of wheels: each is under its SHA-256, so that a name never stands for other bytes."""
 
 from __future__ import annotations
 
