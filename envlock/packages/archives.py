@@ -13,8 +13,8 @@ from envlock.lock.models import DebianPackage
 from envlock.packages.indexes.download import download
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Client, refusal
-from envlock.web.errors import garbled
+from envlock.web.client import Client, make_refusal
+from envlock.web.errors import make_format_error
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
 """uv's variable for a mirror of the archives.
@@ -81,12 +81,12 @@ def _fetch_release(client: Client, url: str) -> str:
     try:
         document = strict_json.parse(_fetch_text(client, url))
     except ValueError as error:
-        raise garbled(url, str(error)) from None
+        raise make_format_error(url, str(error)) from None
     tag = None
     if isinstance(document, dict):
         tag = document.get("tag")
     if not isinstance(tag, str) or re.fullmatch(r"[0-9]{8}", tag) is None:
-        raise garbled(url, "its `tag` is not the day of a release")
+        raise make_format_error(url, "its `tag` is not the day of a release")
     return tag
 
 
@@ -96,7 +96,7 @@ def _parse_digests(data: bytes, url: str) -> dict[str, str]:
     for line in data.decode("ascii", "replace").splitlines():
         digest, _, name = line.partition("  ")
         if name in digests or re.fullmatch(r"[0-9a-f]{64}", digest) is None:
-            raise garbled(url, "it is not a list of SHA-256 digests, with each file once")
+            raise make_format_error(url, "it is not a list of SHA-256 digests, with each file once")
         digests[name] = digest
     return digests
 
@@ -104,7 +104,7 @@ def _parse_digests(data: bytes, url: str) -> dict[str, str]:
 def _fetch_text(client: Client, url: str) -> bytes:
     answer = client.get(url, limit=LARGEST, only=[HTTPStatus.OK])
     if answer.status != HTTPStatus.OK:
-        raise refusal(answer)
+        raise make_refusal(answer)
     return answer.body
 
 

@@ -21,7 +21,7 @@ from envlock.packages.installed import InstalledPackage, describe_installed
 from envlock.packages.prove import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record import content, digest, rows
-from envlock.web.errors import failure
+from envlock.web.errors import explain_failure
 from envlock.workflows.hash import summary
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
@@ -253,7 +253,7 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
 
 
 def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None:
-    gone = failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
+    gone = explain_failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
 
     class Gone(FakeIndex):
         def files(self, name: str) -> list[IndexFile]:
@@ -280,7 +280,7 @@ def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None
     ],
 )
 def test_what_happens_before_there_is_a_connection_happens_to_every_package(error: Exception, expected: bool) -> None:
-    assert failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
+    assert explain_failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
 
 
 def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:

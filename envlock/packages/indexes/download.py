@@ -22,8 +22,8 @@ from envlock.packages.indexes.page import get_local_path
 from envlock.packages.indexes.ranges import RANGE
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean
-from envlock.web.client import Client, Stream, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Client, Stream, make_refusal
+from envlock.web.errors import WebError, show_url
 
 FRUITLESS = 4
 """How often in a row a download may break off before another `CHUNK` has come."""
@@ -145,11 +145,13 @@ def _fetch(client: Client, request: _Request, part: Part) -> None:
             _check_place(answer, part)
         elif part.size and answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             _begin(request, part)
-            raise WebError(f"{shown(request.url)} became shorter", hint="try again", passing=True)
+            raise WebError(
+                f"{show_url(request.url)} became shorter", hint="try again", passing=True
+            )
         elif answer.status == HTTPStatus.OK:
             _begin(request, part)
         else:
-            raise refusal(answer)
+            raise make_refusal(answer)
         part.note(request.url, _get_validator(answer))
         _append(answer.chunks, request, part)
 
@@ -181,7 +183,7 @@ def _check_place(answer: Stream, part: Part) -> None:
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None or int(match[1]) != part.size:
         raise WebError(
-            f"{shown(answer.url)} sent the wrong part of the file",
+            f"{show_url(answer.url)} sent the wrong part of the file",
             hint="use another index: this server is faulty",
         )
 
@@ -202,7 +204,7 @@ def _check(request: _Request, part: Part) -> None:
 
 
 def _wrong(request: _Request, why: str) -> WrongFileError:
-    place = shown(request.url)
+    place = show_url(request.url)
     if request.url.startswith("file:"):
         place = clean(str(get_local_path(request.url)))
     return WrongFileError(

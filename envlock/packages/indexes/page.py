@@ -36,8 +36,8 @@ from pypi_simple.html_stream import iterhtmldecode
 from pypi_simple.util import check_repo_version
 
 from envlock.packages.indexes.index_settings import Index
-from envlock.web.client import Client, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Client, make_refusal
+from envlock.web.errors import WebError, show_url
 
 T = TypeVar("T")
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -98,7 +98,7 @@ def files(client: Client, index: Index, project: str) -> list[IndexFile]:
     if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         return []
     if answer.status != HTTPStatus.OK:
-        raise refusal(answer)
+        raise make_refusal(answer)
     return _select_project(_page(answer.body, answer.url, index, name), index, name)
 
 
@@ -355,7 +355,7 @@ def _is_of(name: str, project: str) -> bool:
 
 
 def _no_page(url: str, why: str, hint: str = "check the address of the index") -> WebError:
-    return WebError(f"{shown(url)} is not a page of a package index: {why}", hint=hint)
+    return WebError(f"{show_url(url)} is not a page of a package index: {why}", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import BinaryIO, NamedTuple
 from envlock.packages.indexes.page import IndexFile, get_local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
-from envlock.web.client import Answer, Client, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Answer, Client, make_refusal
+from envlock.web.errors import WebError, show_url
 
 BLOCK = 64 * 1024
 """Bytes that are fetched at a time."""
@@ -141,7 +141,7 @@ class Ranges:
         if size != self.size or _get_version(answer) != self._version:
             raise self._changed_file()
         if (part_start, part_end) != (start, end):
-            raise WebError(f"{shown(self._url)} sent the wrong part of the file", hint=FAULTY)
+            raise WebError(f"{show_url(self._url)} sent the wrong part of the file", hint=FAULTY)
         return answer.body
 
     def _ask(self, wanted: str) -> Answer:
@@ -160,11 +160,11 @@ class Ranges:
             HTTPStatus.NOT_IMPLEMENTED,
         ):
             raise NoRanges
-        raise refusal(answer)
+        raise make_refusal(answer)
 
     def _changed_file(self) -> WebError:
         return WebError(
-            f"{shown(self._url)} changed during the download",
+            f"{show_url(self._url)} changed during the download",
             hint="try again; the download was discarded",
             passing=True,
         )
@@ -177,7 +177,7 @@ def remote_file(client: Client, url: str) -> BlockFile:
         NoRanges, WebError: as `Ranges`.
     """
     ranges = Ranges(client, url)
-    file = BlockFile(ranges, ranges.size, shown(url))
+    file = BlockFile(ranges, ranges.size, show_url(url))
     file.put(ranges.start, ranges.tail)
     file.fetched = len(ranges.tail)
     return file
@@ -304,11 +304,11 @@ def _parse_range(answer: Answer) -> tuple[int, int, int]:
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None:
         raise WebError(
-            f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY
+            f"{show_url(answer.url)} does not name the part of the file that it sent", hint=FAULTY
         )
     start, last, size = map(int, match.groups())
     if last + 1 - start != len(answer.body) or last >= size:
-        raise WebError(f"{shown(answer.url)} sent fewer bytes than announced", hint=FAULTY)
+        raise WebError(f"{show_url(answer.url)} sent fewer bytes than announced", hint=FAULTY)
     return start, last + 1, size
 
 
