@@ -101,7 +101,7 @@ def prove(
     *,
     known: Mapping[str, PackageIdentity],
     trust_index: bool = False,
-    local_wheels: LocalWheels | None = None,
+    here: LocalWheels | None = None,
     on_done: Callable[[InstalledPackage], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
@@ -112,7 +112,7 @@ def prove(
         index: where to look; None: no index is asked.
         known: earlier answers; one whose files are still the same is kept.
         trust_index: take the index's word for the sha256 of a file whose RECORD fits.
-        local_wheels: where to look for what no index has.
+        here: the wheels of this machine, for what no index has.
         on_done: called with every package that is finished, for a progress bar.
         seconds: how long all of it may take.
 
@@ -120,7 +120,7 @@ def prove(
         OutsideError: an index failed, contradicts itself or takes too long; the message names every
             package concerned.
     """
-    prover = _Prover(index, trust_index, local_wheels)
+    prover = _Prover(index, trust_index, here)
     found: dict[str, PackageIdentity] = {}
     failed: dict[str, EnvlockError] = {}
 

@@ -154,7 +154,7 @@ def prove(
             index,
             known=known,
             trust_index=trust_index,
-            local_wheels=here,
+            here=here,
             on_done=lambda _: advance(1),
             seconds=seconds,
         )
