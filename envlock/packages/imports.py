@@ -70,7 +70,7 @@ def find_project_imports(entry: Sequence[str], folder: Path) -> dict[str, str]:
     """
     outside: dict[str, str] = {}
     for name in entry:
-        file = entry_file(name, folder)
+        file = find_entry_file(name, folder)
         roots = [folder, folder / "src"]
         if file == folder / name:
             roots.insert(0, file.parent)  # where Python looks for the modules of a script
@@ -79,7 +79,7 @@ def find_project_imports(entry: Sequence[str], folder: Path) -> dict[str, str]:
     return outside
 
 
-def entry_file(entry: str, folder: Path) -> Path:
+def find_entry_file(entry: str, folder: Path) -> Path:
     """Return the file of an entry point.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from envlock.lock.models import Lockfile
 from envlock.packages.installation import Installation, by_name, header, record_of
-from envlock.packages.sources import Source, source_of
+from envlock.packages.sources import Source, find_source
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record import content, rows
 
@@ -49,7 +49,7 @@ def describe_installed(
     source: Source | None = None
     record: str | None = None
     if distribution is not None:
-        source = source_of(distribution)
+        source = find_source(distribution)
         try:
             record = record_of(distribution)
             if record is not None:

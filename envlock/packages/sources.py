@@ -31,7 +31,7 @@ class Source(NamedTuple):
     subdirectory: str | None = None
 
 
-def source_of(distribution: Distribution) -> Source | None:
+def find_source(distribution: Distribution) -> Source | None:
     """Return what a distribution was installed from.
 
     It is None for one of an index, and for a source that is not of a known kind.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlock.packages.imports import entry_file, find_library_imports, find_project_imports
+from envlock.packages.imports import find_entry_file, find_library_imports, find_project_imports
 from envlock.runtime.errors import UsageError
 from tests.machines import write
 
@@ -75,7 +75,7 @@ def test_modules_lie_beside_a_script_but_not_beside_a_module(tmp_path: Path) -> 
 def test_an_entry_point_is_a_file_or_a_module(tmp_path: Path) -> None:
     write(tmp_path, PROJECT)
     files = {"train.py": "train.py", "train": "train.py", "pkg.model": "pkg/model.py", "lib": "src/lib/__main__.py"}
-    assert {entry: entry_file(entry, tmp_path) for entry in files} == {
+    assert {entry: find_entry_file(entry, tmp_path) for entry in files} == {
         entry: tmp_path / file for entry, file in files.items()
     }
 

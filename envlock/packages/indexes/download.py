@@ -161,7 +161,7 @@ def _append(chunks: Iterator[bytes], request: _Request, part: Part) -> None:
         part.append(chunk)
         request.on_bytes(len(chunk))
         if request.size is not None and part.size > request.size:
-            raise _wrong(request, f"it has more than {request.size} bytes")
+            raise _describe_wrong_file(request, f"it has more than {request.size} bytes")
 
 
 def _copy(request: _Request, part: Part) -> None:
@@ -198,12 +198,12 @@ def _get_validator(answer: Stream) -> str | None:
 
 def _check(request: _Request, part: Part) -> None:
     if request.size is not None and part.size != request.size:
-        raise _wrong(request, f"it has {part.size} bytes, not {request.size}")
+        raise _describe_wrong_file(request, f"it has {part.size} bytes, not {request.size}")
     if request.sha256 is not None and part.sha256 != request.sha256:
-        raise _wrong(request, f"its sha256 is {part.sha256}, not {request.sha256}")
+        raise _describe_wrong_file(request, f"its sha256 is {part.sha256}, not {request.sha256}")
 
 
-def _wrong(request: _Request, why: str) -> WrongFileError:
+def _describe_wrong_file(request: _Request, why: str) -> WrongFileError:
     place = show_url(request.url)
     if request.url.startswith("file:"):
         place = clean(str(get_local_path(request.url)))
