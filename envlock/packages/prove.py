@@ -205,12 +205,12 @@ class _Prover:
             wheels, reason = choose(offered, package.name, package.version, package.tags)
             if reason is not None:
                 return _describe_unproven(package, f"{reason}; only its file hashes are known")
-        first_difference = None
+        first_mismatch = None
         for wheel in wheels:
             proven = self._prove_wheel(package, wheel, self.index)
             if isinstance(proven, PackageIdentity):
                 return proven
-            first_difference = first_difference or proven
+            first_mismatch = first_mismatch or proven
         bundled = _find_bundled(package.name, package.version, package.files)
         if bundled is not None:
             return _describe_unproven(
@@ -218,7 +218,7 @@ class _Prover:
                 f"it is the distribution's own build ({bundled}), which no index has; "
                 f"reinstall {package.name}=={package.version} from an index to have its wheel",
             )
-        reason = f"the installed files are not those of {wheels[0].name}: {first_difference}"
+        reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
         return _describe_unproven(package, reason)
 
     def _prove_wheel(
@@ -231,20 +231,20 @@ class _Prover:
         """
         glance = index.glance(wheel)
         if glance is not None:
-            difference = _compare_record(package, wheel, glance.record)
-            if difference is not None:
-                return difference
+            mismatch = _compare_record(package, wheel, glance.record)
+            if mismatch is not None:
+                return mismatch
             if self.trust_index and wheel.sha256 is not None:
                 return _describe_proven(package, wheel, "record", wheel.sha256, glance.size)
         whole = index.fetch(wheel)
-        difference = _compare_record(package, wheel, whole.record)
-        if difference is None:
+        mismatch = _compare_record(package, wheel, whole.record)
+        if mismatch is None:
             return _describe_proven(package, wheel, "file", whole.sha256, whole.size)
         if glance is None:
-            return difference
+            return mismatch
         raise OutsideError(
             f"{wheel.name} changed between two requests: its RECORD matched first, "
-            f"and then not ({difference})",
+            f"and then not ({mismatch})",
             hint="try again, or use another index; nothing was recorded",
         )
 
