@@ -97,7 +97,6 @@ OWNERS = {
     "pypi_simple": (
         "envlock/forms/cyclonedx.py",
         "envlock/packages/export.py",
-        "envlock/packages/indexes/links.py",
         "envlock/packages/indexes/page.py",
         "envlock/packages/indexes/index_settings.py",
     ),

@@ -1,6 +1,7 @@
-"""The tables, as typed rows: each is validated when it is read, and each row names its source.
+"""The tables as typed rows: each row is validated when its table is read, and names its source.
 
-For the authoring half and the generators; the runtime half reads the JSON made from these.
+They are for the authoring half and the generators; the runtime half reads JSON that is made of
+them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -33,7 +34,15 @@ Rule = Literal[
     "ignore",
 ]
 ABOUT_BITS = {"yes": 92, "unknown": 70, "conditional": 75, "hardware": 78, "memory": 50}
-"""How likely a changed variable explains changed bits, by what is known of it (0 to 100, see policy.toml)."""
+"""How likely a changed variable explains changed bits (0 to 100), by what is known of it.
+
+policy.toml explains the scale.
+"""
+NOT_ABOUT_BITS = 30
+"""The same for a variable that changes no bits."""
+
+Table: TypeAlias = "dict[str, object]"
+"""A table of a TOML file."""
 
 
 class Row(BaseModel):
@@ -63,7 +72,7 @@ class Variable(Row):
     sources: Annotated[list[Text], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _words_where_they_are_read(self) -> Variable:
+    def _check_words(self) -> Variable:
         if bool(self.words) != (self.records in ("word", "flags")):
             raise ValueError(
                 f"{self.name}: words belong to the kinds word and flags, and to no other"
@@ -75,7 +84,7 @@ class Variable(Row):
     @property
     def weight(self) -> int:
         """How likely this variable, being different, explains other bits (0 to 100)."""
-        return ABOUT_BITS.get(self.bits, 30)
+        return ABOUT_BITS.get(self.bits, NOT_ABOUT_BITS)
 
     @property
     def fix(self) -> str:
@@ -110,18 +119,16 @@ class PolicyTable(Row):
 
     @field_validator("fact", mode="before")
     @classmethod
-    def _one_row_a_path(cls, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a row for each of `paths` that share a reason."""
-        shared = [(row.get("paths", [row.get("path")]), row) for row in rows]
-        return [
-            {
-                "bits": row["same_arch"],
-                **{key: value for key, value in row.items() if key != "paths"},
-                "path": path,
-            }
-            for paths, row in shared
-            for path in paths
-        ]
+    def _expand_paths(cls, rows: list[Table]) -> list[Table]:
+        """Return a row for each of the `paths` that share a reason."""
+        expanded = []
+        for row in rows:
+            common = {"bits": row["same_arch"], **row}
+            paths = common.pop("paths", [row.get("path")])
+            if not isinstance(paths, list):
+                raise ValueError("`paths` must be a list")
+            expanded += [{**common, "path": path} for path in paths]
+        return expanded
 
 
 @cache
@@ -139,8 +146,10 @@ def variables() -> tuple[Variable, ...]:
 @cache
 def cpu_flags() -> list[str]:
     """Return the CPU flags that choose kernels, sorted."""
-    groups = [FlagGroup.model_validate(row) for row in read("cpu_flags")["group"]]
-    return sorted({flag for group in groups for flag in group.flags})
+    flags: set[str] = set()
+    for row in read("cpu_flags")["group"]:
+        flags.update(FlagGroup.model_validate(row).flags)
+    return sorted(flags)
 
 
 class FlagGroup(Row):
@@ -250,7 +259,7 @@ class CudaTable(Row):
 
 @cache
 def cuda_table() -> CudaTable:
-    """Return by which versions and names CUDA libraries are chosen."""
+    """Return the versions and names by which CUDA libraries are chosen."""
     return CudaTable.model_validate(read("cuda"))
 
 
@@ -303,12 +312,12 @@ class FileTable(Row):
 
 @cache
 def file_table() -> FileTable:
-    """Return what can be wrong with files, and what no one need fear."""
+    """Return what can be wrong with files, and which of them are harmless."""
     return FileTable.model_validate(read("files"))
 
 
 class RankVariables(Row):
-    """By which variables a launcher numbers the processes of a job."""
+    """The variables by which a launcher numbers the processes of a job."""
 
     rank: VariableName
     size: VariableName | None = None
@@ -321,7 +330,10 @@ class RankVariables(Row):
 
 
 class ByRank(Row):
-    """A fact that differs from rank to rank by nature: ranks compare the number of devices, or all but some flags."""
+    """A fact that differs between ranks by nature.
+
+    Ranks compare the number of devices instead, or all flags but some.
+    """
 
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_*.-]+$")]
     flags: list[Text] = []
@@ -330,7 +342,7 @@ class ByRank(Row):
 
 
 class Launcher(Row):
-    """What starts or limits processes, and which facts it changes (launchers.toml explains the columns)."""
+    """A launcher or a limit, and the facts that it changes (launchers.toml explains the columns)."""
 
     name: Text
     kind: Literal["launcher", "pool", "limit"]
@@ -353,19 +365,11 @@ class LauncherTable(Row):
     by_rank: list[ByRank]
 
     @model_validator(mode="after")
-    def _of_known_facts_and_sources(self) -> LauncherTable:
+    def _check_rows(self) -> LauncherTable:
         known = {f"environ.{row.name}" for row in variables()}
         for row in self.launcher:
-            unknown = {path for path in row.facts if not path.startswith("cpu.")} - known
-            if unknown:
-                raise ValueError(
-                    f"{row.name}: neither of the processor nor in environ.toml: {', '.join(sorted(unknown))}"
-                )
-            for source in row.source.split("; "):
-                if source.partition(":")[0] not in self.evidence and not source.startswith(
-                    "run with "
-                ):
-                    raise ValueError(f"{row.name}: no evidence `{source}`")
+            self._check_facts(row, known)
+            self._check_source(row)
             if row.value is not None and row.value_of is not None:
                 raise ValueError(f"{row.name}: one of `value` and `value_of`")
             if not row.facts and row.rank is None:
@@ -374,15 +378,29 @@ class LauncherTable(Row):
             raise ValueError("by_rank: a source that [evidence] does not have")
         return self
 
+    def _check_facts(self, row: Launcher, known: set[str]) -> None:
+        unknown = sorted(
+            path for path in row.facts if not path.startswith("cpu.") and path not in known
+        )
+        if unknown:
+            raise ValueError(
+                f"{row.name}: neither of the processor nor in environ.toml: {', '.join(unknown)}"
+            )
+
+    def _check_source(self, row: Launcher) -> None:
+        for source in row.source.split("; "):
+            is_evidence = source.partition(":")[0] in self.evidence
+            if not is_evidence and not source.startswith("run with "):
+                raise ValueError(f"{row.name}: no evidence `{source}`")
+
 
 @cache
 def launcher_table() -> LauncherTable:
-    """Return the launchers, the one that counts first in front."""
+    """Return the launchers: where several fit, the first one counts."""
     return LauncherTable.model_validate(read("launchers"))
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return a table as it stands in its TOML file."""
-    return tomllib.loads(
-        files("envlock").joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
-    )
+    """Return a table as it is in its TOML file."""
+    file = files("envlock").joinpath("data", f"{name}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))

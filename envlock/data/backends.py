@@ -1,4 +1,4 @@
-"""What Keras' other back ends take from their surroundings, as typed rows."""
+"""What Keras' other back ends read from their environment, as typed rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Setting(Row):
 
     @property
     def path(self) -> str:
-        """The fact."""
+        """The path of its fact."""
         return f"keras.{self.backend}.settings.{self.name}"
 
     @property
@@ -37,7 +37,10 @@ class Setting(Row):
     def fix(self) -> str:
         """What to do about a difference, in one sentence."""
         if self.name.isupper():
-            return f"Set or unset {self.name} as locked, before the process starts; the program must not set it otherwise."
+            return (
+                f"Set or unset {self.name} as locked, before the process starts; "
+                "the program must not set it otherwise."
+            )
         return f"Let the program set {self.name} as locked, or call envlock before it does."
 
 
@@ -50,5 +53,5 @@ class BackendTable(Row):
 
 @cache
 def backend_table() -> BackendTable:
-    """Return what Keras' other back ends take from their surroundings."""
+    """Return what Keras' other back ends read from their environment."""
     return BackendTable.model_validate(read("backends"))

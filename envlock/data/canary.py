@@ -1,4 +1,4 @@
-"""The tables of the canary, as typed rows: its operations, what each cause changes, and what it runs of a program."""
+"""The tables of the canary as typed rows: its operations, their causes, and what is replayed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OperationRow(Row):
 
 
 class Cause(Row):
-    """What makes a machine compute other bits, and the signs of it (canary.toml explains the columns)."""
+    """Why a machine computes other bits, and the signs of it (canary.toml explains the columns)."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: Text
@@ -38,7 +38,7 @@ class Cause(Row):
     sources: Annotated[list[Text], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _each_sign_once(self) -> Cause:
+    def _check_signs(self) -> Cause:
         signs = self.always + self.often
         if len(set(signs)) != len(signs) or not signs:
             raise ValueError(f"{self.id}: it needs signs, and each of them once")
@@ -93,18 +93,19 @@ class ReplayTable(Row):
     undefined: list[Undefined]
 
     @model_validator(mode="after")
-    def _known(self) -> ReplayTable:
-        named = {each for row in self.index for each in row.operations} | {
-            each for each in self.positive if each[0].isupper()
-        }
-        if named - {*self.operations} or len({*self.operations}) != len(self.operations):
-            raise ValueError(
-                f"operations that are not in the list, or twice: {sorted(named - {*self.operations})}"
-            )
+    def _check_operations(self) -> ReplayTable:
+        # `positive` has operations and names of inputs; only operations begin in upper case.
+        named = {name for name in self.positive if name[0].isupper()}
+        for row in self.index:
+            named.update(row.operations)
+        known = set(self.operations)
+        unknown = sorted(named - known)
+        if unknown or len(known) != len(self.operations):
+            raise ValueError(f"operations that are not in the list, or twice: {unknown}")
         return self
 
 
 @cache
 def replay_table() -> ReplayTable:
-    """Return which operations of a program are computed again, and what their inputs are made of."""
+    """Return which operations of a program are computed again, and the limits of their inputs."""
     return ReplayTable.model_validate(read("replay"))

@@ -15,7 +15,7 @@ PATCH = "framework-reproducibility"
 
 
 class Needs(Row):
-    """What a TensorFlow asks for (compatibility.toml explains the columns)."""
+    """What a TensorFlow requires (compatibility.toml explains the columns)."""
 
     tensorflow: Minor
     package: Literal["numpy", "protobuf", "keras"]
@@ -77,16 +77,22 @@ def compatibility_table() -> CompatibilityTable:
 
 
 def ptx_cuda(tensorflow: str) -> str | None:
-    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where that was not read."""
-    return next(
-        (row.cuda for row in compatibility_table().ptx if holds(row.tensorflow, tensorflow)), None
-    )
+    """Return the CUDA that a driver needs for the PTX of a TensorFlow; None where it is unknown."""
+    for row in compatibility_table().ptx:
+        if holds(row.tensorflow, tensorflow):
+            return row.cuda
+    return None
 
 
 def failing(tensorflow: str, capability: str) -> Fails | None:
-    """Return how official wheels of a TensorFlow fail on a GPU without machine code for it; None where nobody tells."""
-    rows = [row for row in compatibility_table().fails if capability in row.capabilities]
-    return next((row for row in rows if holds(row.tensorflow, tensorflow)), None)
+    """Return how official wheels of a TensorFlow fail on a GPU for which they have no machine code.
+
+    It is None where there are no reports.
+    """
+    for row in compatibility_table().fails:
+        if capability in row.capabilities and holds(row.tensorflow, tensorflow):
+            return row
+    return None
 
 
 def added(package: str) -> str:

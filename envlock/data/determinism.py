@@ -1,4 +1,4 @@
-"""The tables on determinism, as typed rows: sources of noise, variables and their values, recipes, operations.
+"""The tables on determinism as typed rows: sources of noise, variables, recipes, operations.
 
 A row's `affected`, `tensorflow` or `keras` are PEP 440 specifiers; `holds` asks them.
 """
@@ -19,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Specifiers = list[Annotated[str, Field(pattern=r"^(\*|[<>=!~][^*]*)$")]]
 Values = dict[Name, str]
 Settings = dict[Name, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]]
-"""Values that a shell, a Dockerfile and the list in ENVLOCK_ADDED take as they are."""
+"""Values that need no quoting in a shell, a Dockerfile and the list in ENVLOCK_ADDED."""
 
 Call = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+\((\{seed\})?\)$")]
 Range = Annotated[str, Field(pattern=r"^(>=\d+\.\d+)?,?(<\d+\.\d+)?$")]
@@ -28,13 +28,15 @@ Severity = Literal["error", "warning"]
 
 
 def holds(specifiers: Sequence[str], version: str) -> bool:
-    """Return whether any of the specifiers takes a version; `*` takes every one, no specifier takes none."""
-    return any(each == "*" or _takes(each, version) for each in specifiers)
+    """Return whether any of the specifiers includes a version; `*` includes every one."""
+    return any(
+        specifier == "*" or _matches_specifier(specifier, version) for specifier in specifiers
+    )
 
 
 @lru_cache(maxsize=1024)
-def _takes(specifier: str, version: str) -> bool:
-    """Return whether a version is taken; a release candidate, or NVIDIA's build, counts as its release."""
+def _matches_specifier(specifier: str, version: str) -> bool:
+    # A release candidate, or NVIDIA's build, counts as its release.
     return SpecifierSet(specifier).contains(PackageVersion(version).base_version)
 
 
@@ -64,7 +66,8 @@ class Measured(Row):
 
     Attributes:
         on: the GPUs with their driver and cuDNN.
-        off, deterministic: results of how many calls, or the error, without op determinism and with it.
+        off, deterministic: results of how many calls, or the error, without op determinism and
+            with it.
     """
 
     on: Text
@@ -99,17 +102,17 @@ class Source(Row):
     measured: tuple[Measured, ...] = ()
 
     def active(self, tensorflow: str) -> bool:
-        """Return whether it is there in a TensorFlow version when nothing is done about it."""
+        """Return whether a TensorFlow version has this source of noise by default."""
         return holds(self.affected, tensorflow)
 
     def solutions_for(self, tensorflow: str, *, ngc: bool = False) -> list[Solution]:
-        """Return what helps in a TensorFlow version; NVIDIA's own solutions only where its build is meant."""
-        fit = [each for each in self.solutions if holds([each.tensorflow], tensorflow)]
-        return [each for each in fit if ngc or each.ngc is None]
+        """Return what helps in a TensorFlow version; NVIDIA's own solutions only with `ngc`."""
+        fitting = [row for row in self.solutions if holds([row.tensorflow], tensorflow)]
+        return [row for row in fitting if ngc or row.ngc is None]
 
     def errors_in(self, tensorflow: str) -> list[Raises]:
         """Return what op determinism raises for it in a TensorFlow version."""
-        return [each for each in self.raises if holds([each.tensorflow], tensorflow)]
+        return [row for row in self.raises if holds([row.tensorflow], tensorflow)]
 
 
 class Code(Row):
@@ -141,7 +144,7 @@ class Dangerous(Row):
     why: Sentence
 
     @model_validator(mode="after")
-    def _values_or_any(self) -> Dangerous:
+    def _check_values(self) -> Dangerous:
         if bool(self.values) == self.set:
             raise ValueError("either `values` or `set`")
         return self
@@ -160,7 +163,7 @@ class Needed(Row):
 
 
 class VariableRules(Row):
-    """What is wrong with which value of a variable (determinism_variables.toml explains the columns)."""
+    """The wrong values of a variable (determinism_variables.toml explains the columns)."""
 
     name: Name
     read_by: Text
@@ -175,7 +178,7 @@ class VariableRules(Row):
     sources: Sources
 
     @model_validator(mode="after")
-    def _consistent(self) -> VariableRules:
+    def _check_columns(self) -> VariableRules:
         if (self.syntax == "any") != (self.otherwise is None):
             raise ValueError(f"{self.name}: `otherwise` tells what a value outside the syntax does")
         if (self.syntax == "word") != bool(self.accepts):
@@ -186,7 +189,10 @@ class VariableRules(Row):
 
 
 class Combination(Row):
-    """Variables that are wrong together; a value may be `<unset>`, `<set>`, or `<differs>` from the others."""
+    """Variables that are wrong together.
+
+    A value may be `<unset>`, `<set>`, or `<differs>` from the others.
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     tensorflow: Specifiers
@@ -199,7 +205,10 @@ class Combination(Row):
 
 
 class Flag(Row):
-    """A flag in XLA_FLAGS or TF_XLA_FLAGS; a TensorFlow outside `tensorflow` aborts when it meets it."""
+    """A flag in XLA_FLAGS or TF_XLA_FLAGS.
+
+    A TensorFlow outside `tensorflow` aborts when it reads the flag.
+    """
 
     variable: Literal["XLA_FLAGS", "TF_XLA_FLAGS"]
     name: Annotated[str, Field(pattern=r"^--[a-z0-9_]+$")]
@@ -278,20 +287,22 @@ def sources_table() -> SourceTable:
 
 @cache
 def variable_table() -> VariableTable:
-    """Return what is wrong with which value of which variable.
+    """Return the wrong values of variables.
 
     Raises:
-        ValueError: a row says again what environ.toml says.
+        ValueError: a row has a column that environ.toml has for the same variable.
     """
     table = read("determinism_variables")
-    known = {
-        row.name: {"read_by": row.read_by, "tensorflow": row.tensorflow} for row in variables()
-    }
+    known = {variable.name: variable for variable in variables()}
     for row in table["variable"]:
-        twice = known.get(row["name"], {}).keys() & row.keys()
-        if twice:
-            raise ValueError(f"{row['name']}: {', '.join(sorted(twice))} stands in environ.toml")
-        row.update(known.get(row["name"], {}))
+        variable = known.get(row["name"])
+        if variable is None:
+            continue
+        columns = {"read_by": variable.read_by, "tensorflow": variable.tensorflow}
+        repeated = sorted(columns.keys() & row.keys())
+        if repeated:
+            raise ValueError(f"{row['name']}: {', '.join(repeated)} stands in environ.toml")
+        row.update(columns)
     return VariableTable.model_validate(table)
 
 
@@ -302,11 +313,15 @@ def recipe_table() -> RecipeTable:
 
 
 def cited(source: str, evidence: Mapping[str, str]) -> str:
-    """Return a source as it stands, or what its key of [evidence] stands for, with its details."""
+    """Return a source with the meaning of the key of [evidence] that it begins with."""
     for key, meaning in evidence.items():
-        if source == key or source.startswith((f"{key} ", f"{key}:")):
-            details = source[len(key) :].lstrip(": ").strip("()")
-            return f"{meaning} ({details})" if details else meaning
+        if source == key:
+            return meaning
+        if source.startswith((f"{key} ", f"{key}:")):
+            details = source.removeprefix(key).lstrip(": ").strip("()")
+            if not details:
+                return meaning
+            return f"{meaning} ({details})"
     return source
 
 
@@ -323,24 +338,26 @@ class Operations(Row):
 
 @cache
 def operations() -> tuple[Operations, ...]:
-    """Return the rows, in the order in which they are asked."""
+    """Return the rows: the first one that fits an operation explains it."""
     return tuple(Operations.model_validate(row) for row in read("divergence")["operation"])
 
 
 def source(name: str) -> Source:
     """Return the row of determinism_sources.toml with an id."""
-    return next(each for each in sources_table().source if each.id == name)
+    return next(row for row in sources_table().source if row.id == name)
 
 
-def source_of(kind: str, holds: frozenset[str]) -> Source | None:
-    """Return what explains an operation of type `kind`, of which the conditions in `holds` are known; None: nothing."""
-    fitting = (
-        each
-        for each in operations()
-        if kind in each.types and (each.when == "any" or each.when in holds)
-    )
-    row = next(fitting, None)
-    return None if row is None else source(row.source)
+def source_of(kind: str, conditions: frozenset[str]) -> Source | None:
+    """Return the source of noise that explains an operation; None where there is none.
+
+    Args:
+        kind: the type of the operation.
+        conditions: those that hold for it, as the column `when` names them.
+    """
+    for row in operations():
+        if kind in row.types and (row.when == "any" or row.when in conditions):
+            return source(row.source)
+    return None
 
 
 class MakerRow(Row):
@@ -356,7 +373,7 @@ class MakerRow(Row):
     source: Text
 
     @model_validator(mode="after")
-    def _says_what_helps(self) -> MakerRow:
+    def _check_remedy(self) -> MakerRow:
         if (self.row is None) == (self.fix is None):
             raise ValueError(f"{self.functions[0]}: either a row or a fix")
         return self
@@ -380,5 +397,5 @@ class Group(Row):
 @cache
 def operation_groups() -> dict[str, frozenset[str]]:
     """Return the names of operations by that of their group."""
-    groups = [Group.model_validate(row) for row in read("operations")["group"]]
+    groups = map(Group.model_validate, read("operations")["group"])
     return {group.name: frozenset(group.operations) for group in groups}

@@ -43,17 +43,18 @@ class NgcRelease(Stack):
     tensorflow_source: Text | None = None
 
     @model_validator(mode="after")
-    def _confidence_of_something(self) -> NgcRelease:
+    def _check_confidence(self) -> NgcRelease:
         if (self.confidence is None) != (self.tf1 is None and self.tf2 is None):
             raise ValueError(f"{self.release}: a TensorFlow has a confidence, and nothing else has")
         return self
 
     @property
     def labels(self) -> set[str]:
-        """What may stand after the plus sign in the version of its TensorFlow; PEP 440 takes nv22.1 for nv22.01."""
+        """What may stand after the plus sign in the version of its TensorFlow."""
         if self.label is not None:
             return {self.label}
         year, month, *patch = self.release.split(".")
+        # PEP 440 normalises nv22.01 to nv22.1.
         return {".".join([f"nv{year}", number, *patch]) for number in (month, str(int(month)))}
 
 
@@ -161,10 +162,8 @@ class BaseSystem(Row):
     source: Text
 
     @model_validator(mode="after")
-    def _an_image_has_what_it_is_named_for(self) -> BaseSystem:
-        if self.with_python is not None and (
-            self.own is None or self.compiler is None or self.python is None
-        ):
+    def _check_python(self) -> BaseSystem:
+        if self.with_python is not None and None in (self.own, self.compiler, self.python):
             raise ValueError(
                 f"{self.name}: an image with a Python needs its version and its compiler"
             )
@@ -185,10 +184,10 @@ class StandaloneBuild(Row):
     @property
     def file(self) -> str:
         """Name of the archive."""
-        ending = "install_only_stripped" if self.stripped else "install_only"
-        return (
-            f"cpython-{self.python}+{self.release}-{self.machine}-unknown-linux-gnu-{ending}.tar.gz"
-        )
+        start = f"cpython-{self.python}+{self.release}-{self.machine}-unknown-linux-gnu"
+        if self.stripped:
+            return f"{start}-install_only_stripped.tar.gz"
+        return f"{start}-install_only.tar.gz"
 
 
 class StandaloneTable(Row):
@@ -200,7 +199,7 @@ class StandaloneTable(Row):
     build: list[StandaloneBuild]
 
     def url(self, file: str, mirror: str | None = None) -> str:
-        """Return where the archive of this name lies; its name tells the release."""
+        """Return the URL of an archive, of a mirror where one is named."""
         release = file.partition("+")[2].partition("-")[0]
         return f"{(mirror or self.releases).rstrip('/')}/{release}/{quote(file)}"
 
@@ -253,7 +252,7 @@ class BuildsTable(Row):
 
 
 class Tables(Row):
-    """All of them."""
+    """All tables about base images."""
 
     ngc: NgcTable
     cuda: CudaImagesTable
@@ -282,7 +281,7 @@ class HostFact(Row):
 
 
 class RouteDefaults(Row):
-    """The licences of bases, an SPDX expression, and what is taken for their settings where no config was read."""
+    """The licences of bases as an SPDX expression, and their settings where no config was read."""
 
     licenses: Text | None = None
     entrypoint: tuple[Text, ...] = ()
@@ -321,5 +320,5 @@ class ImageTable(Row):
 
 @cache
 def image_table() -> ImageTable:
-    """Return which facts are the machine's, and what is taken for an image's own settings unseen."""
+    """Return which facts are the machine's, and the default settings of images."""
     return ImageTable.model_validate(read("image"))

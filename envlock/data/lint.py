@@ -29,13 +29,13 @@ class LintRule(Row):
 @cache
 def lint_rules() -> dict[str, LintRule]:
     """Return the rules by their id, in order."""
-    return _rows("rule")
+    return _load_rules("rule")
 
 
 @cache
 def dataset_rules() -> dict[str, LintRule]:
     """Return the rules for the graphs of datasets by their id, in order."""
-    return _rows("dataset_rule")
+    return _load_rules("dataset_rule")
 
 
 class Names(Row):
@@ -50,23 +50,23 @@ class Names(Row):
 
 @cache
 def lint_names() -> dict[str, Names]:
-    """Return the groups of names by their own."""
+    """Return the groups of names, each by its own name."""
     return {row.name: row for row in map(Names.model_validate, read("lint_names")["group"])}
 
 
-def _rows(table: str) -> dict[str, LintRule]:
-    rows = [LintRule.model_validate(row) for row in read("lint")[table]]
-    return {row.id: row for row in sorted(rows, key=lambda row: row.id)}
+def _load_rules(table: str) -> dict[str, LintRule]:
+    rules = map(LintRule.model_validate, read("lint")[table])
+    return {rule.id: rule for rule in sorted(rules, key=lambda rule: rule.id)}
 
 
 @cache
 def reference(source: str) -> str:
-    """Return where something is known from as people can follow it: of a row of sources, its first URL."""
+    """Return a source as people can follow it: of `source:ID`, the first URL of that row."""
     if not source.startswith("source:"):
         return source
     name = source.partition(":")[2]
-    row = next(each for each in sources_table().source if each.id == name)
-    return next(
-        (each for each in row.sources if each.startswith("https://")),
-        f"determinism_sources.toml, {name}",
-    )
+    row = next(row for row in sources_table().source if row.id == name)
+    for citation in row.sources:
+        if citation.startswith("https://"):
+            return citation
+    return f"determinism_sources.toml, {name}"

@@ -1,10 +1,9 @@
-"""The live environment as a `Lockfile`, and what in it deserves a warning."""
+"""The live environment as a `Lockfile`, and warnings about what is in it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from envlock import __version__
 from envlock.data.compatibility import failing
@@ -24,18 +23,29 @@ def capture(
     policy: str = DEFAULT,
     overrides: Mapping[str, str] | None = None,
     live: Snapshot | None = None,
-    project: Mapping[str, Any] | None = None,
+    project: Mapping[str, object] | None = None,
 ) -> Lockfile:
-    """Return a lock of the live environment (or of `live`) under a policy.
+    """Return a lock of the live environment under a policy.
 
-    `project` is the section of that name: the package called so is left out.
+    Args:
+        policy: how closely the facts are compared.
+        overrides: rules of the project's own, by path pattern.
+        live: the facts; they are collected when not given.
+        project: the section of that name; the package of its `name` is left out.
 
     Raises:
         LockfileError: the policy or a rule does not exist.
     """
-    found = without_package(snapshot() if live is None else live, (project or {}).get("name"))
-    about = {**(project or {}), **({"tooling": list(found.tooling)} if found.tooling else {})}
-    document = {
+    section = dict(project or {})
+    own_name = section.get("name")
+    if not isinstance(own_name, str):
+        own_name = None
+    if live is None:
+        live = snapshot()
+    found = without_package(live, own_name)
+    if found.tooling:
+        section["tooling"] = list(found.tooling)
+    document: dict[str, object] = {
         "$schema": SCHEMA_URL,
         "lock_version": LOCK_VERSION,
         "created_by": f"envlock {__version__}",
@@ -43,17 +53,25 @@ def capture(
         "unavailable": found.unavailable,
         "policy": {"name": policy, "overrides": dict(overrides or {})},
     }
-    return validate({**document, "project": about} if about else document, "to be written")
+    if section:
+        document["project"] = section
+    return validate(document, "to be written")
 
 
 def warnings(lock: Lockfile) -> list[str]:
-    """Return what keeps the lock from ever verifying, what ails the binding, and each GPU without machine code."""
-    return _untold(lock) + _binding(lock) + _without_code(lock) + _drawn_seed(lock)
+    """Return what keeps the lock from verifying later, or makes TensorFlow fail on a GPU."""
+    return (
+        _warn_of_unavailable(lock)
+        + _warn_of_binding(lock)
+        + _warn_of_gpus(lock)
+        + _warn_of_hash_seed(lock)
+    )
 
 
-def _drawn_seed(lock: Lockfile) -> list[str]:
-    """Return that the hash seed was drawn for this run only, which tox does unless its settings fix it.
+def _warn_of_hash_seed(lock: Lockfile) -> list[str]:
+    """Return a warning where the hash seed was drawn for this run only.
 
+    tox draws one unless its settings fix it.
     Source: https://tox.wiki/en/latest/config.html#set_env (`tox --hashseed`)
     """
     seed = (lock.facts.environ or {}).get("PYTHONHASHSEED")
@@ -65,26 +83,33 @@ def _drawn_seed(lock: Lockfile) -> list[str]:
     ]
 
 
-def _untold(lock: Lockfile) -> list[str]:
-    paths: dict[str, list[str]] = {}
+def _warn_of_unavailable(lock: Lockfile) -> list[str]:
+    paths_by_reason: dict[str, list[str]] = {}
     for path, entry in lock.unavailable.items():
         if entry.code not in STEADY:
-            paths.setdefault(entry.reason, []).append(path)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} could not be collected: {reason}; "
-        "`envlock verify` needs it, unless the policy ignores it"
-        for reason, names in paths.items()
-    ]
+            paths_by_reason.setdefault(entry.reason, []).append(path)
+    found = []
+    for reason, paths in paths_by_reason.items():
+        facts = paths[0]
+        if len(paths) > 1:
+            facts = f"{paths[0]} and {len(paths) - 1} more"
+        found.append(
+            f"{facts} could not be collected: {reason}; "
+            "`envlock verify` needs it, unless the policy ignores it"
+        )
+    return found
 
 
-def _binding(lock: Lockfile) -> list[str]:
-    binding = lock.facts.gpu.binding if lock.facts.gpu is not None else None
-    if binding is None or binding.problem is None:
+def _warn_of_binding(lock: Lockfile) -> list[str]:
+    if lock.facts.gpu is None or lock.facts.gpu.binding is None:
+        return []
+    binding = lock.facts.gpu.binding
+    if binding.problem is None:
         return []
     return [of_binding(binding.problem, binding.version).reason]
 
 
-def _without_code(lock: Lockfile) -> list[str]:
+def _warn_of_gpus(lock: Lockfile) -> list[str]:
     tensorflow, gpu = lock.facts.tensorflow, lock.facts.gpu
     if tensorflow is None or gpu is None or not tensorflow.cuda_build:
         return []
@@ -99,16 +124,23 @@ def _without_code(lock: Lockfile) -> list[str]:
             driver_cuda=gpu.cuda_driver_version,
         )
         if verdict.kind != "native":
-            found.append(
-                f"GPU {index} ({device.name}): {_fate(tensorflow, device.compute_capability, verdict.sentence)}"
-            )
+            sentence = _describe_failure(tensorflow, device.compute_capability) or verdict.sentence
+            found.append(f"GPU {index} ({device.name}): {sentence}")
     return found
 
 
-def _fate(tensorflow: TensorflowFacts, capability: str, sentence: str) -> str:
-    """Return what becomes of a TensorFlow on a GPU that it has no machine code for; as users report it, if they do."""
-    version = tensorflow.version if tensorflow.nvidia_build is None else None
-    met = failing(version, capability) if version is not None else None
-    if met is None:
-        return sentence
-    return f"TensorFlow holds no machine code for compute capability {capability}. {met.why} What works: {met.works}."
+def _describe_failure(tensorflow: TensorflowFacts, capability: str) -> str | None:
+    """Return how a TensorFlow fails on a GPU for which it has no machine code, as users report it.
+
+    It is None where there are no reports.
+    """
+    # The reports are about the official wheels.
+    if tensorflow.version is None or tensorflow.nvidia_build is not None:
+        return None
+    reported = failing(tensorflow.version, capability)
+    if reported is None:
+        return None
+    return (
+        f"TensorFlow holds no machine code for compute capability {capability}. {reported.why} "
+        f"What works: {reported.works}."
+    )

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from envlock.lock.exclusive import exclusive
 from envlock.lock.models import Lockfile
-from envlock.lock.rebase import rebased
+from envlock.lock.rebase import apply_changes
 from envlock.lock.writer import write_atomically
 from envlock.runtime import lockfile as plain
 from envlock.runtime.errors import LockfileError, WriteError
 from envlock.runtime.report import clean
 from envlock.runtime.verify import policy_of
+
+PATH_LIMIT = 120
+"""Characters of a field's path in a message."""
 
 
 def load(path: str | Path) -> Lockfile:
@@ -37,23 +39,23 @@ def parse(data: bytes, name: str) -> Lockfile:
     return validate(plain.parse(data, name), name)
 
 
-def validate(document: dict[str, Any], name: str) -> Lockfile:
-    """Return JSON values as a `Lockfile`, every field checked.
+def validate(document: dict[str, object], name: str) -> Lockfile:
+    """Return JSON values as a `Lockfile`, every field checked; `name` is for messages.
 
     Raises:
-        LockfileError: a field is not what the format says; the message names the first.
+        LockfileError: a field does not follow the format; the message names the first.
     """
     try:
         lock = Lockfile.model_validate(document)
     except ValidationError as error:
-        raise _invalid(name, error) from None
+        raise _describe_error(name, error) from None
     policy_of(document)
     return lock
 
 
-def _invalid(name: str, error: ValidationError) -> LockfileError:
+def _describe_error(name: str, error: ValidationError) -> LockfileError:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = clean(".".join(str(part) for part in first["loc"])[:120])
+    where = clean(".".join(map(str, first["loc"]))[:PATH_LIMIT])
     return LockfileError(
         f"lockfile {name} is not valid: `{where}`: {first['msg']}",
         hint="restore it from version control, or create it again with `envlock capture`",
@@ -74,30 +76,32 @@ def save(lock: Lockfile, path: str | Path, read: Lockfile | None = None) -> None
     Args:
         lock: what to write.
         path: of the file.
-        read: what the file held when the command began; what another command has written since then stays, unless
-            this one changes it as well. Without it, the file is replaced.
+        read: what the file held when the command began. The changes of another command since then
+            stay, unless this one has changed the same. When not given, the file is replaced.
 
     Raises:
-        WriteError: it cannot be written, or is a link to something else than a lockfile of the project.
-        LockfileError: what another command has written does not fit.
+        WriteError: it cannot be written, or is a link to something else than a lockfile of the
+            project.
+        LockfileError: the changes of another command do not fit.
     """
     file = Path(path)
     _refuse_foreign_link(file)
     with exclusive(file.absolute().parent):
-        write_atomically(file, dump(lock if read is None else _with_others(lock, file, read)))
+        if read is not None:
+            lock = _keep_others(lock, file, read)
+        write_atomically(file, dump(lock))
 
 
-def _with_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
+def _keep_others(lock: Lockfile, file: Path, read: Lockfile) -> Lockfile:
     """Return a lockfile with what others have written into its file since it was read."""
     try:
         now = load(file)
-    except LockfileError:  # gone, or damaged: there is nothing to keep
+    except LockfileError:  # it is missing or damaged: there is nothing to keep
         return lock
     if now == read:
         return lock
-    return validate(
-        rebased(read.to_document(), lock.to_document(), now.to_document()), "to be written"
-    )
+    merged = apply_changes(read.to_document(), lock.to_document(), now.to_document())
+    return validate(merged, "to be written")
 
 
 def _refuse_foreign_link(file: Path) -> None:
@@ -115,7 +119,7 @@ def _refuse_foreign_link(file: Path) -> None:
         is_lockfile = False
     if not is_lockfile or not target.is_relative_to(os.path.realpath(project)):
         raise WriteError(
-            f"cannot write lockfile {file}: it is a symbolic link to {clean(str(target))}, which is not a lockfile of "
-            f"the project {clean(project)}",
+            f"cannot write lockfile {file}: it is a symbolic link to {clean(str(target))}, "
+            f"which is not a lockfile of the project {clean(project)}",
             hint="remove the link, or name the file itself",
         )

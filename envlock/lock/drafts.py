@@ -1,4 +1,7 @@
-"""Drafts: what is written beside its place and then renamed; the next run removes what a killed one has left."""
+"""Drafts: files and folders that are written under another name and then renamed.
+
+Each run removes the drafts that a killed one has left.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a new file in a folder, and its path; it is removed at the end, unless it was renamed.
 
     Raises:
-        OSError: there can be none.
+        OSError: it cannot be created.
     """
     sweep(folder)
     handle, name = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=folder)
@@ -34,21 +37,24 @@ def draft_file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 @contextlib.contextmanager
 def draft_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder in another one, or in the system's temporary folder; it is removed, unless it was renamed.
+    """Yield a new folder in another one, or in the system's temporary folder.
 
-    What others left there that were killed is removed first: gigabytes, where one of them built an image.
+    It is removed at the end, unless it was renamed.
 
     Raises:
-        WriteError: there can be none.
+        WriteError: it cannot be created.
     """
-    place = parent or Path(tempfile.gettempdir())
-    sweep(place)
+    hint = "check its permissions"
+    if parent is None:
+        parent = Path(tempfile.gettempdir())
+        hint = "set TMPDIR to another folder"
+    # What killed processes left can be gigabytes, where one of them built an image.
+    sweep(parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=parent))
     except OSError as error:
-        hint = "check its permissions" if parent else "set TMPDIR to another folder"
         raise WriteError(
-            f"cannot create a folder in {place}: {error.strerror}", hint=hint
+            f"cannot create a folder in {parent}: {error.strerror}", hint=hint
         ) from None
     handle = os.open(folder, os.O_RDONLY)
     try:

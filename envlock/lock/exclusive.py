@@ -1,4 +1,7 @@
-"""One writer at a time in a folder: what is read, changed and written back is not lost to another command's turn."""
+"""One writer at a time in a folder.
+
+A command reads a file, changes it and writes it back, and no other command writes it in between.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PATIENCE = 10.0
-"""Seconds to wait for another command's turn, which takes milliseconds: a stopped one must not block all others."""
+"""Seconds to wait for another command, which takes milliseconds: a stopped one must not block us."""
 PAUSE = 0.02
+"""Seconds between two attempts."""
 
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold a folder for the time of a block: by a lock of the kernel, which ends with the process.
+    """Lock a folder for the time of a block.
 
-    Where the file system has no such locks, or somebody keeps it for longer than `PATIENCE`, the block runs without.
+    Where the file system has no locks, or another process keeps the lock for longer than
+    `PATIENCE`, the block runs without it.
     """
+    # A lock of the kernel, which ends with the process.
     handle = -1
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

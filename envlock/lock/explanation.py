@@ -1,34 +1,34 @@
-"""What a policy makes of facts: explained one by one, and what may differ. Pure."""
+"""How a policy judges facts: an explanation of each, and a list of what may differ. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from envlock.data import policy_table, read
-from envlock.lock.merge import fits, flat
+from envlock.lock.merge import Flat, flatten, matches_fact
 from envlock.runtime.facts import Unavailable
 from envlock.runtime.policy import Policy, matches, names
 from envlock.runtime.report import ABSENT
 
-Document = Mapping[str, Any]
+Document: TypeAlias = "Mapping[str, object]"
 """`facts` and `unavailable`, as a lockfile has them."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One fact: both values, how closely each policy holds it, and why.
+    """One fact: both values, the rule of each policy, and why.
 
     Attributes:
         path: of the fact.
-        locked, live: its values, `ABSENT` or `Unavailable`; None for "none".
+        locked, live: its values; `ABSENT`, `Unavailable`, or None for "none".
         rules: the rule of each policy, by its name.
         rule: the rule in force: the lock's own, or that of its policy.
         policy: the policy in force.
         why, fix: a sentence each.
-        source: where `why` is known from, and how it was measured where it was.
+        source: of `why`, with how it was measured where it was.
     """
 
     path: str
@@ -44,7 +44,10 @@ class Explained:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Facts that may differ for one reason: their rule, their paths, and whether it is an override of the lock."""
+    """Facts that may differ for one reason.
+
+    `by_override` says whether an override of the lock allows it.
+    """
 
     rule: str
     why: str
@@ -53,53 +56,67 @@ class Allowed:
 
 
 def explained(path: str, locked: Document, live: Document, policy: Policy) -> list[Explained]:
-    """Return what is known of the facts at a path or pattern, or below it."""
-    sides = flat(locked), flat(live)
-    paths = sorted({each for side in sides for each in side if fits(path, each)})
-    return [_explained(each, sides, policy) for each in paths or [path] if "*" not in each]
+    """Return what is known of the facts that a path or pattern matches."""
+    sides = flatten(locked), flatten(live)
+    paths = sorted(known for known in {**sides[0], **sides[1]} if matches_fact(path, known))
+    if not paths and "*" not in path:
+        paths = [path]
+    return [_explain_fact(each, *sides, policy) for each in paths]
 
 
 def allowances(locked: Document, policy: Policy) -> list[Allowed]:
     """Return the facts of a lock that may differ under a policy, grouped by reason."""
-    found: dict[tuple[str, str, bool], list[str]] = {}
-    for path in sorted(flat(locked)):
+    groups: dict[tuple[str, str, bool], list[str]] = {}
+    for path in sorted(flatten(locked)):
         row = policy.row(path)
-        if row["rule"] != "exact":
-            own = any(matches(pattern, path) for pattern in policy.overrides)
-            found.setdefault((row["rule"], row["why"], own), []).append(path)
-    return [Allowed(rule, why, paths, own) for (rule, why, own), paths in found.items()]
-
-
-def as_json(found: list[Explained] | list[Allowed]) -> list[dict[str, Any]]:
-    """Return JSON values."""
+        if row["rule"] == "exact":
+            continue
+        by_override = any(matches(pattern, path) for pattern in policy.overrides)
+        groups.setdefault((row["rule"], row["why"], by_override), []).append(path)
     return [
-        {key: _value(value) for key, value in asdict(each).items() if value is not ABSENT}
-        for each in found
+        Allowed(rule, why, paths, by_override) for (rule, why, by_override), paths in groups.items()
     ]
 
 
-def _value(value: Any) -> Any:
-    return (
-        {"unavailable": value.reason, "code": value.code}
-        if isinstance(value, Unavailable)
-        else value
+def as_json(found: list[Explained] | list[Allowed]) -> list[dict[str, object]]:
+    """Return JSON values; a key is left out where there is no value on that side."""
+    documents = []
+    for item in found:
+        document: dict[str, object] = {}
+        for key, value in asdict(item).items():
+            if isinstance(value, Unavailable):
+                document[key] = {"unavailable": value.reason, "code": value.code}
+            elif value is not ABSENT:
+                document[key] = value
+        documents.append(document)
+    return documents
+
+
+def _explain_fact(path: str, locked: Flat, live: Flat, policy: Policy) -> Explained:
+    row = policy.row(path)
+    source = row["source"]
+    # A source may begin with a key of [evidence], and have details in brackets.
+    evidence = _read_evidence().get(source.partition(" (")[0])
+    if evidence is not None:
+        source = f"{source}: {evidence}"
+    why = row["why"]
+    held = policy.known(path)
+    if held is not None:
+        why = f"{why} (It is held: {held}.)"
+    return Explained(
+        path=path,
+        locked=locked.get(path, ABSENT),
+        live=live.get(path, ABSENT),
+        rules={name: Policy(name).row(path)["rule"] for name in names()},
+        rule=row["rule"],
+        policy=policy.name,
+        why=why,
+        fix=row["fix"],
+        source=source,
     )
 
 
-def _explained(
-    path: str, sides: tuple[dict[str, Any], dict[str, Any]], policy: Policy
-) -> Explained:
-    row = policy.row(path)
-    evidence = _evidence().get(row["source"].partition(" (")[0])
-    source = row["source"] if evidence is None else f"{row['source']}: {evidence}"
-    rules = {name: Policy(name).row(path)["rule"] for name in names()}
-    locked, here = (side.get(path, ABSENT) for side in sides)
-    known = policy.known(path)
-    why = row["why"] if known is None else f"{row['why']} (It is held: {known}.)"
-    return Explained(path, locked, here, rules, row["rule"], policy.name, why, row["fix"], source)
-
-
 @cache
-def _evidence() -> dict[str, str]:
-    """Return what the names of evidence in the tables stand for."""
+def _read_evidence() -> dict[str, str]:
+    """Return the meanings of the keys of [evidence] in the tables."""
     return {**read("environ")["evidence"], **policy_table().evidence}

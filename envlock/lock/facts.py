@@ -1,6 +1,7 @@
 """The facts of a lockfile, and the kinds of text and number that all its models are made from.
 
-Texts are constrained here, so that nothing from a lockfile can reach a shell or a Dockerfile unseen.
+Texts are constrained here, so that nothing from a lockfile can reach a shell or a Dockerfile
+unseen.
 """
 
 from typing import Annotated, Literal
@@ -8,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 CONTROLS = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that a terminal obeys, and those that change the order of what is read (UAX #9)."""
+"""Characters that a terminal obeys, and those that change the order of the text (UAX #9)."""
 
 Text = Annotated[str, Field(max_length=1000, pattern=rf"^[^{CONTROLS}]*$")]
 Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
@@ -35,14 +36,17 @@ Count = Annotated[int, Field(ge=0)]
 class Strict(BaseModel):
     """No unknown fields, no conversions, no changes afterwards."""
 
-    # no namespace is protected: a processor has a `model_name`, and pydantic before 2.10 would warn of it
+    # No namespace is protected: a processor has a `model_name`, of which old pydantic (< 2.10) warns.
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, defer_build=True, protected_namespaces=()
     )
 
 
 class StartupFacts(Strict):
-    """What runs before the program, as digests: `.pth` files by name, and those known to change no result."""
+    """What runs before the program, as digests: `.pth` files by name.
+
+    `known` are those that are known to change no result.
+    """
 
     known: list[Text] | None = None
     pth: dict[StartupName, Digest] | None = None
@@ -95,7 +99,7 @@ class TensorflowFacts(Strict):
 
 
 class CudaLibraryFacts(Strict):
-    """The file that TensorFlow's loader takes for one library, why that one, and what identifies its bytes."""
+    """The file that TensorFlow's loader takes for one library, why, and what identifies its bytes."""
 
     linkage: Literal["dlopen", "needed", "static", "absent", "program"] | None = None
     soname: Text | None = None
@@ -113,7 +117,7 @@ class CudaLibraryFacts(Strict):
 
 
 class CudaFacts(Strict):
-    """The CUDA libraries of this TensorFlow, by the names the runtime half gives them; a part of cuDNN is `cudnn_*`."""
+    """The CUDA libraries of this TensorFlow, by short names; a part of cuDNN is `cudnn_*`."""
 
     cuda_driver: CudaLibraryFacts | None = None
     cudart: CudaLibraryFacts | None = None
@@ -255,7 +259,7 @@ class TorchFacts(Strict):
 
 
 class KerasFacts(Strict):
-    """Keras 3 (`version`), Keras 2 (`legacy_version`, the tf-keras distribution) and their configuration.
+    """Keras 3 (`version`), Keras 2 (`legacy_version`, from tf-keras) and their configuration.
 
     `jax` or `torch` is there where Keras computes with it.
     """
@@ -311,7 +315,7 @@ class SystemFacts(Strict):
 
 
 class Facts(Strict):
-    """Everything that was found: a section that is absent was not asked for, a null one does not exist there."""
+    """All facts: an absent section was not asked for, a null one does not exist on the machine."""
 
     python: PythonFacts | None = None
     packages: dict[PackageName, PackageFacts] | None = None

@@ -1,4 +1,7 @@
-"""The facts of the live environment: this interpreter's, or another one's, where envlock need not be installed."""
+"""The facts of the live environment: those of this interpreter, or of another one.
+
+envlock need not be installed in the environment of the other one.
+"""
 
 from __future__ import annotations
 
@@ -18,56 +21,72 @@ TIMEOUT = 60.0  # seconds; a capture takes a fifth of one, plus the start of a s
 
 
 def live(python: Path | None = None, environ: Mapping[str, str] | None = None) -> Snapshot:
-    """Return what the collectors find here, or when the interpreter `python` runs them; with these variables if given.
+    """Return the facts of an environment.
+
+    Args:
+        python: the interpreter that collects them; this one when not given.
+        environ: its variables; those of this process when not given.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with facts.
     """
     if python is None:
-        host = Host() if environ is None else Host(environ=environ, started_with=environ)
+        host = Host()
+        if environ is not None:
+            host = Host(environ=environ, started_with=environ)
         found = snapshot(host)
         return Snapshot(found.facts, found.unavailable, tooling(host))
     return told(ask(python, "facts", environ), str(python))
 
 
-def told(answer: Mapping[str, Any], who: str) -> Snapshot:
-    """Return the snapshot in an answer to `facts`; `who` gave it. Single facts are checked where they enter a lockfile.
+def told(answer: Mapping[str, object], who: str) -> Snapshot:
+    """Return the snapshot in an answer to `facts`; `who` names the interpreter in messages.
+
+    Single facts are checked later, when they enter a lockfile.
 
     Raises:
-        FactError: it has another shape.
+        FactError: the answer has another shape.
     """
-    facts: Any = answer.get("facts")
-    untold: Any = answer.get("unavailable")
-    names: Any = answer.get("tooling", [])
-    shaped = isinstance(facts, dict) and isinstance(untold, dict) and isinstance(names, list)
-    if not shaped or not all(map(_is_reason, untold.values())):
+    facts = answer.get("facts")
+    unavailable = answer.get("unavailable")
+    names = answer.get("tooling", [])
+    if (
+        not isinstance(facts, dict)
+        or not isinstance(unavailable, dict)
+        or not isinstance(names, list)
+        or not all(map(_is_reason, unavailable.values()))
+    ):
         raise FactError(
             f"{who} gave an answer that is not one", hint="envlock needs Python 3.8 or newer there"
         )
-    return Snapshot(facts, untold, [name for name in names if isinstance(name, str)])
+    return Snapshot(facts, unavailable, [name for name in names if isinstance(name, str)])
 
 
-def _is_reason(each: object) -> bool:
-    return isinstance(each, dict) and all(
-        isinstance(each.get(key), str) for key in ("reason", "code")
-    )
+def _is_reason(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("reason"), str) and isinstance(value.get("code"), str)
 
 
 def live_of(
-    document: dict[str, Any], python: Path | None = None, environ: Mapping[str, str] | None = None
+    document: dict[str, object],
+    python: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Return what `live` does; a package that has the files of its wheel in the lock has its locked origin.
+    """Return what `live` does, with the locked origins of packages that are their locked wheels.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer, or not with facts.
     """
 
-    def host() -> Host:
-        return Host() if python is None else Host(path=ask(python, "paths")["folders"])
+    def make_host() -> Host:
+        if python is None:
+            return Host()
+        return Host(path=ask(python, "paths")["folders"])
 
-    return with_locked_origins(document, live(python, environ), host)
+    return with_locked_origins(document, live(python, environ), make_host)
 
 
 def ask(
@@ -75,27 +94,31 @@ def ask(
     question: Literal["facts", "paths", "tensorflow"],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return what the interpreter `python` answers; the questions are those of `guest/environment.py`.
+    """Return the answer of the interpreter `python` to a question of `guest/environment.py`.
 
     Raises:
         UsageError: there is no such interpreter, or it cannot be run.
         FactError: it did not answer.
     """
-    words = launch.module("environment", {"question": question, "binding": _binding_folder()})
+    words = launch.module("environment", {"question": question, "binding": _find_binding()})
     ended = launch.ask_python(words, python, timeout=TIMEOUT, environ=environ)
     if ended.code is None:
         raise FactError(f"{python} did not answer within {TIMEOUT:g} seconds")
     if not ended.answers:
-        said = f"(exit code {ended.code}): {ended.last_words}"
-        raise FactError(f"{python} gave no facts {said}", hint="envlock needs Python 3.8 or newer")
+        raise FactError(
+            f"{python} gave no facts (exit code {ended.code}): {ended.last_words}",
+            hint="envlock needs Python 3.8 or newer",
+        )
     return ended.answers[-1]
 
 
-def _binding_folder() -> str:
-    """Return the folder of this environment's NVML binding, for one that has none; empty where there is none here."""
+def _find_binding() -> str:
+    """Return the folder of this environment's NVML binding, for an environment without one.
+
+    It is empty where there is none here.
+    """
     spec = find_spec("pynvml")
-    return (
-        ""
-        if spec is None or spec.origin is None or spec.submodule_search_locations
-        else str(Path(spec.origin).parent)
-    )
+    # The folder of a package's file is no folder to import from.
+    if spec is None or spec.origin is None or spec.submodule_search_locations:
+        return ""
+    return str(Path(spec.origin).parent)

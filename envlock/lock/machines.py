@@ -1,8 +1,9 @@
-"""The machines of one lockfile: seen as a lock of one of them, renewed, and added to. Pure."""
+"""The machines of one lockfile: selected, renewed, added and merged. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from envlock.lock.document import validate
 from envlock.lock.models import Lockfile
@@ -16,28 +17,34 @@ from envlock.runtime.report import ERROR, INFO, Finding, Report, clean, count
 from envlock.runtime.verify import judge
 
 OURS = "to be written"
-Profile = dict[str, Any]
-"""`facts` and `unavailable` of a machine alone."""
+Profile: TypeAlias = "dict[str, object]"
+"""The `facts` and `unavailable` of a machine alone, as JSON values."""
 
 
 def place_of(lock: Lockfile, live: Snapshot) -> int | None:
-    """Return the place, from 0 on, of a machine in a lock: of its very facts, else of its processor and GPUs."""
-    here = _profile(live)
+    """Return the place, from 0 on, of the live machine in a lock; None where the lock lacks it."""
+    live_machine = _get_profile(live)
     known = profiles(lock.to_document())
-    equal = [place for place, each in enumerate(known) if same(each, here)]
-    alike = [place for place, each in enumerate(known) if _hardware(each) == _hardware(here)]
-    return next(iter(equal + alike), None)
+    for place, machine in enumerate(known):
+        if same(machine, live_machine):
+            return place
+    # Its driver or its kernel may be newer than the lock: then the hardware decides.
+    for place, machine in enumerate(known):
+        if _describe_hardware(machine) == _describe_hardware(live_machine):
+            return place
+    return None
 
 
 def seen_from(lock: Lockfile, place: int) -> Lockfile:
     """Return the lock as if the machine at a place were its only one."""
     document = lock.to_document()
-    alone = {name: value for name, value in document.items() if name != "machines"}
-    return validate(with_machine(alone, profiles(document)[place]), OURS)
+    machine = profiles(document)[place]
+    document.pop("machines", None)
+    return validate(with_machine(document, machine), OURS)
 
 
 def folded(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
-    """Return the renewed software and the renewed machine at a place, with the other machines of the lock."""
+    """Return the renewed lock with its machine at a place among the other machines of the lock."""
     new = renewed.to_document()
     known = profiles(lock.to_document())
     known[place] = profile(new)
@@ -45,77 +52,106 @@ def folded(lock: Lockfile, renewed: Lockfile, place: int) -> Lockfile:
 
 
 def with_another(lock: Lockfile, live: Snapshot) -> tuple[Lockfile, int]:
-    """Return the lock with this machine as another one, and its place from 0 on; it may have been there already.
+    """Return the lock with the live machine among its machines, and its place from 0 on.
 
     Raises:
         EnvironmentMismatch: the software differs from the lock's under its policy.
         UsageError: the lock has as many machines as it can.
     """
-    document, here = lock.to_document(), _profile(live)
+    document = lock.to_document()
+    live_machine = _get_profile(live)
     known = profiles(document)
-    report = judge(with_machine({**document, "machines": []}, here), live)
+    report = judge(with_machine({**document, "machines": []}, live_machine), live)
     if not report.match:
-        findings = [each for each in report.findings if each.severity != INFO]
+        findings = [finding for finding in report.findings if finding.severity != INFO]
         other = Report(findings, policy=report.policy, overrides=report.overrides)
-        hint = "install the locked software here, or renew the lockfile on one of its own machines; nothing was written"
         raise EnvironmentMismatch(
-            f"the software is not that of the lockfile: {other.to_text()}", other, hint=hint
+            f"the software is not that of the lockfile: {other.to_text()}",
+            other,
+            hint="install the locked software here, or renew the lockfile on one of its own "
+            "machines; nothing was written",
         )
-    for place, each in enumerate(known):
-        if same(each, here):
+    for place, machine in enumerate(known):
+        if same(machine, live_machine):
             return lock, place
     if len(known) > MACHINE_LIMIT:
         raise UsageError(
             f"the lockfile has {len(known)} machines, and can have no more",
             hint="remove one by hand",
         )
-    return validate({**document, "machines": [*known[1:], here]}, OURS), len(known)
+    return validate({**document, "machines": [*known[1:], live_machine]}, OURS), len(known)
 
 
 def unknown(lock: Lockfile) -> UsageError:
-    """Return the error that a machine is not one that a lock of several can be renewed on."""
-    names = "; ".join(title(each) for each in profiles(lock.to_document()))
+    """Return the error that the live machine is none of a lock's, so that it cannot be renewed."""
+    names = "; ".join(map(title, profiles(lock.to_document())))
+    number = count(1 + len(lock.machines), "machine")
     return UsageError(
-        f"this machine is not one of the lockfile's {count(1 + len(lock.machines), 'machine')} ({names})",
+        f"this machine is not one of the lockfile's {number} ({names})",
         hint="add it with `envlock capture --add-machine`, or write another file with `--output`",
     )
 
 
-def united(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> list[Profile]:
-    """Return the machines beside the first of two sides of a merge: those that a side has removed are gone."""
-    old, left, right = (side.get("machines", []) for side in (base, ours, theirs))
-    return [each for each in left if each in right or each not in old] + [
-        each for each in right if each not in left and each not in old
-    ]
+def united(
+    base: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
+) -> list[Profile]:
+    """Return the machines, beside the first, of two sides of a merge.
+
+    Those that one side has removed are gone.
+    """
+    old, left, right = _list_others(base), _list_others(ours), _list_others(theirs)
+    merged = [machine for machine in left if machine in right or machine not in old]
+    return merged + [machine for machine in right if machine not in left and machine not in old]
 
 
 def differing(
-    left: dict[str, Any], right: dict[str, Any], policy: Policy, names: tuple[str, str]
+    left: Mapping[str, object],
+    right: Mapping[str, object],
+    policy: Policy,
+    names: tuple[str, str],
 ) -> list[Finding]:
     """Return a finding for every machine, beside the first, that only one of two locks has."""
-    sides = [side.get("machines", []) for side in (left, right)]
+    left_machines, right_machines = _list_others(left), _list_others(right)
+    only_left = _subtract(left_machines, right_machines)
+    only_right = _subtract(right_machines, left_machines)
     row = policy.row("machines")
-    severity = INFO if row["rule"] == "ignore" else ERROR
+    severity = ERROR
+    if row["rule"] == "ignore":
+        severity = INFO
     found = []
-    for name, own, other in ((names[0], *sides), (names[1], *reversed(sides))):
-        for machine in own:
-            if not any(same(machine, each) for each in other):
-                what = f"machines: only {clean(name)} has {title(machine)}"
-                found.append(
-                    Finding(
-                        "exact", severity, "machines", what, row["why"], row["fix"], row["source"]
-                    )
+    for name, machines in ((names[0], only_left), (names[1], only_right)):
+        for machine in machines:
+            message = f"machines: only {clean(name)} has {title(machine)}"
+            found.append(
+                Finding(
+                    "exact", severity, "machines", message, row["why"], row["fix"], row["source"]
                 )
+            )
     return found
 
 
-def _profile(live: Snapshot) -> Profile:
+def _list_others(document: Mapping[str, object]) -> list[Profile]:
+    """Return the machines of a lock beside the first one."""
+    machines = document.get("machines", [])
+    if not isinstance(machines, list):
+        return []
+    return machines
+
+
+def _subtract(machines: list[Profile], others: list[Profile]) -> list[Profile]:
+    return [machine for machine in machines if not any(same(machine, other) for other in others)]
+
+
+def _get_profile(live: Snapshot) -> Profile:
     return profile({"facts": live.facts, "unavailable": live.unavailable})
 
 
-def _hardware(machine: Profile) -> Any:
-    cpu, gpu = (machine["facts"].get(name) or {} for name in ("cpu", "gpu"))
-    devices = gpu.get("devices") or {}
-    return [cpu.get(name) for name in ("vendor", "family", "model", "model_name")], [
-        each.get("name") for each in devices.values()
-    ]
+def _describe_hardware(machine: Profile) -> list[object]:
+    """Return the model of the processor, and the names of the GPUs."""
+    facts = machine["facts"]
+    if not isinstance(facts, dict):
+        return []
+    cpu = facts.get("cpu") or {}
+    devices = (facts.get("gpu") or {}).get("devices") or {}
+    hardware = [cpu.get(name) for name in ("vendor", "family", "model", "model_name")]
+    return [*hardware, [device.get("name") for device in devices.values()]]

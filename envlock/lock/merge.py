@@ -1,10 +1,13 @@
-"""One lockfile from several: accept some of a new one's facts, or merge what two sides have changed. Pure."""
+"""One lockfile from several: accept some of a new one's facts, or merge what two sides changed.
+
+Pure: values in, values out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 from envlock.lock.document import validate
 from envlock.lock.machines import united
@@ -14,11 +17,17 @@ from envlock.runtime.facts import Unavailable, leaves, same, split
 from envlock.runtime.policy import matches, names
 from envlock.runtime.report import count
 
-Flat = dict[str, Any]
-"""What lies under each dotted path."""
+Document: TypeAlias = "Mapping[str, object]"
+"""A lockfile as JSON values."""
+
+Flat: TypeAlias = "dict[str, object]"
+"""The value at each dotted path."""
+
+Choose = Callable[[str, object, object], object]
+"""Takes a path and the values of two sides, `GONE` for none; returns the one to keep."""
 
 OF_COMMIT = ("commit", "dirty")
-"""Of the section `project`: at which commit the lock was captured."""
+"""The keys of the section `project` that say at which commit the lock was captured."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +35,8 @@ class Merged:
     """A lockfile of two sides.
 
     Attributes:
-        lock: it.
-        conflicts: the paths that both have changed, each to something else.
+        lock: the lockfile.
+        conflicts: the paths that both sides have changed, each to something else.
         exempt: the rules by which it lets more differ than the base did, in words.
     """
 
@@ -37,9 +46,10 @@ class Merged:
 
 
 def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
-    """Return the old lockfile, with the new one's facts where a path fits one of the patterns.
+    """Return the old lockfile, with the facts of the new one whose paths match a pattern.
 
-    The canary and the image are dropped when a fact has changed, and so is the wheel of a changed package.
+    The canary and the image are dropped when a fact has changed, and so is the wheel of a changed
+    package.
 
     Raises:
         LockfileError: the facts do not fit together.
@@ -47,70 +57,91 @@ def accept(old: Lockfile, new: Lockfile, patterns: Iterable[str]) -> Lockfile:
     wanted = tuple(patterns)
     before, after = old.to_document(), new.to_document()
 
-    def choose(path: str, was: Any, now: Any) -> Any:
-        return now if any(fits(pattern, path) for pattern in wanted) else was
+    def choose(path: str, old_value: object, new_value: object) -> object:
+        if _is_wanted(path, wanted):
+            return new_value
+        return old_value
 
-    facts = _combined(flat(before), flat(after), choose)
-    return _whole({**before, "created_by": after["created_by"]}, facts, [before])
+    facts = _combine(flatten(before), flatten(after), choose)
+    return _assemble({**before, "created_by": after["created_by"]}, facts, [before])
 
 
 def unmatched(patterns: Iterable[str], *locks: Lockfile) -> list[str]:
-    """Return the patterns that fit no fact of any of the lockfiles."""
-    paths = {path for lock in locks for path in flat(lock.to_document())}
-    return [pattern for pattern in patterns if not any(fits(pattern, path) for path in paths)]
+    """Return the patterns that match no fact of any of the lockfiles."""
+    paths: set[str] = set()
+    for lock in locks:
+        paths.update(flatten(lock.to_document()))
+    return [
+        pattern for pattern in patterns if not any(matches_fact(pattern, path) for path in paths)
+    ]
 
 
 def merge(base: Lockfile, ours: Lockfile, theirs: Lockfile) -> Merged:
-    """Return what both sides have changed since the base; where they disagree, ours stays and the path is named.
+    """Return a lockfile with what both sides have changed since the base.
+
+    Where they disagree, the value of our side stays, and the path is a conflict.
 
     Raises:
         LockfileError: the facts do not fit together.
     """
-    old, left, right = (each.to_document() for each in (base, ours, theirs))
-    if _commit(left) != _commit(right) and _commit(old) not in (_commit(left), _commit(right)):
-        # what is merged was captured at neither
-        for each in (old, left, right):
+    old, left, right = base.to_document(), ours.to_document(), theirs.to_document()
+    commits = (_get_commit(left), _get_commit(right))
+    if commits[0] != commits[1] and _get_commit(old) not in commits:
+        # The merged lockfile was captured at neither commit.
+        for document in (old, left, right):
             for key in OF_COMMIT:
-                each.get("project", {}).pop(key, None)
-    conflicts: list[str] = []
-
-    def merged(before: Flat) -> Callable[[str, Any, Any], Any]:
-        def choose(path: str, mine: Any, other: Any) -> Any:
-            was = before.get(path, GONE)
-            if not same(mine, other) and not same(mine, was) and not same(other, was):
-                conflicts.append(path)
-            return other if same(mine, was) else mine
-
-        return choose
-
-    facts = _combined(flat(left), flat(right), merged(flat(old)))
-    sections = _combined(_sections(left), _sections(right), merged(_sections(old)))
-    own = {"project", *(path.partition(".")[0] for path in _sections(left))}
-    document = {**{key: left[key] for key in left if key not in own}, **_grown(sections)}
+                document.get("project", {}).pop(key, None)
+    facts_merge = _ThreeWayMerge(flatten(old))
+    sections_merge = _ThreeWayMerge(_flatten_sections(old))
+    facts = _combine(flatten(left), flatten(right), facts_merge.choose)
+    sections = _combine(_flatten_sections(left), _flatten_sections(right), sections_merge.choose)
+    own = {"project"}
+    for path in _flatten_sections(left):
+        own.add(path.partition(".")[0])
+    document = {key: value for key, value in left.items() if key not in own}
+    document.update(_nest(sections))
     document["machines"] = united(old, left, right)
     if not document["machines"]:
         del document["machines"]
-    lock = _whole(document, facts, [left, right])
+    lock = _assemble(document, facts, [left, right])
     dropped = [name for name in MADE_OF_FACTS if name not in lock.to_document()]
-    disputed = tuple(path for path in dict.fromkeys(conflicts) if path not in dropped)
-    return Merged(lock, disputed, tuple(_added_exemptions(base, lock)))
+    conflicts = dict.fromkeys([*facts_merge.conflicts, *sections_merge.conflicts])
+    disputed = tuple(path for path in conflicts if path not in dropped)
+    return Merged(lock, disputed, tuple(_list_new_exemptions(base, lock)))
 
 
-def _added_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
-    """Return each rule by which the merged lockfile lets more differ than its base says, in words."""
+class _ThreeWayMerge:
+    """Chooses between the values of two sides by those of their base, and keeps the conflicts."""
+
+    def __init__(self, base: Flat) -> None:
+        self.base = base
+        self.conflicts: list[str] = []
+
+    def choose(self, path: str, ours: object, theirs: object) -> object:
+        base = self.base.get(path, GONE)
+        if same(ours, base):
+            return theirs
+        if not same(theirs, base) and not same(ours, theirs):
+            self.conflicts.append(path)
+        return ours
+
+
+def _list_new_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
+    """Return each rule by which the merged lockfile lets more differ than its base, in words."""
     old, new = base.to_document(), merged.to_document()
     found = []
-    was, now = old["policy"]["name"], new["policy"]["name"]
-    if names().index(now) > names().index(was):  # strictest first
-        found.append(f"policy {now} instead of {was}")
-    before = old["policy"]["overrides"]
-    overrides = sorted(new["policy"]["overrides"].items())
-    found += [
-        f'override "{path}" = "{rule}"' for path, rule in overrides if before.get(path) != rule
-    ]
-    known, project = old.get("project", {}), new.get("project", {})
+    old_policy, new_policy = old["policy"]["name"], new["policy"]["name"]
+    # The names begin with the strictest policy.
+    if names().index(new_policy) > names().index(old_policy):
+        found.append(f"policy {new_policy} instead of {old_policy}")
+    old_overrides = old["policy"]["overrides"]
+    for path, rule in sorted(new["policy"]["overrides"].items()):
+        if old_overrides.get(path) != rule:
+            found.append(f'override "{path}" = "{rule}"')
+    old_project, project = old.get("project", {}), new.get("project", {})
     for name in ("name", "entry", "held", "tooling"):
-        if name in project and project[name] != known.get(name):
+        is_changed = name in project and project[name] != old_project.get(name)
+        if is_changed:
             found.append(f"project.{name}, by which packages may differ")
     more = len(new.get("machines", ())) - len(old.get("machines", ()))
     if more > 0:
@@ -118,86 +149,109 @@ def _added_exemptions(base: Lockfile, merged: Lockfile) -> list[str]:
     return found
 
 
-def flat(document: Mapping[str, Any]) -> Flat:
+def flatten(document: Document) -> Flat:
     """Return the facts of a lockfile by path, and what was unavailable."""
-    untold = {
-        path: Unavailable(entry["reason"], entry["code"])
-        for path, entry in document["unavailable"].items()
-    }
-    return {**dict(leaves(document["facts"])), **untold}
+    flat: Flat = dict(leaves(_get_table(document, "facts")))
+    for path, entry in _get_table(document, "unavailable").items():
+        if isinstance(entry, Mapping):
+            flat[path] = Unavailable(entry["reason"], entry["code"])
+    return flat
 
 
-def _sections(document: Mapping[str, Any]) -> Flat:
-    """Return the sections beside the facts: each whole, but identity and project by what is in them, and by package."""
-    whole = {
-        name: document[name]
-        for name in ("policy", "base_image", *MADE_OF_FACTS)
-        if name in document
-    }
-    packages = document.get("identity", {}).get("packages", {})
-    project = dict(leaves({"project": document["project"]})) if document.get("project") else {}
-    return {
-        **whole,
-        **{f"identity.packages.{name}": entry for name, entry in packages.items()},
-        **project,
-    }
+def _flatten_sections(document: Document) -> Flat:
+    """Return the sections beside the facts by path.
+
+    Each is one value, but for the identity, which is by package, and the project, which is by key.
+    """
+    flat: Flat = {}
+    for name in ("policy", "base_image", *MADE_OF_FACTS):
+        if name in document:
+            flat[name] = document[name]
+    for name, entry in _get_packages(document).items():
+        flat[f"identity.packages.{name}"] = entry
+    if document.get("project"):
+        flat.update(leaves({"project": document["project"]}))
+    return flat
 
 
-def _commit(document: Mapping[str, Any]) -> list[Any]:
-    return [document.get("project", {}).get(key) for key in OF_COMMIT]
+def _get_table(document: Document, name: str) -> Mapping[str, object]:
+    """Return a section; an empty one where the document does not have it."""
+    table = document.get(name)
+    if not isinstance(table, Mapping):
+        return {}
+    return table
 
 
-def _combined(left: Flat, right: Flat, choose: Callable[[str, Any, Any], Any]) -> Flat:
-    chosen = {
-        path: choose(path, left.get(path, GONE), right.get(path, GONE))
-        for path in {**left, **right}
-    }
-    return {path: value for path, value in chosen.items() if value is not GONE}
+def _get_packages(document: Document) -> Mapping[str, object]:
+    return _get_table(_get_table(document, "identity"), "packages")
 
 
-def _grown(flat: Flat) -> dict[str, Any]:
+def _get_commit(document: Document) -> list[object]:
+    project = _get_table(document, "project")
+    return [project.get(key) for key in OF_COMMIT]
+
+
+def _combine(left: Flat, right: Flat, choose: Choose) -> Flat:
+    combined: Flat = {}
+    for path in {**left, **right}:
+        value = choose(path, left.get(path, GONE), right.get(path, GONE))
+        if value is not GONE:
+            combined[path] = value
+    return combined
+
+
+def _nest(flat: Flat) -> Flat:
     """Return nested objects again; an empty one gives way to what another side has in it."""
-    tree: dict[str, Any] = {}
+    tree: Flat = {}
     for path, value in sorted(flat.items()):
         *folders, name = path.split(".")
         node = tree
         for folder in folders:
-            if not isinstance(
-                node.get(folder), dict
-            ):  # one side has nothing there, the other has facts below it
-                node[folder] = {}
-            node = node[folder]
+            child = node.get(folder)
+            # One side may have no object there, where the other one has facts below it.
+            if not isinstance(child, dict):
+                child = node[folder] = {}
+            node = child
         if value != {} or name not in node:
             node[name] = value
     return tree
 
 
-def _whole(document: dict[str, Any], chosen: Flat, sides: Sequence[Mapping[str, Any]]) -> Lockfile:
-    """Return a lockfile of these facts, without the sections that no side has made of just these facts."""
-    facts, unavailable = split(_grown(chosen))
-    alike = [
+def _assemble(document: Document, chosen: Flat, sides: Sequence[Document]) -> Lockfile:
+    """Return a lockfile of these facts.
+
+    Left out are the sections that hold for one set of facts only, unless a side has made them of
+    just these facts, and the wheels of packages in another version.
+    """
+    facts, unavailable = split(_nest(chosen))
+    equal_sides = [
         side
         for side in sides
         if same(facts, side["facts"]) and same(unavailable, side["unavailable"])
     ]
-    holds = {
-        key for key, value in document.items() if any(side.get(key) == value for side in alike)
-    }
-    kept = {
-        key: value for key, value in document.items() if key not in MADE_OF_FACTS or key in holds
-    }
-    packages = facts.get("packages") or {}
-    proven = {
-        name: entry
-        for name, entry in kept.pop("identity", {}).get("packages", {}).items()
-        if packages.get(name, {}).get("version") == entry["version"]
-    }
-    identity = {"identity": {"packages": proven}} if proven else {}
-    return validate(
-        {**kept, **identity, "facts": facts, "unavailable": unavailable}, "to be written"
-    )
+    merged: dict[str, object] = {}
+    for key, value in document.items():
+        is_valid = any(side.get(key) == value for side in equal_sides)
+        if key not in MADE_OF_FACTS or is_valid:
+            merged[key] = value
+    merged.pop("identity", None)
+    versions = facts.get("packages") or {}
+    packages = {}
+    for name, entry in _get_packages(document).items():
+        version = versions.get(name, {}).get("version")
+        if isinstance(entry, Mapping) and version == entry["version"]:
+            packages[name] = entry
+    if packages:
+        merged["identity"] = {"packages": packages}
+    merged["facts"] = facts
+    merged["unavailable"] = unavailable
+    return validate(merged, "to be written")
 
 
-def fits(pattern: str, path: str) -> bool:
-    """Return whether a pattern names a fact, or what the fact lies below."""
+def _is_wanted(path: str, patterns: Iterable[str]) -> bool:
+    return any(matches_fact(pattern, path) for pattern in patterns)
+
+
+def matches_fact(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches the path of a fact, or a section in which it is."""
     return matches(pattern, path) or matches(f"{pattern}.**", path)

@@ -1,4 +1,7 @@
-"""The format, `lock_version` 1: the sections beside the facts, and the whole; the JSON Schema is made from these."""
+"""The format, `lock_version` 1: the sections beside the facts, and the whole file.
+
+The JSON Schema is made from these models.
+"""
 
 import json
 from typing import Annotated, Any, Literal
@@ -35,7 +38,8 @@ WebUrl = Annotated[
 class WheelFile(Strict):
     """One file of an index; size in bytes.
 
-    `url` and `index` are without credentials and queries, and null where the file or its index is on a disk.
+    `url` and `index` are without credentials and queries, and null where the file or its index is
+    on a disk.
     """
 
     name: WheelName
@@ -48,11 +52,12 @@ class WheelFile(Strict):
 class PackageIdentity(Strict):
     """What is known of the file that a distribution was installed from.
 
-    `content` is the digest of the list of its files and their hashes (envlock/runtime/files/record.py), null where it
-    has no such list. `proof` says how `wheel` is known to be that file: its RECORD lists exactly the installed files,
-    and its sha256 was computed from all its bytes (`file`) or is what the index says (`record`). A wheel that was
-    built here from the package's sources lists others, such as those of an editable install (`built`): then `built` is
-    the digest of its own list. Where there is no wheel, `reason` says why.
+    `content` is the digest of the list of its files and their hashes
+    (envlock/runtime/files/record.py), null where it has no such list. `proof` says how `wheel` is
+    known to be that file: its RECORD lists exactly the installed files, and its sha256 was computed
+    from all its bytes (`file`) or is what the index says (`record`). A wheel that was built here
+    from the package's sources lists others, such as those of an editable install (`built`): then
+    `built` is the digest of its own list. Where there is no wheel, `reason` says why.
     """
 
     version: Version | None
@@ -64,10 +69,11 @@ class PackageIdentity(Strict):
     built: Sha256 | None = None
 
     @model_validator(mode="after")
-    def _proven_or_reasoned(self) -> "PackageIdentity":
-        if (self.wheel is None) != (self.proof is None) or (self.wheel is None) == (
-            self.reason is None
-        ):
+    def _check_proof(self) -> "PackageIdentity":
+        has_wheel = self.wheel is not None
+        has_proof = self.proof is not None
+        has_reason = self.reason is not None
+        if has_wheel != has_proof or has_wheel == has_reason:
             raise ValueError("it must have a wheel and a proof, or a reason")
         if (self.proof == "built") != (self.built is not None):
             raise ValueError("it must have the digest of a wheel that was built, and of no other")
@@ -89,7 +95,10 @@ PushedImage = Annotated[str, Field(max_length=400, pattern=f"^{_NAME}@sha256:[0-
 
 
 class BaseConfig(Strict):
-    """What the base's config says that its image depends on; `environ` holds determinism variables only."""
+    """What an image inherits from the config of its base.
+
+    `environ` has determinism variables only.
+    """
 
     entrypoint: list[Argument]
     command: list[Argument]
@@ -106,8 +115,8 @@ OwnValue = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9 _.,:;=+/@
 class Container(Strict):
     """What the project added to the image, from `[tool.envlock.container]`.
 
-    `files` are copied below `workdir`: their paths in the project, and SHA-256. `command` is empty where the base's
-    own stays.
+    `files` are copied below `workdir`: their paths in the project, and SHA-256. `command` is empty
+    where the base's own stays.
     """
 
     files: Annotated[dict[CopiedPath, Sha256], Field(max_length=10_000)]
@@ -120,11 +129,12 @@ class Container(Strict):
 class Image(Strict):
     """An image that was built, and found to be the locked environment.
 
-    `id` is the digest of its config. A builder that stamps its own time into it gives another one each time; `layers`
-    (unpacked, the base's first) and `config` (SHA-256 of variables, entrypoint, command, folder, user and labels) are
-    the same whoever built it. `reference` is its name in a registry, with the digest of its manifest there. `lock` is
-    the SHA-256 of the lock inside, `wheels` are the packages that were installed from wheels, and `envlock` is the
-    version that built it.
+    `id` is the digest of its config. A builder that stamps its own time into it gives another one
+    each time; `layers` (unpacked, the base's first) and `config` (SHA-256 of variables, entrypoint,
+    command, folder, user and labels) are the same whoever built it. `reference` is its name in a
+    registry, with the digest of its manifest there. `lock` is the SHA-256 of the lock inside,
+    `wheels` are the packages that were installed from wheels, and `envlock` is the version that
+    built it.
     """
 
     id: ImageDigest
@@ -150,8 +160,9 @@ Reason = Annotated[str, Field(max_length=4000, pattern=rf"^[^{CONTROLS}]+$")]
 class PinnedImage(Strict):
     """An image of a registry, by its full name, as nvcr.io/nvidia/tensorflow.
 
-    `digest` is what the tag pointed at: an index, where the image is there for several platforms. `manifest` is that
-    of the one platform, null where it was not told. `tag` is for people, and null where a digest was named; tags move.
+    `digest` is what the tag pointed at: an index, where the image is there for several platforms.
+    `manifest` is that of the one platform, null where it was not told. `tag` is for people, and
+    null where a digest was named; tags move.
     """
 
     name: ImageName
@@ -181,7 +192,7 @@ MOST_DEBIAN_PACKAGES = 1000
 
 
 class DebianPackage(Strict):
-    """A package of Debian's or Ubuntu's archive, as the signed index of the archive has it; size in bytes."""
+    """A package of Debian's or Ubuntu's archive, by its signed index; size in bytes."""
 
     name: Annotated[str, Field(pattern=f"^{_DEBIAN_NAME}$")]
     version: Annotated[str, Field(pattern=f"^{_DEBIAN_VERSION}$")]
@@ -197,9 +208,10 @@ class DebianPackage(Strict):
 
 
 class DebianPackages(Strict):
-    """What the image has beyond its base by apt: `wanted`, as the project wrote it, and all that this needs.
+    """What apt adds to the base: `wanted`, as the project wrote it, and all that this needs.
 
-    `sources` are archives that were asked instead of the base's own. The base has none of `packages`.
+    `sources` are archives that were asked instead of the base's own. The base has none of
+    `packages`.
     """
 
     wanted: Annotated[
@@ -216,8 +228,9 @@ class DebianPackages(Strict):
 class BaseImage(PinnedImage):
     """What the image starts from, and why.
 
-    `route` says where TensorFlow comes from; `captured` is the image that the facts are of. A base without a
-    Python gets one from the image `python`, or that of `python_archive`. `apt` is installed in it first.
+    `route` says where TensorFlow comes from; `captured` is the image that the facts are of. A base
+    without a Python gets one from the image `python`, or that of `python_archive`. `apt` is
+    installed in it first.
     """
 
     platform: Literal["linux/amd64", "linux/arm64"]
@@ -228,7 +241,7 @@ class BaseImage(PinnedImage):
     apt: DebianPackages | None = None
 
     @model_validator(mode="after")
-    def _python_where_there_is_none(self) -> "BaseImage":
+    def _check_python(self) -> "BaseImage":
         if self.python is not None and self.python_archive is not None:
             raise ValueError("it must have one Python")
         if self.route in COMPLETE and (self.python is not None or self.python_archive is not None):
@@ -242,26 +255,27 @@ SCHEMA_URL = (
 
 
 class UnavailableFact(Strict):
-    """Asked, and could not be told."""
+    """A fact that could not be collected."""
 
     reason: Text
     code: Text
 
 
 class LockedPolicy(Strict):
-    """How closely the facts are to be held: a tier, and this project's exceptions (path pattern -> rule)."""
+    """How closely the facts are compared: a policy, and the project's overrides by path pattern."""
 
     name: Word
     overrides: dict[PathPattern, Word]
 
 
 class Project(Strict):
-    """The project that the lock stands in: its own package `name` is not a fact, and no policy holds it.
+    """The project of the lock: its own package `name` is no fact, and no policy compares it.
 
-    Where `entry` names its programs, only the packages in `held` (these programs can import them; the value says how
-    that is known) and `observed` (runs under `envlock run --observe` have used them) are held; the others may differ.
-    `commit` is that of the project when these facts were first captured, and `dirty` whether files differed from it:
-    information, which nothing compares. `tooling` are the packages that only envlock requires, which may differ.
+    Where `entry` names its programs, only the packages in `held` (these programs can import them;
+    the value says how that is known) and `observed` (runs under `envlock run --observe` have used
+    them) are compared; the others may differ. `commit` is that of the project when these facts were
+    first captured, and `dirty` whether files differed from it: no policy compares them. `tooling`
+    are the packages that only envlock requires, which may differ.
     """
 
     name: PackageName | None = None
@@ -275,14 +289,14 @@ class Project(Strict):
     )
 
     @model_validator(mode="after")
-    def _both_or_neither(self) -> "Project":
+    def _check_entry(self) -> "Project":
         if ("entry" in self.model_fields_set) != ("held" in self.model_fields_set):
             raise ValueError("it must have both `entry` and `held`, or neither")
         return self
 
 
 class Machine(Strict):
-    """Another machine that the lock accepts: the facts of the machine alone (policy.toml lists them), whole."""
+    """Another machine that the lock accepts: all facts of the machine, which policy.toml lists."""
 
     facts: Facts
     unavailable: dict[FactPath, UnavailableFact]
@@ -319,7 +333,7 @@ class Lockfile(Strict):
 
 
 def text() -> str:
-    """Return the schema as it is published."""
+    """Return the JSON Schema as it is published."""
     schema = Lockfile.model_json_schema(by_alias=True)
     published = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,8 +1,8 @@
-"""The section `numerics` of the format: the canary's exact results, and those of a program's own operations."""
+"""The section `numerics` of the format: the exact results of the canary and of programs."""
 
 import struct
 from math import isnan, prod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -10,13 +10,14 @@ from envlock.data.canary import replay_table
 from envlock.lock.facts import Count, Sha256, Strict, Version, Word
 
 SAMPLES = 64
-_EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"  # else no float64 holds it
+# A number with another exponent is none of float64.
+_EXPONENT = r"(\+([0-9]{1,3}|10[01][0-9]|102[0-3])|-([0-9]{1,3}|10[01][0-9]|102[0-2]))"
 _NUMBER = rf"(nan|-?inf|-?0x[01](\.[0-9a-f]{{1,13}})?p{_EXPONENT})"
 
 Sample = Annotated[
     str, Field(max_length=26 * SAMPLES, pattern=rf"^{_NUMBER}( {_NUMBER}){{0,{SAMPLES - 1}}}$")
 ]
-"""Values as hexadecimal numbers, which are exact, with a blank between them."""
+"""Values as hexadecimal numbers, which are exact, separated by blanks."""
 OperationName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")]
 GroupName = Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 DeviceName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.()/+-]*$")]
@@ -31,9 +32,10 @@ Threads = Annotated[int, Field(ge=1, le=4096)] | Literal["environment"]
 
 
 class Conditions(Strict):
-    """What the canary itself sets, and what it leaves as the environment has it (`environment`).
+    """What the canary itself sets, and what it leaves to the environment (`environment`).
 
-    Results compare only where all of this is equal. What is left to the environment is what is being compared.
+    Results compare only where all of this is equal. What is left to the environment is what the
+    comparison is about.
     """
 
     device: DeviceName
@@ -46,10 +48,11 @@ class Conditions(Strict):
 
 
 class Operation(Strict):
-    """The result of an operation: its digest and a sample of its values.
+    """The result of an operation: the digest of its type, shape and bytes, and a sample of its
+    values.
 
-    In their place stands `unstable` where it differed from itself within one process, or `failed`, the kind of error.
-    The digest is that of type, shape and bytes. The sample is up to 64 values, evenly spaced.
+    An operation has `unstable` instead where two results within one process differed, or `failed`,
+    the kind of error. The sample is up to 64 values, evenly spaced.
     """
 
     dtype: Literal["<f4", "<f8"] | None = None
@@ -61,13 +64,10 @@ class Operation(Strict):
     most: ClassVar[int] = SAMPLES
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> "Operation":
-        computed = self.sha256 is not None and self.sample is not None
-        if (self.sha256 is None) != (self.sample is None) or [
-            computed,
-            self.unstable is not None,
-            self.failed is not None,
-        ].count(True) != 1:
+    def _check_result(self) -> "Operation":
+        is_computed = self.sha256 is not None and self.sample is not None
+        states = [is_computed, self.unstable is not None, self.failed is not None]
+        if (self.sha256 is None) != (self.sample is None) or states.count(True) != 1:
             raise ValueError("it must have a digest and a sample, or be unstable, or have failed")
         if self.failed is None and (self.dtype is None or self.shape is None):
             raise ValueError("it must have a type and a shape")
@@ -80,14 +80,16 @@ class Operation(Strict):
     @property
     def size(self) -> int:
         """The number of values of the whole result; 0 where there is none."""
-        return 0 if self.shape is None else prod(self.shape)
+        if self.shape is None:
+            return 0
+        return prod(self.shape)
 
     @property
     def values(self) -> list[float]:
         """The sample as numbers."""
-        return (
-            [] if self.sample is None else [float.fromhex(text) for text in self.sample.split(" ")]
-        )
+        if self.sample is None:
+            return []
+        return [float.fromhex(text) for text in self.sample.split(" ")]
 
 
 def _is_float32(value: float) -> bool:
@@ -100,7 +102,7 @@ def _is_float32(value: float) -> bool:
 class Group(Strict):
     """Operations that were computed under the same conditions.
 
-    `ended` says how the process ended that computed them, where it did not live: such as `signal 11 (SIGSEGV)`.
+    `ended` says how the process that computed them died, if it did: as `signal 11 (SIGSEGV)`.
     """
 
     conditions: Conditions
@@ -133,7 +135,8 @@ TargetName = Annotated[
     str, Field(max_length=300, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*:[A-Za-z_][A-Za-z0-9_.]*$")
 ]
 MOST_VALUES, MOST_INPUTS, MOST_PROGRAM = 64, 200, 500
-MOST_NUMBERS = 2**29  # of an operation's inputs; 512 MiB in all are computed
+MOST_NUMBERS = 2**29
+"""Numbers in the inputs of an operation; 512 MiB in all are computed."""
 
 
 DType = Literal[
@@ -156,14 +159,17 @@ DType = Literal[
 
 
 class Input(Strict):
-    """What an operation takes: a tensor of this type and shape, and its values only where they decide a shape."""
+    """An input of an operation: a tensor of this type and shape.
+
+    It has values only where they decide a shape.
+    """
 
     dtype: DType
     shape: Annotated[list[Size], Field(max_length=8)]
     values: Annotated[list[bool | Number], Field(max_length=MOST_VALUES)] | None = None
 
     @model_validator(mode="after")
-    def _as_many_values(self) -> "Input":
+    def _check_values(self) -> "Input":
         if self.values is not None and len(self.values) != prod(self.shape):
             raise ValueError("it must have as many values as its shape says")
         return self
@@ -173,14 +179,17 @@ class Input(Strict):
 
 
 class Noted(Strict):
-    """An operation of a program, by all that decides what it computes; replay.toml lists the types there can be."""
+    """An operation of a program, with all that decides what it computes.
+
+    replay.toml lists the types that it can have.
+    """
 
     type: TypeName
     inputs: Annotated[list[Input], Field(max_length=MOST_INPUTS)]
     attributes: Annotated[dict[FieldName, Attribute], Field(max_length=30)]
 
     @model_validator(mode="after")
-    def _harmless(self) -> "Noted":
+    def _check_limits(self) -> "Noted":
         if self.type not in replay_table().operations:
             raise ValueError("no operation of this type is run from a lockfile")
         if sum(prod(each.shape) for each in self.inputs) > MOST_NUMBERS:
@@ -192,7 +201,7 @@ class Noted(Strict):
 
 
 class Alone(Operation):
-    """The result of an operation of a program, computed alone: a digest of all its tensors, and 8 of its numbers."""
+    """The result of a program's operation: a digest of all its tensors, and 8 of its numbers."""
 
     most: ClassVar[int] = 8
 
@@ -204,7 +213,10 @@ class Replayed(Noted):
 
 
 class Coverage(Strict):
-    """How many different operations a program was seen to run, how many of them are computed again, and why not all."""
+    """How many different operations a program ran, and how many of them are computed again.
+
+    `left_out` says why the others are not.
+    """
 
     distinct: Count
     covered: Count
@@ -212,11 +224,9 @@ class Coverage(Strict):
     cut: Literal[True] | None = None
 
     @model_validator(mode="after")
-    def _adds_up(self) -> "Coverage":
-        if (
-            self.covered + sum(sum(each.values()) for each in self.left_out.values())
-            != self.distinct
-        ):
+    def _check_sum(self) -> "Coverage":
+        left_out = sum(sum(counts.values()) for counts in self.left_out.values())
+        if self.covered + left_out != self.distinct:
             raise ValueError("what is covered and what is left out must be all operations")
         return self
 
@@ -230,9 +240,11 @@ class Program(Strict):
 
 
 class Numerics(Strict):
-    """The canary: a fixed battery of operations, with the versions that computed it, and a program's own operations.
+    """The results of the canary, a fixed battery of operations, and those of a program's
+    operations.
 
-    `battery` is raised with every change of an operation; results of different batteries do not compare.
+    `battery` is raised with every change of an operation: results of different batteries do not
+    compare.
     """
 
     battery: Count
@@ -242,11 +254,11 @@ class Numerics(Strict):
     program: Program | None = None
 
 
-def answered(answer: dict[str, Any]) -> Numerics:
-    """Return what a child process has computed, every field checked.
+def answered(answer: dict[str, object]) -> Numerics:
+    """Return the results that a child process has computed, every field checked.
 
     Raises:
-        ValueError: a field is not what the format says; the message names the first.
+        ValueError: a field does not follow the format; the message names the first.
     """
     try:
         return Numerics.model_validate(answer)
@@ -255,8 +267,8 @@ def answered(answer: dict[str, Any]) -> Numerics:
         raise ValueError(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}") from None
 
 
-def is_noted(operation: dict[str, Any]) -> bool:
-    """Return whether the format has room for an operation of a program."""
+def is_noted(operation: dict[str, object]) -> bool:
+    """Return whether the format can hold an operation of a program."""
     try:
         Noted.model_validate(operation)
     except ValidationError:

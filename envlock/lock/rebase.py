@@ -1,50 +1,69 @@
-"""What a command has changed in a lockfile, applied to what another one has made of that file meanwhile. Pure."""
+"""The changes of one command, applied to a lockfile that another command has changed meanwhile.
+
+Pure: values in, values out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 BY_KEY = ("", "policy", "policy.overrides", "identity", "identity.packages", "project")
-"""What is taken apart; any other section is of one command as a whole, so that no facts of two machines are mixed."""
+"""Sections whose keys are merged one by one.
+
+Any other section is taken from one command as a whole, so that no facts of two machines are mixed.
+"""
 
 MADE_OF_FACTS = ("numerics", "image")
 """Sections that hold for one set of facts only."""
 
 GONE = object()
+"""The value of a key that a document does not have."""
 
 
-def rebased(
-    read: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what is in the file now, with what a command has changed since it read it.
+def apply_changes(
+    read: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
+) -> dict[str, object]:
+    """Return what is in the file now, with what a command has changed since it read the file.
 
     Args:
         read: the lockfile as the command read it.
         ours: as it wants to write it.
         theirs: as it is in the file now. Where both have changed something, ours is taken.
     """
-    document: dict[str, Any] = _merged("", read, ours, theirs)
-    if document["facts"] != theirs["facts"]:
+    if ours == read:
+        merged = dict(theirs)
+    elif theirs == read:
+        merged = dict(ours)
+    else:
+        merged = _merge_keys("", read, ours, theirs)
+    if merged["facts"] != theirs["facts"]:
         for name in MADE_OF_FACTS:
             if ours.get(name) == read.get(name):
-                document.pop(name, None)
-    return document
+                merged.pop(name, None)
+    return merged
 
 
-def _merged(path: str, read: Any, ours: Any, theirs: Any) -> Any:
+def _merge(path: str, read: object, ours: object, theirs: object) -> object:
     if ours == read:
         return theirs
-    if (
-        theirs == read
-        or path not in BY_KEY
-        or not all(isinstance(each, Mapping) for each in (read, ours, theirs))
+    if theirs == read or path not in BY_KEY:
+        return ours
+    if not (
+        isinstance(read, Mapping) and isinstance(ours, Mapping) and isinstance(theirs, Mapping)
     ):
         return ours
+    return _merge_keys(path, read, ours, theirs)
+
+
+def _merge_keys(
+    path: str, read: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
+) -> dict[str, object]:
     merged = {}
     for key in dict.fromkeys([*theirs, *ours]):
-        place = f"{path}.{key}" if path else key
-        value = _merged(place, *(each.get(key, GONE) for each in (read, ours, theirs)))
+        place = key
+        if path:
+            place = f"{path}.{key}"
+        value = _merge(place, read.get(key, GONE), ours.get(key, GONE), theirs.get(key, GONE))
         if value is not GONE:
             merged[key] = value
     return merged

@@ -1,4 +1,4 @@
-"""Which commit of its project a lock was captured at: information about the code, held by no policy."""
+"""The commit of a project at which a lock was captured; no policy compares it."""
 
 from __future__ import annotations
 
@@ -6,81 +6,93 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 TIMEOUT = 10.0  # seconds
 SIZE_LIMIT = 16 * 1024 * 1024  # bytes of packed-refs
 
+HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+"""Variables that can name another state of the repository, inside a hook of Git."""
 
-def revision(folder: Path, lock: Path | None = None) -> dict[str, Any]:
-    """Return the `commit` that a project's folder is at, and whether it is `dirty`; nothing outside of git.
 
-    Dirty is what `git status` does not call clean: a file below the folder differs from the commit, or is neither
-    committed nor ignored; the lock itself does not count. This is left out where git is not there or refuses.
+def revision(folder: Path, lock: Path | None = None) -> dict[str, str | bool]:
+    """Return the `commit` of a project's folder, and whether it is `dirty`; nothing outside of Git.
+
+    It is dirty where a file below the folder differs from the commit, or is neither committed nor
+    ignored; the lock itself does not count. `dirty` is left out where there is no `git`, or it
+    fails.
     """
-    commit = _head(folder)
+    commit = _find_head(folder)
     if commit is None:
         return {}
-    dirty = _is_dirty(folder, lock)
-    return {"commit": commit} if dirty is None else {"commit": commit, "dirty": dirty}
+    status = _read_status(folder, lock)
+    if status is None:
+        return {"commit": commit}
+    return {"commit": commit, "dirty": bool(status.strip())}
 
 
-def _head(folder: Path) -> str | None:
-    """Return the commit that HEAD names, as the files of git's folder say; no git is needed.
+def _find_head(folder: Path) -> str | None:
+    """Return the commit of HEAD, from the files of Git's folder: the program is not needed.
 
     Source: https://git-scm.com/docs/gitrepository-layout
     """
     try:
-        home = next(
-            each / ".git" for each in (folder, *folder.parents) if os.path.lexists(each / ".git")
-        )
-        if home.is_file():  # of a work tree or a submodule
-            home = home.parent / home.read_text(encoding="utf-8").partition("gitdir:")[2].strip()
-        head = (home / "HEAD").read_text(encoding="utf-8").strip()
+        git = _find_git_folder(folder)
+        if git is None:
+            return None
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
         if not head.startswith("ref: refs/"):
-            return head if COMMIT.fullmatch(head) else None
-        return _resolved(head[5:], home)
-    except (StopIteration, OSError, ValueError):
+            return _check_commit(head)
+        return _resolve(head.removeprefix("ref: "), git)
+    except (OSError, ValueError):
         return None
 
 
-def _resolved(name: str, home: Path) -> str | None:
-    common = home / "commondir"
-    shared = home / common.read_text(encoding="utf-8").strip() if common.is_file() else home
-    if (shared / name).is_file():
-        commit = (shared / name).read_text(encoding="utf-8").strip()
-        return commit if COMMIT.fullmatch(commit) else None
+def _find_git_folder(folder: Path) -> Path | None:
+    for parent in (folder, *folder.parents):
+        git = parent / ".git"
+        if not os.path.lexists(git):
+            continue
+        # Of another work tree or a submodule, it is a file that names the folder.
+        if git.is_file():
+            return parent / git.read_text(encoding="utf-8").partition("gitdir:")[2].strip()
+        return git
+    return None
+
+
+def _check_commit(text: str) -> str | None:
+    if COMMIT.fullmatch(text):
+        return text
+    return None
+
+
+def _resolve(reference: str, git: Path) -> str | None:
+    """Return the commit that a reference names."""
+    # Work trees of one repository share their branches.
+    shared = git
+    if (git / "commondir").is_file():
+        shared = git / (git / "commondir").read_text(encoding="utf-8").strip()
+    if (shared / reference).is_file():
+        return _check_commit((shared / reference).read_text(encoding="utf-8").strip())
     with (shared / "packed-refs").open(encoding="utf-8") as stream:
         lines = stream.read(SIZE_LIMIT).splitlines()
-    return next(
-        (line.split()[0] for line in lines if COMMIT.match(line) and line.endswith(f" {name}")),
-        None,
-    )
+    for line in lines:
+        if COMMIT.match(line) and line.endswith(f" {reference}"):
+            return line.split()[0]
+    return None
 
 
-def _is_dirty(folder: Path, lock: Path | None) -> bool | None:
-    own = [] if lock is None else [os.path.relpath(lock, folder)]
-    besides = [f":(exclude,literal){each}" for each in own if not each.startswith("..")]
-    options = ["--no-optional-locks", "-c", "core.fsmonitor=false"]
-    command = [
-        "git",
-        *options,
-        "status",
-        "--porcelain",
-        "--untracked-files=normal",
-        "--",
-        ".",
-        *besides,
-    ]
-    hooked = (
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-    )  # inside a hook, these can name another state
-    environ = {name: value for name, value in os.environ.items() if name not in hooked}
+def _read_status(folder: Path, lock: Path | None) -> bytes | None:
+    """Return what `git status` prints of a folder without the lock; None where it fails."""
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status"]
+    command += ["--porcelain", "--untracked-files=normal", "--", "."]
+    if lock is not None:
+        relative = os.path.relpath(lock, folder)
+        if not relative.startswith(".."):
+            command.append(f":(exclude,literal){relative}")
+    environ = {name: value for name, value in os.environ.items() if name not in HOOK_VARIABLES}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=folder,
             env=environ,
@@ -91,4 +103,6 @@ def _is_dirty(folder: Path, lock: Path | None) -> bool | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return bool(done.stdout.strip()) if done.returncode == 0 else None
+    if process.returncode != 0:
+        return None
+    return process.stdout

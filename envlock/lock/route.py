@@ -7,4 +7,7 @@ from typing import Literal, get_args
 Route = Literal["ngc", "cuda", "wheels", "captured"]
 ROUTES: tuple[str, ...] = get_args(Route)
 COMPLETE: tuple[Route, ...] = ("ngc", "captured")
-"""Bases that hold the locked packages themselves; `captured` is the image that the lockfile was captured in."""
+"""Bases that have the locked packages.
+
+`captured` is the image in which the lockfile was captured.
+"""

@@ -1,4 +1,4 @@
-"""What the wheelhouse holds beside wheels: builds of python-build-standalone, and Debian packages."""
+"""Archives in a wheelhouse: builds of python-build-standalone, and Debian packages."""
 
 from __future__ import annotations
 
@@ -13,38 +13,46 @@ from envlock.lock.models import DebianPackage
 from envlock.packages.indexes.download import download
 from envlock.runtime import strict_json
 from envlock.runtime.errors import OutsideError
-from envlock.web.client import Client, refusal
-from envlock.web.errors import garbled
+from envlock.web.client import Client, make_refusal
+from envlock.web.errors import make_format_error
 
 MIRROR = "UV_PYTHON_INSTALL_MIRROR"
-"""uv's variable for another place of the same archives. Source: https://docs.astral.sh/uv/reference/environment/"""
+"""uv's variable for a mirror of the archives.
+
+Source: https://docs.astral.sh/uv/reference/environment/
+"""
 LARGEST = 4 * 1024 * 1024
-"""Bytes of a list of digests; those of 2026 have a thousand lines of 160."""
+"""Bytes of a list of digests; those of 2026 have a thousand lines of 160 characters."""
 
 
 def fetch_python(file: str, sha256: str, folder: Path, environ: Mapping[str, str]) -> bool:
-    """Download a build of python-build-standalone into a folder, unless it is there; return whether it was downloaded.
+    """Download a build of python-build-standalone into a folder.
+
+    Returns whether it was downloaded: not where the folder has it.
 
     Raises:
-        OutsideError: it cannot be had, is another one, or cannot be written.
+        OutsideError: it cannot be downloaded, is another file, or cannot be written.
     """
     url = image_tables().standalone.url(file, environ.get(MIRROR))
     return _fetch(url, folder / file, sha256, None, f"or name a mirror in {MIRROR}")
 
 
 def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> StandaloneBuild:
-    """Return the build of a Python in the newest release of python-build-standalone, as its SHA256SUMS has it.
+    """Return the build of a Python in the newest release of python-build-standalone.
 
-    A mirror must have `latest-release.json` beside its releases.
+    Its digest is that of the release's SHA256SUMS. A mirror must have `latest-release.json` beside
+    its releases.
 
     Raises:
-        OutsideError: the release does not have it, cannot be asked, or says what cannot be.
+        OutsideError: the release does not have it, cannot be reached, or answers nonsense.
     """
-    table, mirror = image_tables().standalone, environ.get(MIRROR)
+    table = image_tables().standalone
+    mirror = environ.get(MIRROR)
     client = Client()
-    release = _release(
-        client, f"{mirror.rstrip('/')}/latest-release.json" if mirror else table.latest
-    )
+    latest = table.latest
+    if mirror:
+        latest = f"{mirror.rstrip('/')}/latest-release.json"
+    release = _fetch_release(client, latest)
     row = {
         "python": python,
         "release": release,
@@ -52,67 +60,69 @@ def newest_python(python: str, machine: str, environ: Mapping[str, str]) -> Stan
         "sha256": "0" * 64,
         "source": "latest",
     }
+    # Stripped first: it is smaller without its debug symbols.
     builds = [StandaloneBuild.model_validate({**row, "stripped": each}) for each in (True, False)]
     url = table.url(builds[0].file, mirror).rpartition("/")[0] + "/SHA256SUMS"
-    sums = _sums(_asked(client, url), url)
-    found = next(
-        (
-            each.model_copy(update={"sha256": sums[each.file]})
-            for each in builds
-            if each.file in sums
-        ),
-        None,
+    digests = _parse_digests(_fetch_text(client, url), url)
+    for build in builds:
+        if build.file in digests:
+            return build.model_copy(update={"sha256": digests[build.file]})
+    raise OutsideError(
+        f"release {release} of python-build-standalone, the newest one, "
+        f"has no Python {python} for {machine}",
+        hint="update envlock, whose table may have it, "
+        "or capture with a Python that is in the table",
     )
-    if found is None:
-        raise OutsideError(
-            f"release {release} of python-build-standalone, the newest one, has no Python {python} for {machine}",
-            hint="update envlock, whose table may have it, or capture with a Python that is in the table",
-        )
-    return found
 
 
-def _release(client: Client, url: str) -> str:
-    """Return the newest release: its day, as in 20261021. No address that the answer holds is ever asked."""
+def _fetch_release(client: Client, url: str) -> str:
+    """Return the newest release, which is named after its day, as 20261021."""
+    # Only the name is taken from the answer: no address in it is ever asked.
     try:
-        document = strict_json.parse(_asked(client, url))
+        document = strict_json.parse(_fetch_text(client, url))
     except ValueError as error:
-        raise garbled(url, str(error)) from None
-    tag = document.get("tag") if isinstance(document, dict) else None
+        raise make_format_error(url, str(error)) from None
+    tag = None
+    if isinstance(document, dict):
+        tag = document.get("tag")
     if not isinstance(tag, str) or re.fullmatch(r"[0-9]{8}", tag) is None:
-        raise garbled(url, "its `tag` is not the day of a release")
+        raise make_format_error(url, "its `tag` is not the day of a release")
     return tag
 
 
-def _sums(data: bytes, url: str) -> dict[str, str]:
+def _parse_digests(data: bytes, url: str) -> dict[str, str]:
     """Return the digests by file: `DIGEST  NAME` in each line, no name twice."""
-    rows = [line.partition("  ") for line in data.decode("ascii", "replace").splitlines()]
-    sums = {name: digest for digest, _, name in rows}
-    if len(sums) < len(rows) or any(
-        re.fullmatch(r"[0-9a-f]{64}", digest) is None for digest in sums.values()
-    ):
-        raise garbled(url, "it is not a list of SHA-256 digests, with each file once")
-    return sums
+    digests: dict[str, str] = {}
+    for line in data.decode("ascii", "replace").splitlines():
+        digest, _, name = line.partition("  ")
+        if name in digests or re.fullmatch(r"[0-9a-f]{64}", digest) is None:
+            raise make_format_error(url, "it is not a list of SHA-256 digests, with each file once")
+        digests[name] = digest
+    return digests
 
 
-def _asked(client: Client, url: str) -> bytes:
+def _fetch_text(client: Client, url: str) -> bytes:
     answer = client.get(url, limit=LARGEST, only=[HTTPStatus.OK])
     if answer.status != HTTPStatus.OK:
-        raise refusal(answer)
+        raise make_refusal(answer)
     return answer.body
 
 
 def fetch_debian(package: DebianPackage, folder: Path) -> bool:
-    """Download a Debian package into a folder, unless it is there; return whether it was downloaded.
+    """Download a Debian package into a folder.
+
+    Returns whether it was downloaded: not where the folder has it.
 
     Raises:
-        OutsideError: it cannot be had, is another one, or cannot be written.
+        OutsideError: it cannot be downloaded, is another file, or cannot be written.
     """
     hint = "or run `envlock build --pin` to lock what its archive has now"
     return _fetch(package.url, folder / package.file, package.sha256, package.size, hint)
 
 
 def _fetch(url: str, target: Path, sha256: str, size: int | None, otherwise: str) -> bool:
-    if os.access(target, os.F_OK):  # unlike `Path.exists`, says no where it may not look
+    # Unlike `Path.exists`, this does not raise where the folder may not be read.
+    if os.access(target, os.F_OK):
         return False
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whether each .pyc file holds its source's code, asked of the environment's interpreter in child processes."""
+"""Whether each .pyc file holds the code of its source: the environment's interpreter compares."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from envlock.runtime.files.read_file import workers
 from envlock.runtime.report import ERROR, INFO, UNKNOWN
 
 CHILD = Path(launch.__file__).with_name("bytecode.py")
-MEMORY = 2 << 30  # bytes: a .pyc can claim to hold a tuple of any size
-MOST_CHILDREN = (
-    2  # each takes some 70 MB for the largest sources met, and all of it is to stay under 200 MB
-)
-SILENCE = 60  # seconds for one file; the largest source of TensorFlow takes 0.3
-TICK = 0.1  # seconds until an interrupt is noticed
-MOST_CRASHES = 10  # of one child's share
+MEMORY = 2 << 30
+"""Bytes of one child: a .pyc can claim to hold a tuple of any size."""
+MOST_CHILDREN = 2
+"""Each takes some 70 MB for the largest sources that were met; all must stay under 200 MB."""
+SILENCE = 60
+"""Seconds for one file; the largest source of TensorFlow takes 0.3."""
+TICK = 0.1
+"""Seconds until an interrupt is noticed."""
+MOST_CRASHES = 10
+"""How often a child is started again for its share of the files."""
 
 WORDS = {
     "unchecked": (
-        "is run without a check of its source (an unchecked hash in its header); at present the two agree",
+        "is run without a check of its source (an unchecked hash in its header); "
+        "at present the two agree",
         INFO,
     ),
     "other-code": ("differs from the source beside it", ERROR),
@@ -47,21 +51,22 @@ CRASHED, NOT_TOLD, FINE = "crashed", "not-told", "fine"
 def compare(
     python: Path, files: Iterable[Compiled], advance: Callable[[int], None] = lambda _: None
 ) -> dict[str, str]:
-    """Return path -> what is to be said of it, for those that are not `fine`; see guest/bytecode.py for the words.
+    """Return what is wrong with files, by path: a key of `WORDS`.
 
-    A file that ends or stops the interpreter when it is loaded is `crashed`; `not-told` where that interpreter
-    cannot be asked at all.
+    A file is `crashed` where the interpreter ends or stops when it loads the file, and `not-told`
+    where that interpreter gives no answers at all.
     """
-    listed = sorted(files)
-    count = max(1, min(workers(), MOST_CHILDREN, len(listed)))
+    ordered = sorted(files)
+    count = max(1, min(workers(), MOST_CHILDREN, len(ordered)))
     stop = threading.Event()
     with ThreadPoolExecutor(count, thread_name_prefix="envlock-bytecode") as pool:
         try:
-            shares = [listed[start::count] for start in range(count)]
-            answers = list(pool.map(lambda share: _share(python, share, advance, stop), shares))
+            shares = [ordered[start::count] for start in range(count)]
+            answers = pool.map(lambda share: _compare_share(python, share, advance, stop), shares)
+            words = {path: word for answer in answers for path, word in answer.items()}
         finally:
-            stop.set()  # an interrupt ends the children, too; no new one must be started
-    return {path: word for answer in answers for path, word in answer.items() if word != FINE}
+            stop.set()  # an interrupt ends the children, too, and no new one is started
+    return {path: word for path, word in words.items() if word != FINE}
 
 
 def compare_bytecode(
@@ -70,48 +75,57 @@ def compare_bytecode(
     faults: list[Fault],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Fault]:
-    """Return the bytecode that is not its source's; another source than the recorded one is a finding already."""
+    """Return a fault for each file whose bytecode is not that of its source.
+
+    A file is left out where its source is missing, or is among `faults` already.
+    """
     wrong = {fault.path for fault in faults}
-    asked = [each for each in compiled if each.source not in wrong and Path(each.source).exists()]
-    told = compare(python, asked, advance)
-    return [
-        Fault("bytecode", path, WORDS[word][0], severity=WORDS[word][1])
-        for path, word in sorted(told.items())
+    comparable = [
+        file for file in compiled if file.source not in wrong and Path(file.source).exists()
     ]
+    found = []
+    for path, word in sorted(compare(python, comparable, advance).items()):
+        sentence, severity = WORDS[word]
+        found.append(Fault("bytecode", path, sentence, severity=severity))
+    return found
 
 
-def _share(
+def _compare_share(
     python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
 ) -> dict[str, str]:
-    told: dict[str, str] = {}
-    left = files
+    """Return a word for each file."""
+    answers: dict[str, str] = {}
+    paths = [file.path for file in files]
+    position = 0
     for _ in range(MOST_CRASHES):
-        if not left or stop.is_set():
+        if position == len(files) or stop.is_set():
             break
-        ready, words = _ask(python, left, advance, stop)
-        told.update(zip((each.path for each in left), words, strict=False))
-        left = left[len(words) :]
-        if not ready:
+        is_ready, words = _ask(python, files[position:], advance, stop)
+        answers.update(zip(paths[position:], words, strict=False))
+        position += len(words)
+        if not is_ready:
             break
-        if left:
-            told[left[0].path] = CRASHED
-            left = left[1:]
-    return told | {each.path: NOT_TOLD for each in left}
+        # The child ended at the next file: what comes after it is asked of another child.
+        if position < len(files):
+            answers[paths[position]] = CRASHED
+            position += 1
+    return answers | dict.fromkeys(paths[position:], NOT_TOLD)
 
 
 def _ask(
     python: Path, files: list[Compiled], advance: Callable[[int], None], stop: threading.Event
 ) -> tuple[bool, list[str]]:
-    """Return whether a child was there, and its words, one a file, up to the file at which it ended."""
-    with tempfile.TemporaryFile() as asked:
-        asked.write("".join(json.dumps(each) + "\n" for each in files).encode("ascii"))
-        asked.seek(0)
+    """Return whether a child was started, and its words, one a file, until it ended."""
+    with tempfile.TemporaryFile() as request:
+        for file in files:
+            request.write((json.dumps(file) + "\n").encode("ascii"))
+        request.seek(0)
         words = ["-I", "-S", "-B", "-W", "ignore", str(CHILD)]
         try:
             child = launch.start(
                 words,
                 python,
-                stdin=asked,
+                stdin=request,
                 output=subprocess.PIPE,
                 errors=subprocess.DEVNULL,
                 memory=MEMORY,
@@ -119,16 +133,18 @@ def _ask(
         except UsageError:
             return False, []
     try:
-        ready, *answers = [*_lines(child.stdout, advance, stop), ""]
+        lines = _read_lines(child.stdout, advance, stop)
     finally:
         launch.end(child)  # it has ended, or says nothing any more
-    return ready == "ready", answers[:-1][: len(files)]
+    if not lines:
+        return False, []
+    return lines[0] == "ready", lines[1 : 1 + len(files)]
 
 
-def _lines(
+def _read_lines(
     stream: IO[bytes] | None, advance: Callable[[int], None], stop: threading.Event
 ) -> list[str]:
-    """Return what is written until the end, until nothing was for too long, or until nobody wants to know."""
+    """Return the whole lines until the end, a silence of `SILENCE` seconds, or `stop`."""
     text = b""
     until = time.monotonic() + SILENCE
     while stream is not None and time.monotonic() < until and not stop.is_set():

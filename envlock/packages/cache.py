@@ -1,4 +1,4 @@
-"""Where wheels that were read once are kept: by their sha256, so that a name never stands for other bytes."""
+"""The cache of wheels: each is under its SHA-256, so that a name never stands for other bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from envlock.runtime.errors import UsageError
 
 
-class Kept(NamedTuple):
-    """A file of the cache: hash and size in bytes, computed from all that is there."""
+class CachedFile(NamedTuple):
+    """A file of the cache: hash and size in bytes, both computed from its bytes."""
 
     sha256: str
     size: int
@@ -23,14 +23,17 @@ CHUNK = 1024 * 1024  # bytes
 def folder(environ: Mapping[str, str], home: Path) -> Path:
     """Return the folder of envlock's cache.
 
-    Source: https://specifications.freedesktop.org/basedir-spec/latest/ (a relative XDG_CACHE_HOME is to be ignored)
+    Source: https://specifications.freedesktop.org/basedir-spec/latest/ (which says to ignore a
+    relative XDG_CACHE_HOME)
     """
     named = environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if named.startswith("/") else home / ".cache") / "envlock"
+    if named.startswith("/"):
+        return Path(named) / "envlock"
+    return home / ".cache" / "envlock"
 
 
 def wheel(cache: Path, sha256: str, name: str) -> Path:
-    """Return where the wheel of this hash is, or would be."""
+    """Return the path of the wheel with this hash, whether or not it exists."""
     return cache / "wheels" / sha256 / name
 
 
@@ -47,12 +50,12 @@ def prepare(target: Path) -> None:
         raise UsageError(f"cannot create {target.parent}: {error.strerror}", hint=hint) from None
 
 
-def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
-    """Return the cached file, hashed anew, when it is the file it should be; another is removed."""
+def find_intact(target: Path, sha256: str | None, size: int | None) -> CachedFile | None:
+    """Return the cached file, hashed anew, when it is the expected one; any other is removed."""
     if sha256 is None:
         return None
     try:
-        found = kept(target)
+        found = hash_file(target)
     except OSError:
         return None
     if found.sha256 == sha256 and size in (None, found.size):
@@ -61,22 +64,23 @@ def sound(target: Path, sha256: str | None, size: int | None) -> Kept | None:
     return None
 
 
-def kept(file: Path) -> Kept:
+def hash_file(file: Path) -> CachedFile:
     """Return the hash and the size of a file.
 
     Raises:
         OSError: it cannot be read.
     """
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    size = 0
     with file.open("rb") as stream:
         while block := stream.read(CHUNK):
             digest.update(block)
             size += len(block)
-    return Kept(digest.hexdigest(), size)
+    return CachedFile(digest.hexdigest(), size)
 
 
 def rename(cache: Path, target: Path, sha256: str) -> Path:
-    """Move a file whose hash was not known before to where it belongs, and return that place."""
+    """Move a file to the place of its hash in the cache, and return that path."""
     place = wheel(cache, sha256, target.name)
     prepare(place)
     target.replace(place)

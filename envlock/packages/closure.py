@@ -1,13 +1,15 @@
-"""The distributions that a project's entry points can import: by files, requirements and imports, without running any.
+"""The distributions that a project's entry points can import, found without running any code.
 
-Found are statements (guarded and late ones, too) and modules named as text; what a program makes up at run time, or a
-compiled module imports, is not. Development tools and installers that a policy lets differ are not followed further.
+They are found by statements, also those that are guarded or inside functions, by modules that are
+named as text, and by requirements. What a program makes up at run time, or a compiled module
+imports, is not found. Development tools and installers, which the policies let differ, are not
+followed further.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import Distribution
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from envlock.packages.contents import contents
-from envlock.packages.imports import of_project
+from envlock.packages.imports import find_project_imports
 from envlock.packages.installation import Installation, by_name, required
 from envlock.runtime.collectors.tensorflow import DISTRIBUTIONS
 from envlock.runtime.distributions import OWN_NAME
@@ -30,60 +32,71 @@ https://docs.jax.dev/en/latest/jep/15856-jex.html
 """
 
 
-def closure(entry: Sequence[str], folder: Path, place: Installation) -> dict[str, str]:
-    """Return the distributions that entry points of the project in `folder` can import: how, by normalised name.
+def closure(entry: Sequence[str], folder: Path, environment: Installation) -> dict[str, str]:
+    """Return the distributions that entry points of the project in `folder` can import.
 
-    What TensorFlow requires is among them where it is not installed, too, with its extras: a new one counts.
+    They are by normalised name; each value says how the distribution is reached. What TensorFlow
+    requires is among them also where it is not installed, with its extras: a new one would count.
 
     Raises:
         UsageError: an entry point does not exist, or a file of the project is not Python.
     """
-    search = _Search(place)
-    for name, file in of_project(entry, folder).items():
-        search.import_(name, file, by_project=True)
-    search.start()
-    return search.finish()
+    search = _Search(environment)
+    for name, file in find_project_imports(entry, folder).items():
+        search.add_module(name, file, by_project=True)
+    search.add_loaded_at_start()
+    return search.follow()
 
 
 @cache
 def is_held(name: str) -> bool:
-    """Return whether the strictest policy holds a distribution, and not lets it differ by its name."""
+    """Return whether the strictest policy compares a distribution of this name."""
     return bool(Policy().row(f"packages.{name}.version")["rule"] != "ignore")
 
 
 class _Search:
-    """Distributions that were found so far, those on the shortest way first, and how each was."""
+    """The distributions that were found so far, each with the way on which it was found first."""
 
-    def __init__(self, place: Installation) -> None:
-        self.place = place
-        self.installed = {name: found for name, found in by_name(place).items() if name != OWN_NAME}
+    def __init__(self, environment: Installation) -> None:
+        self.markers = environment.markers
+        self.installed = by_name(environment)
+        self.installed.pop(OWN_NAME, None)
         self.contents = {name: contents(found) for name, found in self.installed.items()}
-        self.modules = {name: brought.modules(name) for name, brought in self.contents.items()}
+        self.modules = {name: files.list_modules(name) for name, files in self.contents.items()}
         self.owners: dict[str, list[str]] = {}
         self.namespaces: dict[str, set[str]] = {}
         for name, modules in self.modules.items():
-            for module in modules:
-                self.owners.setdefault(module, []).append(name)
-                for end in range(1, module.count(".") + 1):
-                    self.namespaces.setdefault(".".join(module.split(".")[:end]), set()).add(name)
+            self._index_modules(name, modules)
         self.known: set[str] = set()  # imported names, so that each is looked up once
         self.found: dict[str, str] = {}
         self.extras: set[tuple[str, str]] = set()
         self.pending: deque[tuple[str, str]] = deque()
 
-    def start(self) -> None:
+    def _index_modules(self, name: str, modules: Iterable[str]) -> None:
+        for module in modules:
+            self.owners.setdefault(module, []).append(name)
+            parts = module.split(".")
+            for end in range(1, len(parts)):
+                self.namespaces.setdefault(".".join(parts[:end]), set()).add(name)
+
+    def add_loaded_at_start(self) -> None:
         """Add what is loaded without an import."""
-        for name, brought in sorted(self.contents.items()):
-            if any(_is_at_start(file) or file.startswith(PLUGINS) for file in brought.files or ()):
+        for name, files in sorted(self.contents.items()):
+            if any(_is_loaded_at_start(file) for file in files.files or ()):
                 self._add(name, "loaded at start")
 
-    def import_(self, name: str, importer: str, *, by_project: bool = False) -> None:
-        """Add the owners of an imported module; every owner of a namespace where no more of it is named."""
-        parts = name.split(".")
-        prefixes = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        owners = next((self.owners[prefix] for prefix in prefixes if prefix in self.owners), None)
-        for owner in sorted(self.namespaces.get(name, ()) if owners is None else owners):
+    def add_module(self, name: str, importer: str, *, by_project: bool = False) -> None:
+        """Add the owners of an imported module; of a namespace alone, all that are below it."""
+        for owner in sorted(self._find_owners(name)):
             self._add(owner, f"imported by {importer}", by_project=by_project)
+
+    def _find_owners(self, name: str) -> Iterable[str]:
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            prefix = ".".join(parts[:end])
+            if prefix in self.owners:
+                return self.owners[prefix]
+        return self.namespaces.get(name, ())
 
     def _add(self, name: str, how: str, extra: str = "", *, by_project: bool = False) -> None:
         if (name, extra) in self.extras or not (by_project or is_held(name)):
@@ -92,38 +105,40 @@ class _Search:
         self.found.setdefault(name, how)
         self.pending.append((name, extra))
 
-    def finish(self) -> dict[str, str]:
-        """Follow all that is pending, and return all that was found."""
+    def follow(self) -> dict[str, str]:
+        """Follow requirements and imports until nothing new is found, and return all that was."""
+        # Breadth first, so that each distribution is found on a shortest way.
         while self.pending:
             name, extra = self.pending.popleft()
-            found = self.installed.get(name)
-            if found is None:
+            distribution = self.installed.get(name)
+            if distribution is None:
                 continue
-            extras = [extra] if extra else ["", *_extras(name, found)]
-            for requirement, _ in required(found, self.place.markers, extras):
-                wanted = canonicalize_name(requirement.name)
-                if wanted in self.installed or name in DISTRIBUTIONS:
-                    for each in ("", *sorted(requirement.extras)):
-                        self._add(wanted, f"required by {name}", each)
+            self._follow_requirements(name, extra, distribution)
             if not extra:
-                new = [
-                    each
-                    for each in self.contents[name].imported(self.modules[name])
-                    if each not in self.known
-                ]
-                self.known.update(new)
-                for module in new:
-                    self.import_(module, name)
+                self._follow_imports(name)
         return {name: how for name, how in sorted(self.found.items()) if is_held(name)}
 
+    def _follow_requirements(self, name: str, extra: str, distribution: Distribution) -> None:
+        extras = [extra]
+        if not extra and name in DISTRIBUTIONS:
+            # TensorFlow's extras count without being asked for: its loader takes CUDA from wheels,
+            # whoever installed them.
+            extras += distribution.metadata.get_all("Provides-Extra") or ()
+        for requirement, _ in required(distribution, self.markers, extras):
+            wanted = canonicalize_name(requirement.name)
+            if wanted in self.installed or name in DISTRIBUTIONS:
+                for wanted_extra in ("", *sorted(requirement.extras)):
+                    self._add(wanted, f"required by {name}", wanted_extra)
 
-def _extras(name: str, found: Distribution) -> list[str]:
-    """Return the extras that count unasked: TensorFlow's, as its loader takes CUDA from wheels whoever wanted them."""
-    return list(found.metadata.get_all("Provides-Extra") or ()) if name in DISTRIBUTIONS else []
+    def _follow_imports(self, name: str) -> None:
+        for module in self.contents[name].find_imports(self.modules[name]):
+            if module not in self.known:
+                self.known.add(module)
+                self.add_module(module, name)
 
 
-def _is_at_start(file: str) -> bool:
-    """Return whether Python runs a file at every start; those that only make a namespace import nothing of theirs."""
-    return file in AT_START or (
-        "/" not in file and file.endswith(".pth") and not file.endswith("-nspkg.pth")
-    )
+def _is_loaded_at_start(file: str) -> bool:
+    if file in AT_START or file.startswith(PLUGINS):
+        return True
+    # A .pth file that only makes a namespace imports nothing of the distribution's own.
+    return "/" not in file and file.endswith(".pth") and not file.endswith("-nspkg.pth")

@@ -1,4 +1,4 @@
-"""What a distribution brings: its files, the modules that they are imported as, and what its own code imports."""
+"""The files of a distribution, their modules, and what its own code imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from envlock.packages.cache import folder, prepare
-from envlock.packages.imports import FILE_LIMIT, of_library
+from envlock.packages.imports import FILE_LIMIT, find_library_imports
 from envlock.packages.installation import record_of
 from envlock.runtime.drafts import PREFIX, SUFFIX, sweep
 from envlock.runtime.errors import FactError, UsageError
@@ -23,19 +23,19 @@ from envlock.runtime.errors import FactError, UsageError
 SKIPPED = ("/tests/", "_test.py", "/conftest.py")
 """Files of a library that only its own tests import."""
 LAYOUT = "1"
-"""Of a cached file: another one where the same files give other names."""
+"""The version of the cached files: raised when the same sources give other names."""
 END = "."
-"""Its last line: one without was cut off."""
+"""The last line of a cached file: one without it was cut off."""
 
 
 class Contents(NamedTuple):
-    """The files of a distribution by their paths below `site`, as its RECORD or whatever it has lists them.
+    """The files of a distribution.
 
     Attributes:
         site: its `site-packages`.
-        files: relative paths; None where nothing lists them.
+        files: paths relative to `site`; None where nothing lists them.
         record: its RECORD, where this has the hash of every source file; else None.
-        checkout: the folder that an editable one is imported from; else None.
+        checkout: the folder that an editable distribution is imported from; else None.
         sources: the Python files below `checkout`.
     """
 
@@ -45,93 +45,108 @@ class Contents(NamedTuple):
     checkout: str | None
     sources: list[str]
 
-    def paths(self) -> list[str]:
+    def list_paths(self) -> list[str]:
         """Return the absolute paths of all files."""
-        own = [f"{self.site}/{file}" for file in self.files or ()]
-        return [*own, *(f"{self.checkout}/{file}" for file in self.sources)]
+        installed = [f"{self.site}/{file}" for file in self.files or ()]
+        return installed + [f"{self.checkout}/{file}" for file in self.sources]
 
-    def modules(self, name: str) -> set[str]:
-        """Return the modules by which a distribution of this name is imported; below a namespace, those put there."""
+    def list_modules(self, name: str) -> set[str]:
+        """Return the modules by which a distribution of this name is imported.
+
+        Of a namespace package, they are the modules below it that are of this distribution.
+        """
         if self.files is None:
             return {name.replace("-", "_")}
-        return _modules([*self.files, *self.sources])
+        return _find_modules([*self.files, *self.sources])
 
-    def imported(self, modules: set[str]) -> list[str]:
-        """Return what its sources import, but for what begins as its own modules do.
-
-        Sources are read once, and what is in them is kept in the user's cache under the hash of their RECORD.
-        """
-        cached = None if self.record is None else _cached(self.record)
+    def find_imports(self, modules: set[str]) -> list[str]:
+        """Return what its sources import, without what begins with one of its own modules."""
+        # Sources are read once: their imports are kept in the user's cache under the hash of the
+        # RECORD, which changes with every source.
+        cached = None
+        if self.record is not None:
+            cached = _locate_cached(self.record)
         if cached is not None:
-            with suppress(OSError, UnicodeDecodeError):
-                *known, last = cached.read_text(encoding="ascii").split()
-                if last == END:
-                    return known
+            names = _read_cached(cached)
+            if names is not None:
+                return names
         own = {module.encode() for module in modules if "." not in module}
-        found = {
-            name
-            for file in self.paths()
-            if _is_source(file)
-            for name in of_library(_read(file), own)
-        }
+        found: set[str] = set()
+        for file in self.list_paths():
+            if _is_source(file):
+                found.update(find_library_imports(_read(file), own))
         names = sorted(name for name in found if name.isascii())
         if cached is not None:
             with suppress(UsageError, OSError):
-                _keep(cached, [*names, END])
+                _write_cached(cached, [*names, END])
         return names
 
 
-def contents(found: Distribution) -> Contents:
-    """Return what a distribution brings."""
+def contents(distribution: Distribution) -> Contents:
+    """Return the files of a distribution."""
+    files: list[str] | None = []
+    record: str | None = None
     try:
-        record = record_of(found)
-        listed = found.files if record is None else []
+        record = record_of(distribution)
+        if record is None:
+            files = _list_files(distribution)
     except FactError:
-        record = listed = None
+        files = None
     lines = [line for line in (record or "").splitlines() if line]
-    files = None if listed is None else [*map(_path, lines), *(file.as_posix() for file in listed)]
-    checkout, sources = _checkout(found)
-    is_whole = (
-        record is not None
-        and checkout is None
-        and all("sha256=" in line for line in lines if ".py," in line)
-    )
-    return Contents(
-        str(found.locate_file("")), files, record if is_whole else None, checkout, sources
-    )
+    if record is not None:
+        files = [_parse_path(line) for line in lines]
+    checkout, sources = _find_checkout(distribution)
+    is_hashed = all("sha256=" in line for line in lines if ".py," in line)
+    if checkout is not None or not is_hashed:
+        record = None
+    return Contents(str(distribution.locate_file("")), files, record, checkout, sources)
 
 
-def _cached(record: str) -> Path | None:
-    try:
-        place = folder(os.environ, Path.home())
-    except RuntimeError:  # no home
+def _list_files(distribution: Distribution) -> list[str] | None:
+    if distribution.files is None:
         return None
-    return (
-        place
-        / "imports"
-        / hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape")).hexdigest()
-    )
+    return [file.as_posix() for file in distribution.files]
 
 
-def _keep(cached: Path, words: list[str]) -> None:
+def _locate_cached(record: str) -> Path | None:
+    try:
+        cache_folder = folder(os.environ, Path.home())
+    except RuntimeError:  # this user has no home
+        return None
+    key = hashlib.sha256(f"{LAYOUT}\n{record}".encode("utf-8", "surrogateescape"))
+    return cache_folder / "imports" / key.hexdigest()
+
+
+def _read_cached(cached: Path) -> list[str] | None:
+    """Return the names in a cached file; None where it is missing or was cut off."""
+    with suppress(OSError, UnicodeDecodeError):
+        words = cached.read_text(encoding="ascii").split()
+        if words and words[-1] == END:
+            return words[:-1]
+    return None
+
+
+def _write_cached(cached: Path, words: list[str]) -> None:
     prepare(cached)
-    _swept(cached.parent)
+    _sweep_once(cached.parent)
     temporary = cached.with_name(f"{PREFIX}{os.getpid()}{SUFFIX}")
     temporary.write_text("\n".join(words), encoding="ascii")
     temporary.replace(cached)
 
 
 @cache
-def _swept(folder: Path) -> None:
-    """Remove what killed processes left, once: there are hundreds of files, and as many calls."""
+def _sweep_once(folder: Path) -> None:
+    """Remove what killed processes left: once, as there are hundreds of files and of calls."""
     sweep(folder)
 
 
 def _read(file: str) -> bytes:
     try:
-        with open(file, "rb", 0) as stream:  # noqa: PTH123 (tens of thousands: a Path each takes as long as reading)
+        # Unbuffered and without a Path: there are tens of thousands of files, and making a Path of
+        # each takes as long as reading.
+        with open(file, "rb", 0) as stream:  # noqa: PTH123
             return stream.read()
-    except (OSError, ValueError):  # gone, or no path
+    except (OSError, ValueError):  # it is gone, or its name is no path
         return b""
 
 
@@ -139,50 +154,68 @@ def _is_source(file: str) -> bool:
     return file.endswith(".py") and not any(sign in file for sign in SKIPPED)
 
 
-def _checkout(found: Distribution) -> tuple[str | None, list[str]]:
-    """Return the folder that an editable distribution is imported from, and its Python files; else None."""
+def _find_checkout(distribution: Distribution) -> tuple[str | None, list[str]]:
+    """Return the folder that an editable distribution is imported from, and its Python files."""
     try:
-        origin = json.loads(found.read_text("direct_url.json") or "{}")
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
         url = urlsplit(origin["url"])
         if url.scheme != "file" or not origin["dir_info"]["editable"]:
             return None, []
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         return None, []
-    place = Path(unquote(url.path))
-    root = place / "src" if (place / "src").is_dir() else place
-    tops = [file for file in root.glob("*.py") if file.stem != "setup"]
-    inside = (
-        file for package in root.glob("*/__init__.py") for file in package.parent.rglob("*.py")
-    )
-    return str(root), [
-        file.relative_to(root).as_posix() for file in [*tops, *islice(inside, FILE_LIMIT)]
-    ]
+    root = Path(unquote(url.path))
+    if (root / "src").is_dir():
+        root = root / "src"
+    top_level = [file for file in root.glob("*.py") if file.stem != "setup"]
+    in_packages: list[Path] = []
+    for package in root.glob("*/__init__.py"):
+        missing = FILE_LIMIT - len(in_packages)
+        in_packages += islice(package.parent.rglob("*.py"), missing)
+    files = [*top_level, *in_packages]
+    return str(root), [file.relative_to(root).as_posix() for file in files]
 
 
-def _path(line: str) -> str:
-    return line[1:].partition('"')[0] if line.startswith('"') else line.partition(",")[0]
+def _parse_path(line: str) -> str:
+    """Return the path in a line of a RECORD, which is quoted where it has a comma."""
+    if line.startswith('"'):
+        return line[1:].partition('"')[0]
+    return line.partition(",")[0]
 
 
-def _modules(files: Sequence[str]) -> set[str]:
-    packages = {
-        file.rpartition("/")[0] for file in files if file.rpartition("/")[2].startswith("__init__.")
-    }
-    found: set[str] = set()
+def _find_modules(files: Sequence[str]) -> set[str]:
+    """Return the topmost modules of files: below a namespace, the first package or module there."""
+    packages: set[str] = set()
+    for file in files:
+        folder, _, name = file.rpartition("/")
+        if name.startswith("__init__."):
+            packages.add(folder)
+    modules: set[str] = set()
     for file in files:
         top = file.partition("/")[0]
         if top in packages:
-            found.add(top)
-            continue
-        if (
-            not file.endswith((".py", ".so", ".pyd", ".pyc"))
-            or file.startswith(("..", "/"))
-            or ".dist-info/" in file
-        ):
-            continue
-        parts = file.split("/")
-        folders = ["/".join(parts[:end]) for end in range(1, len(parts))]
-        inner = next((folder for folder in folders if folder in packages), None)
-        module = inner or "/".join([*parts[:-1], parts[-1].partition(".")[0]])
-        if "__pycache__" not in module:
-            found.add(module.replace("/", "."))
-    return found
+            modules.add(top)
+        elif _is_module(file):
+            module = _find_inner_package(file, packages)
+            if module is None:
+                folder, slash, name = file.rpartition("/")
+                module = f"{folder}{slash}{name.partition('.')[0]}"
+            if "__pycache__" not in module:
+                modules.add(module.replace("/", "."))
+    return modules
+
+
+def _is_module(file: str) -> bool:
+    if not file.endswith((".py", ".so", ".pyd", ".pyc")):
+        return False
+    # Scripts lie outside of `site-packages`.
+    return not file.startswith(("..", "/")) and ".dist-info/" not in file
+
+
+def _find_inner_package(file: str, packages: set[str]) -> str | None:
+    """Return the outermost package that a file is in."""
+    parts = file.split("/")
+    for end in range(1, len(parts)):
+        folder = "/".join(parts[:end])
+        if folder in packages:
+            return folder
+    return None

@@ -1,4 +1,4 @@
-"""Deep verification from outside: the files of an environment, and its bytecode, which its own interpreter compares."""
+"""Deep verification: the files of an environment, and its bytecode."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from envlock.runtime.files.verification import Watch, check, report, unwatched
 from envlock.runtime.report import Finding
 
 
-def survey(place: Installation) -> Survey:
-    """Return what there is to look at in an environment; nothing but metadata is read."""
-    return survey_folders(str(place.prefix), [str(folder) for folder in place.folders])
+def survey(environment: Installation) -> Survey:
+    """Return what can be verified in an environment; nothing but metadata is read."""
+    return survey_folders(str(environment.prefix), [str(folder) for folder in environment.folders])
 
 
 def verify_files(
     survey: Survey, python: Path, locked: Mapping[str, PackageIdentity], watch: Watch = unwatched
 ) -> list[Finding]:
-    """Return everything about the files that is not as recorded.
+    """Return a finding for every file that is not as recorded.
 
     Args:
-        survey: what there is to look at.
-        python: the environment's interpreter.
-        locked: what a lock knows of the packages.
-        watch: shows how far it is.
+        survey: what is verified.
+        python: the environment's interpreter, which compares the bytecode.
+        locked: the packages of a lock.
+        watch: shows the progress.
     """
-    faults, compiled = check(
-        survey, {name: (each.content, each.built) for name, each in locked.items()}, watch
-    )
+    digests = {name: (package.content, package.built) for name, package in locked.items()}
+    faults, compiled = check(survey, digests, watch)
     with watch("comparing bytecode", len(compiled)) as advance:
         faults += compare_bytecode(python, compiled, faults, advance)
     return report(survey, faults)

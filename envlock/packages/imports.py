@@ -1,4 +1,8 @@
-"""What Python code imports, told without running it: a project's own modules exactly, a library's files quickly."""
+"""What Python code imports, found without running it.
+
+The modules of a project are parsed; the files of libraries, of which there are tens of thousands,
+are searched by regular expressions.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ from pathlib import Path
 
 from envlock.runtime.errors import UsageError
 
-SIZE_LIMIT = (
-    2 * 1024 * 1024
-)  # bytes of one file; the parser takes about a hundred times as much memory
-FILE_LIMIT = 10_000  # modules of a project
+SIZE_LIMIT = 2 * 1024 * 1024
+"""Bytes of one file; the parser takes about a hundred times as much memory."""
+FILE_LIMIT = 10_000
+"""Modules of a project."""
 
 IMPORTERS = ("import_module", "__import__")
 
@@ -28,141 +32,176 @@ _TEXT = re.compile(rb"[\"']([A-Za-z_][\w.]*)[\"']")
 _NAME = re.compile(rb"[A-Za-z_][\w.]*")
 
 
-def of_library(source: bytes, own: Container[bytes] = ()) -> Iterator[str]:
-    """Yield the dotted names that a library's file imports anywhere, `a.b` for `from a import b`.
+def find_library_imports(source: bytes, own: Container[bytes] = ()) -> Iterator[str]:
+    """Yield the dotted names that a library's file imports anywhere: `a.b` for `from a import b`.
 
-    Guarded and late imports count, and so do modules that are named as text, as for `importlib.import_module`: a
-    library that can use a package does so where it is installed. Text that only looks like an import counts, too.
     Left out is what begins with a name of `own`, the library's top modules.
     """
+    # Guarded and late imports count, and so do modules that are named as text, as for
+    # `importlib.import_module`: a library that can use a package does so where it is installed.
+    # Text that only looks like an import counts, too.
     for module, names, plain in _STATEMENT.findall(b"\n" + source):
         if module.partition(b".")[0] in own:
             continue
-        words = [
-            found[0]
-            for part in (names or plain).split(b",")
-            if (found := _NAME.match(part.strip()))
-        ]
+        words: list[bytes] = []
+        for part in (names or plain).split(b","):
+            name = _NAME.match(part.strip())
+            if name is not None:
+                words.append(name[0])
         if module:
             words = [module + b"." + word for word in words] or [module]
-        yield from (word.decode("ascii", "replace") for word in words)
+        for word in words:
+            yield word.decode("ascii", "replace")
+    # The expression for calls is slow, and most files have none of them.
     if any(sign in source for sign in _CALL_SIGNS):
         for arguments in _CALL.findall(source):
-            yield from (text.decode("ascii", "replace") for text in _TEXT.findall(arguments))
+            for text in _TEXT.findall(arguments):
+                yield text.decode("ascii", "replace")
 
 
-def of_project(entry: Sequence[str], folder: Path) -> dict[str, str]:
-    """Return the dotted names that entry points import from outside their project, each with a file that does so.
+def find_project_imports(entry: Sequence[str], folder: Path) -> dict[str, str]:
+    """Return the dotted names that entry points import from outside of their project.
 
-    The project's own modules are followed. An entry point is a file relative to the project's folder, or a module of it
-    (`pkg.train`).
+    Each has a file that imports it, relative to the project's folder. The project's own modules are
+    followed. An entry point is such a file (`train.py`), or a module of the project (`pkg.train`).
 
     Raises:
         UsageError: an entry point does not exist, or a file cannot be read or is not Python.
     """
     outside: dict[str, str] = {}
-    for each in entry:
-        file = entry_file(each, folder)
-        beside = (
-            [file.parent] if file == folder / each else []
-        )  # where Python looks for a script's modules
-        for name, importer in _followed(file, [*beside, folder, folder / "src"]).items():
-            outside.setdefault(name, Path(os.path.relpath(importer, folder)).as_posix())
+    for name in entry:
+        file = find_entry_file(name, folder)
+        roots = [folder, folder / "src"]
+        if file == folder / name:
+            roots.insert(0, file.parent)  # where Python looks for the modules of a script
+        for module, importer in _follow_imports(file, roots).items():
+            outside.setdefault(module, Path(os.path.relpath(importer, folder)).as_posix())
     return outside
 
 
-def entry_file(entry: str, folder: Path) -> Path:
+def find_entry_file(entry: str, folder: Path) -> Path:
     """Return the file of an entry point.
 
     Raises:
-        UsageError: the project has none of that name.
+        UsageError: the project has no such entry point.
     """
     file = folder / entry
     if file.is_file() and Path(os.path.normpath(file)).is_relative_to(folder):
         return file
     for root in (folder, folder / "src"):
-        for found in _modules(entry, (root,)):
-            main = found.parent / "__main__.py" if found.stem == "__init__" else found
-            if _dotted(found, root) == entry:
-                return main if main.is_file() else found
+        for module in _find_files(entry, (root,)):
+            if _get_dotted_name(module, root) != entry:
+                continue
+            main = module.parent / "__main__.py"
+            if module.stem == "__init__" and main.is_file():
+                return main
+            return module
     hint = "name a file of the project (`train.py`) or a module (`pkg.train`)"
     raise UsageError(f"no entry point `{entry}` in {folder}", hint=hint)
 
 
-def _dotted(file: Path, root: Path) -> str:
+def _get_dotted_name(file: Path, root: Path) -> str:
     parts = file.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    if parts[-1] == "__init__":
+        parts = parts[:-1]
+    return ".".join(parts)
 
 
-def _followed(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
+def _follow_imports(script: Path, roots: Sequence[Path]) -> dict[str, Path]:
+    """Return what a script and the project's modules that it reaches import from outside."""
     outside: dict[str, Path] = {}
-    seen, pending = {script}, [script, *_parents(script, roots)]
+    known = {script}
+    pending = [script, *_find_parents(script, roots)]
     while pending:
         file = pending.pop()
-        seen.add(file)
-        if len(seen) > FILE_LIMIT:
+        known.add(file)
+        if len(known) > FILE_LIMIT:
             raise UsageError(
                 f"there are more than {FILE_LIMIT} modules", hint="name smaller entry points"
             )
-        for start, name in _imports(file):
-            own = list(_modules(name, roots if start is None else (start,)))
-            pending += [each for each in own if each not in seen]
+        for start, name in _find_imports(file):
+            if start is None:
+                own = _find_files(name, roots)
+            else:
+                own = _find_files(name, (start,))
+            pending += [module for module in own if module not in known]
             if not own and start is None:
                 outside.setdefault(name, file)
     return outside
 
 
-def _parents(file: Path, roots: Sequence[Path]) -> list[Path]:
+def _find_parents(file: Path, roots: Sequence[Path]) -> list[Path]:
     """Return the packages around a module, which are imported with it."""
-    inside = [
-        folder for folder in file.parents if any(folder.is_relative_to(root) for root in roots)
-    ]
-    return [folder / "__init__.py" for folder in inside if (folder / "__init__.py").is_file()]
+    parents = []
+    for folder in file.parents:
+        package = folder / "__init__.py"
+        if any(folder.is_relative_to(root) for root in roots) and package.is_file():
+            parents.append(package)
+    return parents
 
 
-def _modules(name: str, roots: Sequence[Path]) -> Iterator[Path]:
-    """Yield the project's files that importing a dotted name runs, those of its packages first."""
+def _find_files(name: str, roots: Sequence[Path]) -> list[Path]:
+    """Return the project's files that importing a dotted name runs, those of its packages first."""
     parts = name.split(".")
     for root in roots:
-        found = [
-            file
-            for end in range(1, len(parts) + 1)
-            for file in _candidates(root.joinpath(*parts[:end]))
-        ]
-        if found:
-            yield from found
-            return
+        files = []
+        for end in range(1, len(parts) + 1):
+            file = _find_file(root.joinpath(*parts[:end]))
+            if file is not None:
+                files.append(file)
+        if files:
+            return files
+    return []
 
 
-def _candidates(path: Path) -> list[Path]:
-    files = (path / "__init__.py", path.parent / f"{path.name}.py")
-    return [file for file in files if file.is_file()][:1]
+def _find_file(path: Path) -> Path | None:
+    """Return the file of a package or a module; the package wins, as for Python."""
+    for file in (path / "__init__.py", path.parent / f"{path.name}.py"):
+        if file.is_file():
+            return file
+    return None
 
 
-def _imports(file: Path) -> Iterator[tuple[Path | None, str]]:
-    """Yield what a file imports: the folder that a relative name starts from, else None, and the dotted name."""
-    for node in ast.walk(_tree(file)):
+def _find_imports(file: Path) -> Iterator[tuple[Path | None, str]]:
+    """Yield the dotted names that a file imports, each with the folder where a relative one starts.
+
+    The folder is None for an absolute name.
+    """
+    for node in ast.walk(_parse(file)):
         if isinstance(node, ast.Import):
-            yield from ((None, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else None
             for alias in node.names:
-                words = [node.module or "", "" if alias.name == "*" else alias.name]
+                yield None, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            start = None
+            if 0 < node.level <= len(file.parents):
+                start = file.parents[node.level - 1]
+            for alias in node.names:
+                words = [node.module or ""]
+                if alias.name != "*":
+                    words.append(alias.name)
                 yield start, ".".join(filter(None, words))
         elif isinstance(node, ast.Call):
-            yield from ((None, name) for name in _by_text(node))
+            name = _get_name_in_call(node)
+            if name is not None:
+                yield None, name
 
 
-def _by_text(node: ast.Call) -> Iterator[str]:
-    called = (
-        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    )
-    first = node.args[0] if node.args else None
-    if called in IMPORTERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
-        yield from [first.value] if not first.value.startswith(".") else []
+def _get_name_in_call(node: ast.Call) -> str | None:
+    """Return the absolute name that a call imports by its text."""
+    function = getattr(node.func, "id", "")
+    if isinstance(node.func, ast.Attribute):
+        function = node.func.attr
+    if function not in IMPORTERS or not node.args:
+        return None
+    name = node.args[0]
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return None
+    if name.value.startswith("."):
+        return None
+    return name.value
 
 
-def _tree(file: Path) -> ast.Module:
+def _parse(file: Path) -> ast.Module:
     try:
         with file.open("rb") as stream:
             data = stream.read(SIZE_LIMIT + 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PathDistribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -22,9 +22,12 @@ from envlock.runtime.host import Host
 
 @dataclass(frozen=True)
 class Installation:
-    """Where an interpreter's packages lie: its prefix, and the folders on its import path, in order.
+    """Where an interpreter's packages are installed.
 
-    `markers` are the values that it evaluates environment markers with.
+    Attributes:
+        prefix: its `sys.prefix`.
+        folders: those on its import path, in order.
+        markers: the values with which it evaluates environment markers.
     """
 
     prefix: Path
@@ -33,100 +36,107 @@ class Installation:
 
 
 def installation(python: Path | None = None) -> Installation:
-    """Return this environment, or that of the interpreter named.
+    """Return this environment, or that of an interpreter, which takes the time of its start.
 
     Raises:
-        UsageError: that interpreter cannot be run.
+        UsageError: the interpreter cannot be run.
         FactError: it did not answer.
     """
-    here: dict[str, Any] = {
-        "prefix": sys.prefix,
-        "folders": import_path(Host()),
-        "markers": markers(),
-    }
-    found = here if python is None else ask(python, "paths")
-    unique = dict.fromkeys(Path(folder).resolve() for folder in found["folders"])
-    return Installation(
-        Path(found["prefix"]),
-        tuple(folder for folder in unique if folder.is_dir()),
-        found["markers"],
-    )
+    if python is None:
+        return _collect_folders(sys.prefix, import_path(Host()), markers())
+    answer = ask(python, "paths")
+    return _collect_folders(answer["prefix"], answer["folders"], answer["markers"])
 
 
-def by_name(place: Installation) -> dict[str, Distribution]:
+def _collect_folders(
+    prefix: str, import_folders: Sequence[str], values: Mapping[str, str]
+) -> Installation:
+    # Two entries of an import path can be the same folder by way of a link.
+    unique = dict.fromkeys(Path(folder).resolve() for folder in import_folders)
+    folders = tuple(folder for folder in unique if folder.is_dir())
+    return Installation(Path(prefix), folders, values)
+
+
+def by_name(environment: Installation) -> dict[str, Distribution]:
     """Return the distribution that `import` would take for each normalised name."""
     found: dict[str, Distribution] = {}
-    for name, each in _named(place):
-        found.setdefault(normalise(name), each)
+    for distribution in distributions(path=[str(folder) for folder in environment.folders]):
+        if isinstance(distribution, PathDistribution):
+            distribution = _ForgivingDistribution(distribution._path)
+        name = header(distribution, "Name")
+        if name:
+            found.setdefault(normalise(name), distribution)
     return found
 
 
 def required(
-    found: Distribution, values: Mapping[str, str], extras: Sequence[str] | None = None
+    distribution: Distribution, values: Mapping[str, str], extras: Sequence[str] | None = None
 ) -> Iterator[tuple[Requirement, str]]:
-    """Yield what a distribution requires where markers have these values, each with the extra that asks for it.
+    """Yield what a distribution requires, each with the extra that asks for it; "" for no extra.
 
-    The extra is empty for what is always needed; `extras` are those that count, all when not given. A line that no
-    specification of requirements fits is left out.
+    A requirement that does not follow the specification is left out.
+
+    Args:
+        distribution: whose metadata are read.
+        values: of the environment markers.
+        extras: those that count; all when not given.
     """
-    metadata = found.metadata  # parsed anew whenever it is asked for, and again by `requires`
+    # Parsed once: `metadata` parses it whenever it is asked for, and `requires` does it again.
+    metadata = distribution.metadata
     if extras is None:
         extras = ("", *(metadata.get_all("Provides-Extra") or ()))
-    for line in metadata.get_all("Requires-Dist") or found.requires or ():
+    for line in metadata.get_all("Requires-Dist") or distribution.requires or ():
         try:
             requirement = Requirement(line)
         except InvalidRequirement:  # metadata of before PEP 508
             continue
-        extra = next(
-            (extra for extra in extras if _applies(requirement, {**values, "extra": extra})), None
-        )
-        if extra is not None:
-            yield requirement, extra
+        for extra in extras:
+            if _is_required(requirement, {**values, "extra": extra}):
+                yield requirement, extra
+                break
 
 
-def _applies(requirement: Requirement, values: Mapping[str, str]) -> bool:
+def _is_required(requirement: Requirement, values: Mapping[str, str]) -> bool:
     try:
         return requirement.marker is None or requirement.marker.evaluate(values)
     except (UndefinedComparison, UndefinedEnvironmentName):  # `platform_release ~= "x"`, say
         return False
 
 
-def header(found: Distribution, name: str) -> str | None:
-    """Return a field of its METADATA, or None: `found.version` and `[]` warn of a field that is missing."""
-    values: list[str] = found.metadata.get_all(name) or []
-    return values[0] if values else None
+def header(distribution: Distribution, name: str) -> str | None:
+    """Return a field of a distribution's METADATA; None where it has none.
+
+    `distribution.version` and `metadata[name]` warn of a field that is missing.
+    """
+    values: list[str] = distribution.metadata.get_all(name) or []
+    if not values:
+        return None
+    return values[0]
 
 
-def record_of(found: Distribution) -> str | None:
-    """Return the text of its RECORD, or None when it has none.
+def record_of(distribution: Distribution) -> str | None:
+    """Return the text of a distribution's RECORD, or None when it has none.
 
     Raises:
         FactError: it cannot be read as text.
     """
     try:
-        return found.read_text("RECORD")
+        return distribution.read_text("RECORD")
     except (UnicodeDecodeError, OSError) as error:
         raise FactError(f"its RECORD cannot be read: {error}") from None
 
 
-class _Installed(PathDistribution):
-    """A distribution of whose METADATA bytes that are not UTF-8 are replaced, as others wrote it long ago."""
+class _ForgivingDistribution(PathDistribution):
+    """A distribution whose METADATA may have bytes that are not UTF-8, as old ones have."""
 
     def read_text(self, filename: str | os.PathLike[str]) -> str | None:
-        path: Any = self._path.joinpath(filename)
-        if not path.is_file():  # nor is a FIFO waited for, or a circle of links followed
+        path = cast("Path", self._path.joinpath(filename))
+        # Only a regular file is opened: a FIFO would block, and links can form a loop.
+        if not path.is_file():
             return None
         try:
             return super().read_text(filename)
         except UnicodeDecodeError:
             if filename not in ("METADATA", "PKG-INFO"):
                 raise
-            return str(path.read_text("utf-8", "replace"))
-
-
-def _named(place: Installation) -> Iterator[tuple[str, Distribution]]:
-    for each in distributions(path=[str(folder) for folder in place.folders]):
-        found = _Installed(each._path) if isinstance(each, PathDistribution) else each
-        name = header(found, "Name")
-        if name:
-            yield name, found
+            return path.read_text("utf-8", "replace")

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from envlock.lock.models import Lockfile
 from envlock.packages.installation import Installation, by_name, header, record_of
-from envlock.packages.sources import Source, source_of
+from envlock.packages.sources import Source, find_source
 from envlock.runtime.errors import FactError
 from envlock.runtime.files.record import content, rows
 
@@ -17,49 +17,55 @@ NO_RECORD = "it has no RECORD, so it was not installed from a wheel (perhaps by 
 Origin = Literal["index", "url", "vcs", "editable", "local", "conda", "unknown"]
 
 
-class Installed(NamedTuple):
-    """What is known here of one distribution: its facts as the lock has them, and what its RECORD lists."""
+class InstalledPackage(NamedTuple):
+    """One installed distribution.
+
+    Attributes:
+        name: normalised.
+        version, tags, origin, url: as the facts of the lock have them.
+        files: path -> hash of what its RECORD lists; None where it has no RECORD.
+        reason: why no index can have its wheel; None where one can.
+        source: what it was installed from, where that is known on this machine.
+    """
 
     name: str
     version: str | None
     tags: tuple[str, ...]
     origin: Origin
     url: str | None
-    common: dict[str, str] | None
+    files: dict[str, str] | None
     reason: str | None
     source: Source | None = None
 
 
-def installed(name: str, facts: Mapping[str, Any], found: Distribution | None) -> Installed:
+def describe_installed(
+    name: str, facts: Mapping[str, Any], distribution: Distribution | None
+) -> InstalledPackage:
     """Return what is known of a distribution from its facts and its metadata folder."""
-    origin, reason = _origin(facts)
-    version, tags = facts.get("version"), tuple(facts.get("wheel_tags") or ())
-    common: dict[str, str] | None = None
-    try:
-        text = record_of(found) if found is not None else None
-        if text is None:
-            reason = reason or NO_RECORD
-        else:
-            common = content(rows(text))
-    except FactError as error:
-        reason = reason or error.message
+    origin, reason = _classify_origin(facts)
+    version = facts.get("version")
+    tags = tuple(facts.get("wheel_tags") or ())
+    files: dict[str, str] | None = None
+    source: Source | None = None
+    record: str | None = None
+    if distribution is not None:
+        source = find_source(distribution)
+        try:
+            record = record_of(distribution)
+            if record is not None:
+                files = content(rows(record))
+        except FactError as error:
+            reason = reason or error.message
+    if reason is None and record is None:
+        reason = NO_RECORD
     if reason is None and (version is None or not tags):
         reason = "its metadata has no version or no wheel tags"
     url = (facts.get("origin") or {}).get("url")
-    return Installed(
-        name,
-        version,
-        tags,
-        origin,
-        url,
-        common,
-        reason,
-        None if found is None else source_of(found),
-    )
+    return InstalledPackage(name, version, tags, origin, url, files, reason, source)
 
 
-def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
-    """Return where a distribution came from, and why it can have no index file, if that is so."""
+def _classify_origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
+    """Return where a distribution came from, and why no index can have its file, if that is so."""
     origin = facts.get("origin")
     if facts.get("installer") == "conda":
         return "conda", "installed by conda, whose packages are not wheels"
@@ -68,29 +74,40 @@ def _origin(facts: Mapping[str, Any]) -> tuple[Origin, str | None]:
     if origin.get("editable"):
         return "editable", "an editable install of a checkout"
     if origin.get("vcs"):
-        at = f" at commit {origin['commit']}" if origin.get("commit") else ""
-        return "vcs", f"built from a {origin['vcs']} checkout{at}"
+        reason = f"built from a {origin['vcs']} checkout"
+        if origin.get("commit"):
+            reason += f" at commit {origin['commit']}"
+        return "vcs", reason
     url = origin.get("url")
     if url is None:
         return "unknown", "installed from a direct URL that cannot be recorded"
     if not url.startswith("http"):
         return "local", "installed from a file or a folder on a disk"
-    return "url", None if url.endswith(".whl") else f"built from the archive {url}"
+    if url.endswith(".whl"):
+        return "url", None
+    return "url", f"built from the archive {url}"
 
 
 def everything_installed(
-    lock: Lockfile, place: Installation, *, own: bool = False
-) -> list[Installed]:
-    """Return what is known here of every package of a lock; with `own`, also of the project's own, which is no fact.
+    lock: Lockfile, environment: Installation, *, own: bool = False
+) -> list[InstalledPackage]:
+    """Return what is known here of every package of a lock.
+
+    With `own`, the project's own package is among them, which is no fact.
 
     Raises:
         FactError: the environment cannot be read.
     """
-    found = by_name(place)
+    found = by_name(environment)
     facts = lock.to_document()["facts"].get("packages") or {}
-    others = [installed(name, package, found.get(name)) for name, package in facts.items()]
-    name = lock.project and lock.project.name
-    if not own or name is None or name not in found or name in facts:
-        return others
-    project = {"version": header(found[name], "Version"), "origin": {"editable": True}}
-    return [*others, installed(name, project, found[name])]
+    packages = [
+        describe_installed(name, package, found.get(name)) for name, package in facts.items()
+    ]
+    project = None
+    if own and lock.project is not None:
+        project = lock.project.name
+    if project is not None and project in found and project not in facts:
+        version = header(found[project], "Version")
+        project_facts = {"version": version, "origin": {"editable": True}}
+        packages.append(describe_installed(project, project_facts, found[project]))
+    return packages

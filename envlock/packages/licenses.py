@@ -1,4 +1,7 @@
-"""The licence that a wheel declares in its METADATA: https://packaging.python.org/en/latest/specifications/core-metadata/."""
+"""The licence that a wheel declares in its METADATA.
+
+Source: https://packaging.python.org/en/latest/specifications/core-metadata/
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from envlock.runtime.errors import OutsideError
 LARGEST = 4 * 1024 * 1024
 """Bytes of a METADATA, which holds a README; the largest of TensorFlow's dependencies has 0.1 MB."""
 LONGEST = 200
-"""Characters of a licence's name: some packages put the whole text into the field."""
+"""Characters of a licence's name: some packages put the whole licence into the field."""
 _CLASSIFIER = "License :: "
 _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
 
 
 class License(NamedTuple):
-    """What a package declares: an SPDX expression (PEP 639), or names of its own; or nothing."""
+    """What a package declares: an SPDX expression (PEP 639), or names of its own, or nothing."""
 
     expression: str | None = None
     names: tuple[str, ...] = ()
 
 
 def declared(wheel: Path) -> License:
-    """Return what a wheel declares.
+    """Return the licence that a wheel declares.
 
     Raises:
         OutsideError: it cannot be read.
@@ -55,20 +58,30 @@ def declared(wheel: Path) -> License:
 
 
 def parse(metadata: bytes) -> License:
-    """Return what a METADATA declares."""
+    """Return the licence that a METADATA declares."""
     fields = BytesHeaderParser(policy=compat32).parsebytes(metadata)
-    expression = _line(str(fields.get("License-Expression") or ""))
+    expression = _parse_name(str(fields.get("License-Expression") or ""))
     if expression is not None:
         return License(expression=expression)
-    classifiers = [str(text) for text in fields.get_all("Classifier") or ()]
-    names = {text.rpartition(" :: ")[2] for text in classifiers if text.startswith(_CLASSIFIER)} - {
-        "OSI Approved"
-    }
-    lines = [_line(name) or "UNKNOWN" for name in (str(fields.get("License") or ""), *names)]
-    return License(names=tuple(sorted({*lines} - {"UNKNOWN"})))
+    candidates = [str(fields.get("License") or "")]
+    for field in fields.get_all("Classifier") or ():
+        classifier = str(field)
+        name = classifier.rpartition(" :: ")[2]
+        # "OSI Approved" alone is a group of classifiers.
+        if classifier.startswith(_CLASSIFIER) and name != "OSI Approved":
+            candidates.append(name)
+    names = set()
+    for candidate in candidates:
+        parsed = _parse_name(candidate)
+        # "UNKNOWN" is what old tools wrote into an empty field.
+        if parsed is not None and parsed != "UNKNOWN":
+            names.add(parsed)
+    return License(names=tuple(sorted(names)))
 
 
-def _line(text: str) -> str | None:
-    """Return a text that is a line and no more, else None."""
-    text = text.strip()
-    return text if text and len(text) <= LONGEST and text.isprintable() else None
+def _parse_name(text: str) -> str | None:
+    """Return a text that can be the name of a licence; None for an empty or a long one."""
+    name = text.strip()
+    if not name or len(name) > LONGEST or not name.isprintable():
+        return None
+    return name

@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from envlock.packages.closure import is_held
-from envlock.packages.contents import contents
+from envlock.packages.contents import Contents, contents
 from envlock.packages.installation import Installation, by_name
 from envlock.runtime.distributions import OWN_NAME
 
 IMPORTED, MAPPED = "imported", "mapped"
 
 
-def used(lines: list[str], place: Installation) -> dict[str, str]:
+def used(lines: list[str], environment: Installation) -> dict[str, str]:
     """Return how a run has used the distributions that own the noted files, by normalised name.
 
-    A distribution without a list of its files is not found here. What no policy holds is left out.
+    A distribution without a list of its files is not found here. Those that no policy compares are
+    left out.
     """
     kinds: dict[str, str] = {}
-    for kind, _, path in (line.partition("\t") for line in lines):
-        for each in (path, _behind_links(path), os.path.realpath(path)):
-            if kind == IMPORTED or (kind == MAPPED and each not in kinds):
-                kinds[each] = kind
+    for line in lines:
+        kind, _, path = line.partition("\t")
+        for name in (path, _resolve_folder(path), os.path.realpath(path)):
+            # That a file was imported says more than that it was mapped.
+            if kind == IMPORTED or (kind == MAPPED and name not in kinds):
+                kinds[name] = kind
     found: dict[str, str] = {}
-    for name, distribution in by_name(place).items():
+    for name, distribution in sorted(by_name(environment).items()):
         if name == OWN_NAME or not is_held(name):
             continue
-        own = {
-            kinds[path]
-            for file in contents(distribution).paths()
-            for path in _names(file)
-            if path in kinds
-        }
-        if own:
-            found[name] = IMPORTED if IMPORTED in own else MAPPED
-    return dict(sorted(found.items()))
+        used_as = {kinds[path] for path in _list_names(contents(distribution)) if path in kinds}
+        if IMPORTED in used_as:
+            found[name] = IMPORTED
+        elif used_as:
+            found[name] = MAPPED
+    return found
 
 
-def _behind_links(path: str) -> str:
-    """Return a path whose folders are no links; uv can link each file of a package to its cache."""
+def _resolve_folder(path: str) -> str:
+    """Return a path without links among its folders; the file itself may be one.
+
+    uv can link each file of a package to its cache.
+    """
     folder, _, name = path.rpartition("/")
     return f"{os.path.realpath(folder)}/{name}"
 
 
-def _names(file: str) -> tuple[str, ...]:
-    """Return the paths by which a run can know a file: the kernel tells the target of a linked library."""
-    return (file, os.path.realpath(file)) if ".so" in file.rpartition("/")[2] else (file,)
+def _list_names(files: Contents) -> Iterator[str]:
+    """Yield the paths by which a run can know the files of a distribution."""
+    for path in files.list_paths():
+        yield path
+        # The kernel names the target of a library that is a link.
+        if ".so" in path.rpartition("/")[2]:
+            yield os.path.realpath(path)

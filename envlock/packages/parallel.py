@@ -1,4 +1,4 @@
-"""Several tasks at once, in threads that nobody has to wait for."""
+"""Several tasks at once, in threads that end with the process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from threading import Event, Thread
 from typing import Generic, TypeVar
 
 Advance = Callable[[int], None]
-"""Told the number of bytes since it was called last, and called now and then with 0 where there are none."""
+"""Called with the number of new bytes, and now and then with 0: it stops a task that is too late."""
 
 TIMEOUT = 3600.0
-"""Seconds that reading or downloading all packages may take, where nobody says otherwise."""
+"""Seconds that reading or downloading all packages may take by default."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Moved(Generic[T]):
-    """So many bytes more of a task are dealt with."""
+    """A task has read or written more bytes."""
 
     task: T
     size: int
@@ -31,7 +31,7 @@ class Moved(Generic[T]):
 
 @dataclass(frozen=True)
 class Done(Generic[T, R]):
-    """A task is through: it returned something, or raised an error of a kind that was expected."""
+    """A task has ended: it returned a result, or raised an error of an expected kind."""
 
     task: T
     result: R | None
@@ -39,7 +39,7 @@ class Done(Generic[T, R]):
 
 
 class _StopWork(BaseException):
-    """Nobody waits for it any more; not an Exception, since no worker is to go on after it."""
+    """The caller waits no longer. Not an Exception, which a task could catch and go on."""
 
 
 def run_all(
@@ -50,13 +50,21 @@ def run_all(
     expected: tuple[type[Exception], ...],
     seconds: float = inf,
 ) -> Iterator[Moved[T] | Done[T, R]]:
-    """Yield what happens while `work` is called with every task, `jobs` at a time, in threads.
+    """Yield the progress and the ends of tasks, while `work` is called with each in threads.
 
-    Who stops iterating (Ctrl-C) need not wait: the threads end at their next word of progress, or with the process.
+    A caller that stops iterating (Ctrl-C) need not wait: the threads end when they next report
+    progress, or with the process.
+
+    Args:
+        tasks: the arguments for `work`.
+        work: called with a task and a function that reports its progress.
+        jobs: how many tasks at once.
+        expected: errors that end their own task only.
+        seconds: how long all of it may take.
 
     Raises:
-        Exception: what a task raised that was not expected, as it is.
-        TimeoutError: some tasks are not done after this many seconds, whatever they are doing.
+        Exception: an error of a task that was not expected, as it is.
+        TimeoutError: some tasks have not ended after this many seconds.
     """
     stop = Event()
     todo: SimpleQueue[T] = SimpleQueue()
@@ -64,19 +72,21 @@ def run_all(
     for task in tasks:
         todo.put(task)
     for _ in range(min(jobs, len(tasks))):
-        Thread(target=_worker, args=(work, todo, events, stop), daemon=True).start()
-    left = len(tasks)
+        Thread(target=_run_tasks, args=(work, todo, events, stop), daemon=True).start()
+    unfinished = len(tasks)
     until = time.monotonic() + seconds
     try:
-        while left:
+        while unfinished:
+            # A queue does not take an infinite timeout.
+            timeout = None
+            if seconds != inf:
+                timeout = max(until - time.monotonic(), 0)
             try:
-                event = events.get(
-                    timeout=None if seconds == inf else max(until - time.monotonic(), 0)
-                )
+                event = events.get(timeout=timeout)
             except Empty:
                 raise TimeoutError from None
             if isinstance(event, Done):
-                left -= 1
+                unfinished -= 1
                 if event.error is not None and not isinstance(event.error, expected):
                     raise event.error
             yield event
@@ -84,7 +94,7 @@ def run_all(
         stop.set()
 
 
-def _worker(
+def _run_tasks(
     work: Callable[[T, Advance], R],
     todo: SimpleQueue[T],
     events: SimpleQueue[Moved[T] | Done[T, R]],
@@ -105,5 +115,5 @@ def _worker(
             events.put(Done(task, work(task, partial(advance, task)), None))
         except _StopWork:
             return
-        except Exception as error:  # raised again by the one who iterates, or told
+        except Exception as error:  # raised again by `run_all`, or part of its answer
             events.put(Done(task, None, error))

@@ -1,17 +1,18 @@
-"""From installed to hashed: the exact wheel of each package, with its proof or the reason why there is none."""
+"""From installed to hashed: the exact wheel of each package, with its proof or the reason for none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Literal, Protocol
 
 from envlock.lock.models import Identity, Lockfile, PackageIdentity, WheelFile
-from envlock.packages.indexes.page import IndexFile, choose, source_archives
-from envlock.packages.installed import NO_RECORD, Installed
+from envlock.packages.indexes.page import IndexFile, choose, find_source_archives
+from envlock.packages.installed import NO_RECORD, InstalledPackage
 from envlock.packages.parallel import Advance, Done, run_all
-from envlock.packages.proven import misfit
+from envlock.packages.proven import explain_misfit
 from envlock.packages.sources import Source
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import EnvlockError, FactError, OutsideError
@@ -21,33 +22,39 @@ from envlock.runtime.report import count
 WORKERS = 6  # packages at once; more gains nothing on one line and is unkind to an index
 TOO_SLOW = "use a faster index, or run it again"
 
-BUNDLED = Path("/usr/share/python-wheels")
-"""Where Debian, Ubuntu and Fedora keep the pip and setuptools that `python -m venv` installs, changed by themselves.
+REASON_LIMIT = 1000
+"""Characters: the format has no room for a longer reason."""
 
+BUNDLED = Path("/usr/share/python-wheels")
+"""Where Debian, Ubuntu and Fedora keep their own pip and setuptools for `python -m venv`.
+
+They changed these wheels, so that no index has the same files.
 Source: https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir
 """
 
+Proof = Literal["file", "record", "built"]
 
-class Seen(Protocol):
-    """What reading parts of a wheel told."""
+
+class PartialWheel(Protocol):
+    """What is known of a wheel after a part of it was read."""
 
     @property
     def record(self) -> str:
-        """Its RECORD."""
+        """The text of its RECORD."""
         ...
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Its size in bytes."""
         ...
 
 
-class Whole(Seen, Protocol):
-    """What reading all of a wheel told; the RECORD is in these very bytes."""
+class WholeWheel(PartialWheel, Protocol):
+    """What is known of a wheel after all of it was read; the RECORD is from these very bytes."""
 
     @property
     def sha256(self) -> str:
-        """Of all its bytes."""
+        """The hash of all its bytes."""
         ...
 
 
@@ -58,67 +65,72 @@ class Index(Protocol):
         """Return what all indexes offer under a normalised name."""
         ...
 
-    def glance(self, file: IndexFile) -> Seen | None:
-        """Return the RECORD of a wheel without reading all of it, or None where that cannot be done."""
+    def glance(self, file: IndexFile) -> PartialWheel | None:
+        """Return the RECORD of a wheel; None where only the whole wheel can be read."""
         ...
 
-    def fetch(self, file: IndexFile) -> Whole:
+    def fetch(self, file: IndexFile) -> WholeWheel:
         """Read a whole wheel."""
         ...
 
     def archive(self, file: IndexFile) -> Path:
-        """Return where a source archive lies after it was read."""
+        """Read a source archive, and return its path on this machine."""
         ...
 
 
-class Here(Protocol):
-    """Where wheels come from that no index has."""
+class LocalWheels(Protocol):
+    """Wheels on this machine, for packages that no index has."""
 
     @property
     def build(self) -> bool:
-        """Whether it builds them."""
+        """Whether wheels are built from sources."""
         ...
 
     def wheel(self, name: str, source: Source | None) -> Path | None:
-        """Return a wheel on this machine; may raise `OutsideError`, whose message is the reason for none."""
+        """Return a wheel on this machine, in a folder named after its SHA-256.
+
+        Raises:
+            OutsideError: there is none; the message is the reason.
+        """
         ...
 
 
 def prove(
-    packages: list[Installed],
+    packages: list[InstalledPackage],
     index: Index | None,
     *,
     known: Mapping[str, PackageIdentity],
     trust_index: bool = False,
-    here: Here | None = None,
-    on_done: Callable[[Installed], None] = lambda _: None,
+    here: LocalWheels | None = None,
+    on_done: Callable[[InstalledPackage], None] = lambda _: None,
     seconds: float = inf,
 ) -> Identity:
-    """Return what can be said of every distribution; `index` None is: ask nobody.
+    """Return what can be said of every distribution.
 
     Args:
         packages: what is installed.
-        index: where to look.
+        index: where to look; None: no index is asked.
         known: earlier answers; one whose files are still the same is kept.
         trust_index: take the index's word for the sha256 of a file whose RECORD fits.
-        here: where to look for what no index has.
-        on_done: told of every package that is finished, for a progress bar.
+        here: the wheels of this machine, for what no index has.
+        on_done: called with every package that is finished, for a progress bar.
         seconds: how long all of it may take.
 
     Raises:
-        OutsideError: an index failed, contradicts itself or takes too long; the message names every package concerned.
+        OutsideError: an index failed, contradicts itself or takes too long; the message names every
+            package concerned.
     """
+    prover = _Prover(index, trust_index, here)
     found: dict[str, PackageIdentity] = {}
     failed: dict[str, EnvlockError] = {}
 
-    def work(each: Installed, advance: Advance) -> PackageIdentity:
+    def work(package: InstalledPackage, advance: Advance) -> PackageIdentity:
         advance(0)
-        return _one(each, index, known.get(each.name), trust_index, here)
+        return prover.prove(package, known.get(package.name))
 
+    events = run_all(packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds)
     try:
-        for event in run_all(
-            packages, work, jobs=WORKERS, expected=(EnvlockError,), seconds=seconds
-        ):
+        for event in events:
             if not isinstance(event, Done):
                 continue
             name = event.task.name
@@ -126,243 +138,282 @@ def prove(
                 found[name] = event.result
             elif isinstance(event.error, EnvlockError):
                 failed[name] = event.error
+                # With a hundred packages, the same error would come after a minute.
                 if isinstance(event.error, OutsideError) and event.error.unreachable:
-                    break  # with a hundred packages, the same error would come after a minute
+                    break
             on_done(event.task)
     except TimeoutError:
-        left = [
-            each.name for each in packages if each.name not in found and each.name not in failed
-        ]
+        names = [each.name for each in packages]
+        unfinished = [name for name in names if name not in found and name not in failed]
         raise OutsideError(
-            f"not finished within {seconds:g} s: {', '.join(left)}", hint=TOO_SLOW
+            f"not finished within {seconds:g} s: {', '.join(unfinished)}", hint=TOO_SLOW
         ) from None
     if failed:
-        raise _failure(failed)
+        raise _join_errors(failed)
     return Identity(packages=dict(sorted(found.items())))
 
 
-def still_holds(each: Installed, earlier: PackageIdentity | None, *, whole: bool) -> bool:
-    """Return whether an earlier proof is of the very files that are installed now, and as strong as is asked for."""
-    return (
-        earlier is not None
-        and earlier.wheel is not None
-        and each.common is not None
-        and earlier.version == each.version
-        and earlier.content == digest(each.common)
-        and (earlier.proof != "record" or not whole)
-    )
+def is_still_proven(
+    package: InstalledPackage, earlier: PackageIdentity, *, need_whole: bool
+) -> bool:
+    """Return whether an earlier proof is of the very files that are installed now.
+
+    With `need_whole`, the word of an index for a hash is no longer proof enough.
+    """
+    if earlier.wheel is None or package.files is None:
+        return False
+    if earlier.proof == "record" and need_whole:
+        return False
+    return earlier.version == package.version and earlier.content == digest(package.files)
 
 
-def _one(
-    each: Installed,
-    index: Index | None,
-    earlier: PackageIdentity | None,
-    trust_index: bool,
-    here: Here | None,
-) -> PackageIdentity:
-    if earlier is not None and still_holds(
-        each, earlier, whole=index is not None and not trust_index
-    ):
-        is_stale = (
-            earlier.proof == "built" and here is not None and here.build
-        )  # its sources may have changed
-        if not is_stale:
-            return earlier
-    found = _indexed(each, index, trust_index)
-    if found.wheel is not None or here is None:
-        return found
-    source = each.source
-    if source is None and index is not None and here.build:
-        source = _archive(each, index)
-    return _local(each._replace(source=source), found.reason or "", here)
+@dataclass(frozen=True)
+class _Prover:
+    """Where the wheels of packages are looked for."""
+
+    index: Index | None
+    trust_index: bool
+    local_wheels: LocalWheels | None
+
+    def prove(self, package: InstalledPackage, earlier: PackageIdentity | None) -> PackageIdentity:
+        """Return what can be said of one package: the earlier answer, where it still holds."""
+        need_whole = self.index is not None and not self.trust_index
+        if earlier is not None and is_still_proven(package, earlier, need_whole=need_whole):
+            # A wheel that was built is built again: its sources may have changed since.
+            is_stale = earlier.proof == "built" and self._can_build()
+            if not is_stale:
+                return earlier
+        found = self._search_index(package)
+        if found.wheel is not None or self.local_wheels is None:
+            return found
+        if package.source is None and self.index is not None and self.local_wheels.build:
+            package = package._replace(source=_fetch_sources(package, self.index))
+        return _prove_locally(package, found.reason or "", self.local_wheels)
+
+    def _can_build(self) -> bool:
+        return self.local_wheels is not None and self.local_wheels.build
+
+    def _search_index(self, package: InstalledPackage) -> PackageIdentity:
+        if package.reason is not None or package.version is None or package.files is None:
+            return _describe_unproven(package, package.reason or NO_RECORD)
+        if self.index is None:
+            return _describe_unproven(package, "no index was used (--offline)")
+        if package.origin == "url" and package.url is not None:
+            wheels = [_describe_url(package.url)]
+        else:
+            offered = self.index.files(package.name)
+            wheels, reason = choose(offered, package.name, package.version, package.tags)
+            if reason is not None:
+                return _describe_unproven(package, f"{reason}; only its file hashes are known")
+        first_mismatch = None
+        for wheel in wheels:
+            proven = self._prove_wheel(package, wheel, self.index)
+            if isinstance(proven, PackageIdentity):
+                return proven
+            first_mismatch = first_mismatch or proven
+        bundled = _find_bundled(package.name, package.version, package.files)
+        if bundled is not None:
+            return _describe_unproven(
+                package,
+                f"it is the distribution's own build ({bundled}), which no index has; "
+                f"reinstall {package.name}=={package.version} from an index to have its wheel",
+            )
+        reason = f"the installed files are not those of {wheels[0].name}: {first_mismatch}"
+        return _describe_unproven(package, reason)
+
+    def _prove_wheel(
+        self, package: InstalledPackage, wheel: IndexFile, index: Index
+    ) -> PackageIdentity | str:
+        """Return the identity that a wheel proves, or how its files differ from the installed ones.
+
+        Raises:
+            OutsideError: the index failed, or contradicts itself.
+        """
+        glance = index.glance(wheel)
+        if glance is not None:
+            mismatch = _compare_record(package, wheel, glance.record)
+            if mismatch is not None:
+                return mismatch
+            if self.trust_index and wheel.sha256 is not None:
+                return _describe_proven(package, wheel, "record", wheel.sha256, glance.size)
+        whole = index.fetch(wheel)
+        mismatch = _compare_record(package, wheel, whole.record)
+        if mismatch is None:
+            return _describe_proven(package, wheel, "file", whole.sha256, whole.size)
+        if glance is None:
+            return mismatch
+        raise OutsideError(
+            f"{wheel.name} changed between two requests: its RECORD matched first, "
+            f"and then not ({mismatch})",
+            hint="try again, or use another index; nothing was recorded",
+        )
 
 
-def _archive(each: Installed, index: Index) -> Source | None:
-    """Return the source archive that a package was built from: that of its URL, or an index's where no wheel fits."""
+def _fetch_sources(package: InstalledPackage, index: Index) -> Source | None:
+    """Return the source archive that a package was built from.
+
+    It is that of its URL, or one of an index that has no wheel for it.
+    """
     files: list[IndexFile] = []
-    if each.origin == "url" and each.url is not None and not each.url.endswith(".whl"):
-        files = [_at(each.url)]
-    elif each.origin == "index" and each.reason is None and each.version is not None:
-        offered = index.files(each.name)
-        if not choose(offered, each.name, each.version, each.tags).wheels:
-            files = source_archives(offered, each.version)
-    return Source("archive", str(index.archive(files[0]))) if files else None
+    if package.origin == "url" and package.url is not None and not package.url.endswith(".whl"):
+        files = [_describe_url(package.url)]
+    elif package.origin == "index" and package.reason is None and package.version is not None:
+        offered = index.files(package.name)
+        if not choose(offered, package.name, package.version, package.tags).wheels:
+            files = find_source_archives(offered, package.version)
+    if not files:
+        return None
+    return Source("archive", str(index.archive(files[0])))
 
 
-def _local(each: Installed, reason: str, here: Here) -> PackageIdentity:
-    """Return what a wheel on this machine proves, or why there is none: `reason`, and what went wrong here.
+def _prove_locally(
+    package: InstalledPackage, reason: str, local_wheels: LocalWheels
+) -> PackageIdentity:
+    """Return what a wheel on this machine proves, or why there is none.
 
-    A wheel that was built need not be equal in its own metadata, which name the program that made them; and an editable
-    install has none of the files.
+    `reason` says why no index has it. The metadata of a wheel that was built may differ from the
+    installed ones, since they name the program that made them; an editable install has none of the
+    wheel's files.
     """
     try:
-        place = here.wheel(each.name, each.source)
-        if place is None:
-            return _unproven(each, reason)
-        inside = content(rows(_record_in(place)))
+        path = local_wheels.wheel(package.name, package.source)
+        if path is None:
+            return _describe_unproven(package, reason)
+        inside = content(rows(_read_record(path)))
     except EnvlockError as error:
-        return _unproven(each, f"{reason}; {error.message}")
-    unfit = misfit(each.name, each.version, place.name)
-    if unfit is not None:
-        return _unproven(each, f"{reason}; {unfit}")
-    file = IndexFile(place.name, place.as_uri())
-    size, sha256 = place.stat().st_size, place.parent.name  # the cache keeps it by its hash
-    why = None if each.common is None else difference(each.common, inside)
-    if why is None and each.common is not None:
-        return _proven(each, file, "file", sha256, size)
-    is_built = each.source is None or each.source.kind != "wheel"
-    code = None if each.common is None else difference(_code(each.common), _code(inside))
-    if each.origin != "editable" and (code is not None or not is_built):
-        return _unproven(each, f"{reason}; the files of {place.name} are others: {code or why}")
-    return _proven(each, file, "built", sha256, size, digest(inside))
+        return _describe_unproven(package, f"{reason}; {error.message}")
+    misfit = explain_misfit(package.name, package.version, path.name)
+    if misfit is not None:
+        return _describe_unproven(package, f"{reason}; {misfit}")
+    file = IndexFile(path.name, path.as_uri())
+    size = path.stat().st_size
+    sha256 = path.parent.name  # the cache keeps each wheel in a folder of this name
+    why = None
+    code = None
+    if package.files is not None:
+        why = difference(package.files, inside)
+        if why is None:
+            return _describe_proven(package, file, "file", sha256, size)
+        code = difference(_drop_metadata(package.files), _drop_metadata(inside))
+    if package.origin != "editable" and (code is not None or _is_wheel_source(package)):
+        return _describe_unproven(
+            package, f"{reason}; the files of {path.name} are others: {code or why}"
+        )
+    return _describe_proven(package, file, "built", sha256, size, digest(inside))
 
 
-def _code(common: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of a distribution without its metadata."""
+def _is_wheel_source(package: InstalledPackage) -> bool:
+    return package.source is not None and package.source.kind == "wheel"
+
+
+def _drop_metadata(files: Mapping[str, str]) -> dict[str, str]:
     return {
         path: value
-        for path, value in common.items()
+        for path, value in files.items()
         if not path.partition("/")[0].endswith(".dist-info")
     }
 
 
-def _indexed(each: Installed, index: Index | None, trust_index: bool) -> PackageIdentity:
-    if each.reason is not None or each.version is None or each.common is None:
-        return _unproven(each, each.reason or NO_RECORD)
-    if index is None:
-        return _unproven(each, "no index was used (--offline)")
-    if each.origin == "url" and each.url is not None:
-        wheels = [_at(each.url)]
-    else:
-        wheels, reason = choose(index.files(each.name), each.name, each.version, each.tags)
-        if reason is not None:
-            return _unproven(each, f"{reason}; only its file hashes are known")
-    contradiction = None
-    for wheel in wheels:
-        proven, why = _try(each, wheel, index, trust_index)
-        if proven is not None:
-            return proven
-        contradiction = contradiction or why
-    bundled = _bundled(each.name, each.version, each.common)
-    if bundled is not None:
-        what = f"it is the distribution's own build ({bundled}), which no index has"
-        return _unproven(
-            each, f"{what}; reinstall {each.name}=={each.version} from an index to have its wheel"
-        )
-    return _unproven(
-        each, f"the installed files are not those of {wheels[0].name}: {contradiction}"
-    )
-
-
-def _bundled(name: str, version: str, common: Mapping[str, str]) -> Path | None:
-    """Return the wheel of the operating system that holds the very files that are installed, if there is one."""
+def _find_bundled(name: str, version: str, files: Mapping[str, str]) -> Path | None:
+    """Return the operating system's own wheel that holds the very files that are installed."""
     start = f"{name.replace('-', '_')}-{version}-"
-    wheel = next(
-        (each for each in sorted(BUNDLED.glob("*.whl")) if each.name.startswith(start)), None
-    )
+    wheels = [wheel for wheel in sorted(BUNDLED.glob("*.whl")) if wheel.name.startswith(start)]
+    if not wheels:
+        return None
     try:
-        same = wheel is not None and content(rows(_record_in(wheel))) == common
+        is_same = content(rows(_read_record(wheels[0]))) == files
     except EnvlockError:  # it is damaged
         return None
-    return wheel if same else None
+    if not is_same:
+        return None
+    return wheels[0]
 
 
-def _record_in(wheel: Path) -> str:
-    from envlock.packages.indexes.ranges import (
-        record_of as record_in,
-    )  # it brings a client for the web
+def _read_record(wheel: Path) -> str:
+    # Here: it brings the client for the web, which `capture` without `--hashes` does not need.
+    from envlock.packages.indexes.ranges import record_of
 
-    return record_in(wheel).decode("utf-8", "surrogateescape")
+    return record_of(wheel).decode("utf-8", "surrogateescape")
 
 
-def _at(url: str) -> IndexFile:
+def _describe_url(url: str) -> IndexFile:
     """Return the file of a direct URL, of which nothing else is known."""
-    return IndexFile(
-        url.rpartition("/")[2], url, None, None, yanked=False, metadata_sha256=None, index_url=""
-    )
+    return IndexFile(url.rpartition("/")[2], url)
 
 
-def _try(
-    each: Installed, wheel: IndexFile, index: Index, trust_index: bool
-) -> tuple[PackageIdentity | None, str | None]:
-    """Return the identity that this wheel proves, or why it is not the one."""
-    early = index.glance(wheel)
-    if early is not None:
-        why = _difference(each, wheel, early.record)
-        if why is not None:
-            return None, why
-        if trust_index and wheel.sha256 is not None:
-            return _proven(each, wheel, "record", wheel.sha256, early.size), None
-    whole = index.fetch(wheel)
-    why = _difference(each, wheel, whole.record)
-    if why is None:
-        return _proven(each, wheel, "file", whole.sha256, whole.size), None
-    if early is not None:
-        raise OutsideError(
-            f"{wheel.name} changed between two requests: its RECORD matched first, and then not ({why})",
-            hint="try again, or use another index; nothing was recorded",
-        )
-    return None, why
-
-
-def _difference(each: Installed, wheel: IndexFile, record: str) -> str | None:
-    """Return how the installed files differ from those that a wheel's RECORD lists; None: they are the same."""
+def _compare_record(package: InstalledPackage, wheel: IndexFile, record: str) -> str | None:
+    """Return how the installed files differ from those of a wheel's RECORD; None: not at all."""
     try:
         listed = rows(record)
     except FactError as error:
         raise OutsideError(
             f"{wheel.name}: {error.message}", hint="use another index: this one is damaged"
         ) from None
-    return difference(dict(each.common or {}), content(listed))
+    return difference(dict(package.files or {}), content(listed))
 
 
-def _proven(
-    each: Installed,
+def _describe_proven(
+    package: InstalledPackage,
     wheel: IndexFile,
-    proof: Literal["file", "record", "built"],
+    proof: Proof,
     sha256: str,
     size: int,
     built: str | None = None,
 ) -> PackageIdentity:
     file = WheelFile(
-        name=wheel.name, sha256=sha256, size=size, url=_web(wheel.url), index=_web(wheel.index_url)
+        name=wheel.name,
+        sha256=sha256,
+        size=size,
+        url=_keep_web_url(wheel.url),
+        index=_keep_web_url(wheel.index_url),
     )
-    return _identity(each, proof=proof, wheel=file, built=built)
+    return _describe(package, proof=proof, wheel=file, built=built)
 
 
-def _unproven(each: Installed, reason: str) -> PackageIdentity:
-    return _identity(each, reason=reason[:1000])
+def _describe_unproven(package: InstalledPackage, reason: str) -> PackageIdentity:
+    return _describe(package, reason=reason[:REASON_LIMIT])
 
 
-def _identity(
-    each: Installed,
+def _describe(
+    package: InstalledPackage,
     *,
-    proof: Literal["file", "record", "built"] | None = None,
+    proof: Proof | None = None,
     wheel: WheelFile | None = None,
     reason: str | None = None,
     built: str | None = None,
 ) -> PackageIdentity:
-    content = None if each.common is None else digest(each.common)
-    known = {
-        "version": each.version,
-        "content": content,
-        "origin": each.origin,
+    fields: dict[str, object] = {
+        "version": package.version,
+        "content": _digest_files(package),
+        "origin": package.origin,
         "proof": proof,
         "reason": reason,
+        "wheel": wheel,
     }
-    more = {} if built is None else {"built": built}
-    return PackageIdentity.model_validate({**known, "wheel": wheel, **more})
+    # Only a field that was given is written into a lockfile.
+    if built is not None:
+        fields["built"] = built
+    return PackageIdentity.model_validate(fields)
 
 
-def _web(url: str) -> str | None:
-    kept = public_url(url)
-    return kept if kept is not None and kept.startswith(("http:", "https:")) else None
+def _digest_files(package: InstalledPackage) -> str | None:
+    if package.files is None:
+        return None
+    return digest(package.files)
 
 
-def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
-    first = next(iter(failed.values()))
+def _keep_web_url(url: str) -> str | None:
+    """Return a URL without its secrets; None where it is not on the web."""
+    public = public_url(url)
+    if public is None or not public.startswith(("http:", "https:")):
+        return None
+    return public
+
+
+def _join_errors(failed: Mapping[str, EnvlockError]) -> OutsideError:
+    name, first = next(iter(failed.items()))
     if len(failed) == 1:
-        return OutsideError(f"{next(iter(failed))}: {first.message}", hint=first.hint)
+        return OutsideError(f"{name}: {first.message}", hint=first.hint)
     lines = [f"  {name}: {error.message}" for name, error in sorted(failed.items())]
     return OutsideError(
         f"{count(len(failed), 'package')} could not be looked up:", hint=first.hint, lines=lines
@@ -370,23 +421,23 @@ def _failure(failed: Mapping[str, EnvlockError]) -> OutsideError:
 
 
 def with_identity(lock: Lockfile, identity: Identity | None) -> Lockfile:
-    """Return the lock with this section; without one where there is nothing in it."""
-    return (
-        lock
-        if identity is None or not identity.packages
-        else lock.model_copy(update={"identity": identity})
-    )
+    """Return the lock with this section; unchanged where there is nothing in the section."""
+    if identity is None or not identity.packages:
+        return lock
+    return lock.model_copy(update={"identity": identity})
 
 
-def kept(earlier: Identity | None, packages: list[Installed]) -> Identity | None:
-    """Return what still holds of an earlier lock's answers."""
+def kept(earlier: Identity | None, packages: list[InstalledPackage]) -> Identity | None:
+    """Return the answers of an earlier lock that still hold."""
     if earlier is None:
         return None
-    entries = {each.name: earlier.packages.get(each.name) for each in packages}
-    still = {each.name: entries[each.name] for each in packages if _same(each, entries[each.name])}
-    return Identity(packages={name: entry for name, entry in still.items() if entry is not None})
+    valid: dict[str, PackageIdentity] = {}
+    for package in packages:
+        entry = earlier.packages.get(package.name)
+        if entry is not None and _is_same_install(package, entry):
+            valid[package.name] = entry
+    return Identity(packages=valid)
 
 
-def _same(each: Installed, entry: PackageIdentity | None) -> bool:
-    content = None if each.common is None else digest(each.common)
-    return entry is not None and (entry.version, entry.content) == (each.version, content)
+def _is_same_install(package: InstalledPackage, entry: PackageIdentity) -> bool:
+    return entry.version == package.version and entry.content == _digest_files(package)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
 from envlock.runtime.collectors.packages import public_url
 from envlock.runtime.errors import UsageError
 from envlock.runtime.policy import names
@@ -12,14 +15,20 @@ from envlock.runtime.verify import policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envlock.lock.models import Lockfile, WheelFile
+    from collections.abc import Mapping
+
+    from envlock.lock.facts import PackageFacts
+    from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 
 
 OTHER_FILES = "its RECORD is not the one that was proven (`envlock hash` looks for its wheel)"
 
 
 class Proven(NamedTuple):
-    """A package and the wheel it was installed from; `origin` is its direct URL, None when it came from an index."""
+    """A package and the wheel that it was installed from.
+
+    `origin` is its direct URL, None for a package that came from an index.
+    """
 
     name: str
     version: str
@@ -28,7 +37,7 @@ class Proven(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A package that is not among what was asked for, and why."""
+    """A package that is not among the requested ones, and why."""
 
     name: str
     version: str | None
@@ -40,7 +49,9 @@ class LeftOut(NamedTuple):
 
 
 def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
-    """Return the packages whose wheel the lock proves and the others, both by name; `shown` names the lock.
+    """Return the packages whose wheel the lock proves and the others, both by name.
+
+    `shown` is the lock's name in messages.
 
     Raises:
         UsageError: the lock has no identities, or those of other packages than it has now.
@@ -50,47 +61,74 @@ def proven(lock: Lockfile, shown: str) -> tuple[list[Proven], list[LeftOut]]:
             f"lockfile {shown} does not name the wheels of its packages",
             hint="run `envlock hash` to add them",
         )
-    facts, identities = lock.facts.packages or {}, lock.identity.packages
+    facts = lock.facts.packages or {}
+    identities = lock.identity.packages
+    own_name = _get_own_name(lock)
     known: list[Proven] = []
     others: list[LeftOut] = []
-    own = lock.project and lock.project.name  # no fact, and yet it may have a wheel
     for name in sorted(facts.keys() | identities.keys()):
-        if name == own and name not in facts:
-            each = identities[name]
-            if each.wheel is not None and each.version is not None:
-                known.append(Proven(name, each.version, each.wheel, None))
+        if name == own_name and name not in facts:
+            # The project's own package is no fact, and yet it may have a wheel.
+            own = identities[name]
+            if own.wheel is not None and own.version is not None:
+                known.append(Proven(name, own.version, own.wheel, None))
             continue
-        if (
-            name not in facts
-            or name not in identities
-            or facts[name].version != identities[name].version
-        ):
+        fact = facts.get(name)
+        identity = identities.get(name)
+        if fact is None or identity is None or fact.version != identity.version:
             raise UsageError(
                 f"lockfile {shown}: the recorded wheel of {name} is for another version",
                 hint="run `envlock hash` again",
             )
-        version, wheel, origin = facts[name].version, identities[name].wheel, facts[name].origin
-        reason = identities[name].reason if wheel is None else misfit(name, version, wheel.name)
-        if reason is not None or wheel is None or version is None:
-            others.append(LeftOut(name, version, reason or "its wheel is unknown"))
+        package = _describe_package(name, fact, identity)
+        if isinstance(package, Proven):
+            known.append(package)
         else:
-            known.append(Proven(name, version, wheel, None if origin is None else origin.url))
+            others.append(package)
     return known, others
 
 
+def _describe_package(name: str, fact: PackageFacts, identity: PackageIdentity) -> Proven | LeftOut:
+    version = fact.version
+    wheel = identity.wheel
+    if wheel is None:
+        return LeftOut(name, version, identity.reason or "its wheel is unknown")
+    misfit = explain_misfit(name, version, wheel.name)
+    if misfit is not None or version is None:
+        return LeftOut(name, version, misfit or "its wheel is unknown")
+    url = None
+    if fact.origin is not None:
+        url = fact.origin.url
+    return Proven(name, version, wheel, url)
+
+
+def _get_own_name(lock: Lockfile) -> str | None:
+    if lock.project is None:
+        return None
+    return lock.project.name
+
+
+def _get_identities(lock: Lockfile) -> Mapping[str, PackageIdentity]:
+    if lock.identity is None:
+        return {}
+    return lock.identity.packages
+
+
 def unasked(lock: Lockfile) -> list[str]:
-    """Return the packages whose wheel nobody has looked for yet; of the others it is known, or why there is none."""
-    known = lock.identity.packages if lock.identity is not None else {}
-    facts = lock.facts.packages or {}
-    return sorted(
-        name
-        for name, fact in facts.items()
-        if name not in known or known[name].version != fact.version
-    )
+    """Return the packages whose wheel was never looked for, in the version that the lock has now."""
+    identities = _get_identities(lock)
+    unknown = []
+    for name, fact in (lock.facts.packages or {}).items():
+        if name not in identities or identities[name].version != fact.version:
+            unknown.append(name)
+    return sorted(unknown)
 
 
 class Checkout(NamedTuple):
-    """A package that was built from a commit of a public Git repository, in a folder of it or (None) in its root."""
+    """A package that was built from a commit of a public Git repository.
+
+    `folder` is that of the package in the repository, None for its root.
+    """
 
     name: str
     url: str
@@ -99,21 +137,25 @@ class Checkout(NamedTuple):
 
 
 def checkout(lock: Lockfile, name: str) -> Checkout | None:
-    """Return the commit that a package was built from, where its URL says whence anybody can get it; else None."""
+    """Return the commit that a package was built from; None where not everybody can get it."""
     package = (lock.facts.packages or {}).get(name)
-    origin = None if package is None else package.origin
-    if origin is None or origin.vcs != "git" or origin.commit is None or origin.url is None:
+    if package is None or package.origin is None:
+        return None
+    origin = package.origin
+    if origin.vcs != "git" or origin.commit is None or origin.url is None:
         return None
     if f"packages.{name}.origin.subdirectory" in lock.unavailable:
         return None
-    is_public = (
-        origin.url.startswith(("https://", "ssh://")) and public_url(origin.url) == origin.url
-    )
-    return Checkout(name, origin.url, origin.commit, origin.subdirectory) if is_public else None
+    is_remote = origin.url.startswith(("https://", "ssh://"))
+    if not is_remote or public_url(origin.url) != origin.url:
+        return None
+    return Checkout(name, origin.url, origin.commit, origin.subdirectory)
 
 
 def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[LeftOut]]:
-    """Return the packages that some policy compares under the lock's overrides, and those that none does.
+    """Return the packages that some policy compares, and those that none does.
+
+    The lock's overrides count.
 
     Raises:
         LockfileError: the lock has a rule that does not exist.
@@ -122,43 +164,44 @@ def held(lock: Lockfile, packages: list[LeftOut]) -> tuple[list[LeftOut], list[L
     policies = [policy_of(document, name) for name in names()]
     compared: list[LeftOut] = []
     others: list[LeftOut] = []
-    for each in packages:
-        path = f"packages.{each.name}"
-        rules = {
-            policy.row(place)["rule"] for policy in policies for place in (path, f"{path}.version")
-        }
-        (others if rules == {"ignore"} else compared).append(each)
+    for package in packages:
+        path = f"packages.{package.name}"
+        rules: set[str] = set()
+        for policy in policies:
+            rules.add(policy.row(path)["rule"])
+            rules.add(policy.row(f"{path}.version")["rule"])
+        if rules == {"ignore"}:
+            others.append(package)
+        else:
+            compared.append(package)
     return compared, others
 
 
 def lost(earlier: Lockfile, now: Lockfile) -> list[LeftOut]:
-    """Return the packages that had a proven wheel and have none in the same version now, by name, and why."""
-    had, has = (
-        lock.identity.packages if lock.identity is not None else {} for lock in (earlier, now)
-    )
-    counted = {*(now.facts.packages or {}), now.project and now.project.name}
+    """Return the packages that had a proven wheel and have none in the same version now, by name."""
+    present = {*(now.facts.packages or {}), _get_own_name(now)}
+    identities = _get_identities(now)
     found = []
-    for name, old in sorted(had.items()):
-        new = has.get(name)
-        is_gone = old.wheel is not None and (new is None or new.wheel is None)
-        if is_gone and name in counted and (new is None or new.version == old.version):
-            found.append(LeftOut(name, old.version, (new and new.reason) or OTHER_FILES))
+    for name, old in sorted(_get_identities(earlier).items()):
+        if old.wheel is None or name not in present:
+            continue
+        new = identities.get(name)
+        if new is None:
+            found.append(LeftOut(name, old.version, OTHER_FILES))
+        elif new.wheel is None and new.version == old.version:
+            found.append(LeftOut(name, old.version, new.reason or OTHER_FILES))
     return found
 
 
-def misfit(name: str, version: str | None, file: str) -> str | None:
-    """Return why no installer would take a wheel of this name for that package, or None."""
-    from packaging.utils import (
-        InvalidWheelFilename,
-        parse_wheel_filename,
-    )  # here: most commands need none of it
-    from packaging.version import InvalidVersion, Version
-
+def explain_misfit(name: str, version: str | None, file: str) -> str | None:
+    """Return why no installer would take a wheel of this file name for a package; None: it would."""
     if version is None:
         return "its version is unknown"
     try:
         package, release, _, _ = parse_wheel_filename(file)
-        fits = (package, release) == (name, Version(version))
+        is_same = (package, release) == (name, Version(version))
     except (InvalidWheelFilename, InvalidVersion):
         return f"installers do not accept version `{version}` or file name `{file}`"
-    return None if fits else f"its wheel is named `{file}`, like one of another package or version"
+    if not is_same:
+        return f"its wheel is named `{file}`, like one of another package or version"
+    return None

@@ -1,6 +1,7 @@
-"""What a distribution was installed from, where that is not an index: a wheel, an archive, a folder or a commit.
+"""What a distribution was installed from, if not from an index: a file, a folder or a commit.
 
-Read from its `direct_url.json` on this machine, as the lock keeps no path and no password; nothing of it is shown.
+It is read from `direct_url.json` on this machine, since the lock keeps no path and no password;
+nothing of it is shown.
 Source: https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import Distribution
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 Kind = Literal["wheel", "archive", "folder", "commit"]
@@ -19,8 +20,8 @@ class Source(NamedTuple):
 
     Attributes:
         kind: a wheel, a source archive, a folder of sources, or a commit of a Git repository.
-        place: the path of the first three; the URL of the last.
-        commit: its full hash.
+        place: the path; of a commit, the URL of its repository.
+        commit: the full hash.
         subdirectory: the folder of the project in the repository.
     """
 
@@ -30,29 +31,46 @@ class Source(NamedTuple):
     subdirectory: str | None = None
 
 
-def source_of(found: Distribution) -> Source | None:
-    """Return what a distribution was installed from; None for an index's, and for what cannot be had again."""
+def find_source(distribution: Distribution) -> Source | None:
+    """Return what a distribution was installed from.
+
+    It is None for one of an index, and for a source that is not of a known kind.
+    """
     try:
-        document = json.loads(found.read_text("direct_url.json") or "null")
-        return None if document is None else _source(document)
+        document = json.loads(distribution.read_text("direct_url.json") or "null")
+        if document is None:
+            return None
+        return _parse_source(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _source(document: Any) -> Source | None:
-    url, vcs = str(document["url"]), document.get("vcs_info")
+def _parse_source(document: dict[str, object]) -> Source | None:
+    url = str(document["url"])
+    vcs = document.get("vcs_info")
     if vcs is not None:
-        commit = str(vcs["commit_id"])
-        is_plain = (
-            vcs["vcs"] == "git" and len(commit) in (40, 64) and not commit.strip("0123456789abcdef")
-        )
-        inside = document.get("subdirectory")
-        return (
-            Source("commit", url, commit, inside) if is_plain and not url.startswith("-") else None
-        )
+        return _parse_commit(url, vcs, document.get("subdirectory"))
     if urlsplit(url).scheme != "file":
         return None
-    place = unquote(urlsplit(url).path)
+    path = unquote(urlsplit(url).path)
     if "dir_info" in document:
-        return Source("folder", place)
-    return Source("wheel" if place.endswith(".whl") else "archive", place)
+        return Source("folder", path)
+    if path.endswith(".whl"):
+        return Source("wheel", path)
+    return Source("archive", path)
+
+
+def _parse_commit(url: str, vcs: object, subdirectory: object) -> Source | None:
+    """Return a commit; None for what `git` must not get as an argument.
+
+    Raises:
+        TypeError, KeyError: the entry is malformed.
+    """
+    if not isinstance(vcs, dict) or not isinstance(subdirectory, str | None):
+        raise TypeError("no entry of `vcs_info`")
+    commit = str(vcs["commit_id"])
+    is_hash = len(commit) in (40, 64) and not commit.strip("0123456789abcdef")
+    # Git would take an address that begins with a hyphen for an option.
+    if vcs["vcs"] != "git" or not is_hash or url.startswith("-"):
+        return None
+    return Source("commit", url, commit, subdirectory)

@@ -1,4 +1,4 @@
-"""A folder of wheels that a lock proves: fetched side by side, checked, and nothing else in it."""
+"""A folder of the wheels that a lock proves: several are fetched at once, and all are checked."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ Fetch = Callable[[Proven, Path, Advance], None]
 """Put the wheel of a package, checked, at a path in an existing folder, or raise an EnvlockError or OSError."""
 
 BLOCK = 1024 * 1024
+PAUSE = 0.1
+"""Seconds between two attempts to lock a folder."""
 TEMPORARY = ".envlock.{}.tmp"
 
 
 class Had(NamedTuple):
-    """A wheel that is in the folder now, and how it came there (the words of `_obtain`)."""
+    """A wheel that is in the folder now: it was `there`, or it was `fetched` or `cached`."""
 
     package: Proven
     how: str
 
 
 class Missing(NamedTuple):
-    """A wheel that is not, and why."""
+    """A wheel that is not in the folder, and why."""
 
     package: Proven
     reason: str
@@ -52,16 +54,17 @@ def vendor(
     seconds: float = inf,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Moved[Proven] | Had | Missing]:
-    """Put the wheels of all packages into the folder, which is made, and yield how it goes.
+    """Put the wheels of all packages into a folder, and yield the progress and the result of each.
 
     Args:
         packages: whose wheels.
-        folder: where they are to be.
-        fetch: gets what is not there.
-        cache: the folder of envlock's cache; None to do without.
-        jobs: how many at once.
+        folder: for the wheels; it is created.
+        fetch: gets a wheel that is not there.
+        cache: the folder of envlock's cache; None: no cache is used.
+        jobs: how many wheels at once.
         seconds: how long all of it may take.
-        on_wait: called again and again while another one is at work in the same folder, which is waited for.
+        on_wait: called again and again while another process works in the same folder, whose end is
+            waited for.
 
     Raises:
         OutsideError: it takes too long.
@@ -72,9 +75,9 @@ def vendor(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder, on_wait):
-            for left in folder.glob(TEMPORARY.format("*")):
-                left.unlink()
-            yield from _all(packages, folder, fetch, cache, jobs, seconds)
+            for leftover in folder.glob(TEMPORARY.format("*")):
+                leftover.unlink()
+            yield from _obtain_all(packages, folder, fetch, cache, jobs, seconds)
     except TimeoutError:
         raise OutsideError(
             f"the wheels were not downloaded within {seconds:g} s",
@@ -86,7 +89,7 @@ def vendor(
         ) from None
 
 
-def _all(
+def _obtain_all(
     packages: Sequence[Proven],
     folder: Path,
     fetch: Fetch,
@@ -105,40 +108,44 @@ def _all(
         elif event.error is None:
             yield Had(event.task, event.result or "")
         else:
-            yield Missing(event.task, _reason(event.error))
+            yield Missing(event.task, _explain(event.error))
 
 
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"it cannot be written: {error.strerror or error}"
-    return error.message if isinstance(error, EnvlockError) else str(error)
+    if isinstance(error, EnvlockError):
+        return error.message
+    return str(error)
 
 
 def _obtain(
     package: Proven, folder: Path, fetch: Fetch, cache: Path | None, advance: Advance
 ) -> str:
-    """Put one wheel into the folder; return how."""
+    """Put one wheel into the folder; return how it came there, in the words of `Had`."""
     target = folder / package.wheel.name
     if is_wheel(target, package.wheel, advance):
         return "there"
     if cache is None:
         fetch(package, target, advance)
         return "fetched"
-    kept = caching.wheel(cache, package.wheel.sha256, package.wheel.name)
-    caching.prepare(kept)
-    with held(kept.parent, partial(advance, 0)):
-        how = "cached" if is_wheel(kept, package.wheel, advance) else "fetched"
-        if how == "fetched":
-            fetch(package, kept, advance)
-        _put(kept, target, package.wheel, advance)
+    cached = caching.wheel(cache, package.wheel.sha256, package.wheel.name)
+    caching.prepare(cached)
+    # One process at a time, so that a large wheel is not downloaded twice.
+    with held(cached.parent, partial(advance, 0)):
+        how = "cached"
+        if not is_wheel(cached, package.wheel, advance):
+            how = "fetched"
+            fetch(package, cached, advance)
+        _put(cached, target, package.wheel, advance)
     return how
 
 
 def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None) -> bool:
-    """Return whether the file at `path` is that wheel, by size and sha256.
+    """Return whether the file at `path` is a wheel of the lock, by size and sha256.
 
     Raises:
-        OSError: there is something that cannot be read.
+        OSError: it exists and cannot be read.
     """
     try:
         found = path.lstat()
@@ -154,18 +161,18 @@ def is_wheel(path: Path, wheel: WheelFile, advance: Advance = lambda size: None)
     return digest.hexdigest() == wheel.sha256
 
 
-def _put(kept: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
-    """Give a file of the cache its name in the folder: a link where that is possible, else a copy.
+def _put(cached: Path, target: Path, wheel: WheelFile, advance: Advance) -> None:
+    """Put a file of the cache into the folder: as a link where that is possible, else as a copy.
 
     Raises:
-        OutsideError: the copy is not what the cache had.
+        OutsideError: the copy differs from the cached file.
     """
     temporary = target.with_name(TEMPORARY.format(wheel.sha256[:16]))
     try:
         try:
-            os.link(kept, temporary)
+            os.link(cached, temporary)
         except OSError:  # another file system, or one without links
-            _copy(kept, temporary, advance)
+            _copy(cached, temporary, advance)
             if not is_wheel(temporary, wheel, advance):
                 raise OutsideError("the copy from the cache differs from the cache") from None
         temporary.replace(target)
@@ -184,22 +191,23 @@ def _copy(source: Path, target: Path, advance: Advance) -> None:
 
 @contextlib.contextmanager
 def held(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Keep every other one who calls this, in this process or another, out of a folder.
+    """Lock a folder for the time of a block, against other threads and processes.
 
-    It is the folder itself that is locked, so that nothing is left behind. Where the file system knows no locks,
-    nobody is kept out; what is written is then checked all the same.
+    Where the file system has no locks, the block runs without.
     """
+    # The folder itself is locked, so that no lock file is left behind.
     handle = os.open(folder, os.O_RDONLY)
     try:
-        while not _locked(handle):
+        while not _lock(handle):
             on_wait()
-            time.sleep(0.1)
+            time.sleep(PAUSE)
         yield
     finally:
         os.close(handle)
 
 
-def _locked(handle: int) -> bool:
+def _lock(handle: int) -> bool:
+    """Return whether the folder is ours now, or there is no lock to wait for."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -214,5 +222,5 @@ def wheels_in(folder: Path) -> dict[str, int]:
 
 def unowned(folder: Path, packages: Sequence[Proven]) -> list[Path]:
     """Return the wheels in a folder that belong to none of the packages."""
-    known = {package.wheel.name for package in packages}
-    return [folder / name for name in sorted(wheels_in(folder)) if name not in known]
+    owned = {package.wheel.name for package in packages}
+    return [folder / name for name in sorted(wheels_in(folder)) if name not in owned]

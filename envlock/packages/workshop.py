@@ -1,6 +1,6 @@
-"""The wheel of a package that no index has: one that lies on this machine, or is built from the package's sources.
+"""The wheel of a package that no index has: one on this machine, or one built from sources.
 
-A wheel that is built goes into the cache, under its SHA-256: `vendor` takes it from there.
+Both go into the cache, under their SHA-256: `vendor` takes them from there.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from envlock.guest import launch
 from envlock.lock.drafts import draft_folder
 from envlock.lock.writer import replacing
 from envlock.packages import cache
-from envlock.packages.source_tree import copied, epoch
+from envlock.packages.source_tree import copy_sources, get_commit_time
 from envlock.packages.sources import Source
 from envlock.runtime.errors import OutsideError, UsageError
 
 TIMEOUT = 3600.0  # seconds for one wheel: a large extension module takes many minutes
 
 MASKED = ("-c", 'umask 022 && exec "$0" "$@"')
-"""How a shell starts a program: modes of the files that a backend makes go into the wheel."""
+"""How a shell starts a build: the modes of the files that a backend makes go into the wheel."""
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where wheels come from that no index has.
+    """Wheels for packages that no index has.
 
     Attributes:
         python: the interpreter of the environment.
         cache: the folder of envlock's cache.
-        given: wheels that the user names, by package.
+        named: wheels that the user names, by package.
         build: whether packages may be built from their sources, which runs their build backends.
-        say: told of every wheel that is built.
+        say: shows a line for every wheel that is built.
     """
 
     python: Path
     cache: Path
-    given: Mapping[str, Path] = field(default_factory=dict)
+    named: Mapping[str, Path] = field(default_factory=dict)
     build: bool = False
     say: Callable[[str], None] = lambda _: None
 
@@ -51,19 +51,18 @@ class Workshop:
         """Return a wheel of a package, in the cache; None where there is none.
 
         Raises:
-            OutsideError: it cannot be built or read; the message is a reason, to follow the package's name.
+            OutsideError: it cannot be built or read; the message is the reason.
         """
-        lying = self.given.get(name)
-        if (
-            lying is None
-            and source is not None
-            and source.kind == "wheel"
-            and Path(source.place).is_file()
-        ):
-            lying = Path(source.place)
-        if lying is not None:
-            return into_cache(lying, self.cache)
-        if source is None or source.kind == "wheel" or not self.build:
+        named = self.named.get(name)
+        if named is not None:
+            return into_cache(named, self.cache)
+        if source is None:
+            return None
+        if source.kind == "wheel":
+            if not Path(source.place).is_file():
+                return None
+            return into_cache(Path(source.place), self.cache)
+        if not self.build:
             return None
         with draft_folder(None) as folder:
             built = build_wheel(source, self.python, folder)
@@ -74,44 +73,51 @@ class Workshop:
 def build_wheel(source: Source, python: Path, folder: Path) -> Path:
     """Build a wheel from sources for an interpreter, put it into a folder, and return its path.
 
-    The sources are copied first. The build runs in an environment of its own, with SOURCE_DATE_EPOCH (the time of the
-    commit) and PYTHONHASHSEED set, so that backends that honour them give the same bytes again.
+    The sources are copied first, and the build runs in an environment of its own.
 
     Raises:
-        OutsideError: the sources are gone, no installer is there, or the build failed.
+        OutsideError: the sources are gone, there is no installer, or the build failed.
     """
     if source.kind == "archive":
         return _build(Path(source.place), python, folder, {})
-    with copied(source) as tree:
-        return _build(tree, python, folder, {"SOURCE_DATE_EPOCH": str(epoch(tree))})
+    with copy_sources(source) as tree:
+        variables = {"SOURCE_DATE_EPOCH": str(get_commit_time(tree))}
+        return _build(tree, python, folder, variables)
 
 
 def _build(sources: Path, python: Path, folder: Path, environ: Mapping[str, str]) -> Path:
     if not sources.exists():
         raise OutsideError("its sources are not there any more")
-    program, words = _builder(python, folder, sources)
+    program, words = _choose_builder(python, folder, sources)
+    # Backends that honour PYTHONHASHSEED and SOURCE_DATE_EPOCH give the same bytes again; the
+    # user's own values win.
     variables = {**environ, "PYTHONHASHSEED": "0", "GIT_OPTIONAL_LOCKS": "0", **os.environ}
     try:
-        done = launch.ask(
+        ended = launch.ask(
             [*MASKED, str(program), *words], Path("/bin/sh"), timeout=TIMEOUT, environ=variables
         )
     except UsageError as error:
         raise OutsideError(f"it cannot be built: {error.message}") from None
     wheels = sorted(folder.glob("*.whl"))
-    if done.code != 0 or len(wheels) != 1:
-        raise OutsideError(f"it cannot be built: {program.name} {done.ending}: {_why(done)}")
+    if ended.code != 0 or len(wheels) != 1:
+        raise OutsideError(
+            f"it cannot be built: {program.name} {ended.ending}: {_find_error(ended)}"
+        )
     return wheels[0]
 
 
-def _why(done: launch.Ended) -> str:
-    """Return the last line that names an error; a backend's traceback, uv's and pip's hints stand around it."""
-    lines = [line.strip() for line in done.errors.decode("utf-8", "replace").splitlines()]
+def _find_error(ended: launch.Ended) -> str:
+    """Return the last line that names an error, or else the last words of the build."""
+    # A backend's traceback and the hints of uv and pip surround that line.
+    lines = [line.strip() for line in ended.errors.decode("utf-8", "replace").splitlines()]
     errors = [line for line in lines if "error:" in line.lower() and not line.startswith("hint")]
-    return errors[-1][: launch.LONGEST] if errors else done.last_words
+    if not errors:
+        return ended.last_words
+    return errors[-1][: launch.LONGEST]
 
 
-def _builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[str]]:
-    """Return the program that builds a wheel, and its arguments: uv where there is one, else a pip."""
+def _choose_builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[str]]:
+    """Return the program that builds a wheel, and its arguments: uv, else pip."""
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
         return Path(uv), [
@@ -139,7 +145,7 @@ def _builder(python: Path, folder: Path, sources: Path) -> tuple[Path, Sequence[
 
 
 def into_cache(wheel: Path, folder: Path) -> Path:
-    """Return where a wheel is in the cache, after it was copied there.
+    """Copy a wheel into the cache, and return its path there.
 
     Raises:
         OutsideError: it cannot be read or copied.
@@ -147,28 +153,30 @@ def into_cache(wheel: Path, folder: Path) -> Path:
         WriteError: it cannot be written.
     """
     try:
-        sha256 = cache.kept(wheel).sha256
-        place = cache.wheel(folder, sha256, wheel.name)
-        cache.prepare(place)
-        if cache.sound(place, sha256, None) is None:
-            with wheel.open("rb") as source, replacing(place, "wheel") as stream:
+        sha256 = cache.hash_file(wheel).sha256
+        target = cache.wheel(folder, sha256, wheel.name)
+        cache.prepare(target)
+        if cache.find_intact(target, sha256, None) is None:
+            with wheel.open("rb") as source, replacing(target, "wheel") as stream:
                 shutil.copyfileobj(source, stream)
     except OSError as error:
         raise OutsideError(f"its wheel cannot be read: {error.strerror}") from None
-    return place
+    return target
 
 
 def given(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return the wheels that are named, or lie in the folders that are, by the normalised name of their package.
+    """Return wheels by the normalised name of their package; of a folder, those in it.
 
     Raises:
-        UsageError: a path is neither, or two wheels are of one package.
+        UsageError: a path is neither a wheel nor a folder, or two wheels are of one package.
     """
     found: dict[str, Path] = {}
     for path in paths:
-        wheels = sorted(path.glob("*.whl")) if path.is_dir() else [path]
+        wheels = [path]
+        if path.is_dir():
+            wheels = sorted(path.glob("*.whl"))
         for wheel in wheels:
-            name = _name(wheel)
+            name = _parse_package_name(wheel)
             if name is None or not wheel.is_file():
                 raise UsageError(
                     f"no wheel: {wheel}", hint="name a .whl file, or a folder with some"
@@ -181,7 +189,7 @@ def given(paths: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def _name(wheel: Path) -> str | None:
+def _parse_package_name(wheel: Path) -> str | None:
     try:
         return canonicalize_name(parse_wheel_filename(wheel.name)[0])
     except InvalidWheelFilename:

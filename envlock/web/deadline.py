@@ -1,30 +1,33 @@
-"""How long a connection may keep us waiting: every single wait on a socket is bounded, headers too.
+"""How long a connection may take: the whole answer is bounded, headers included.
 
-A timeout of urllib3 or requests is that of one call of `recv`, so a server that sends a byte now and then holds its
-reader for ever. Here the response reads through a file that knows when to stop, whoever asks it for bytes.
+A timeout of urllib3 or requests is that of one call of `recv`: a server that sends a byte now and
+then could hold its reader for ever. Here the response reads through a file that knows when to stop.
 """
 
 from __future__ import annotations
 
 import http.client
 import io
+import socket
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 CURRENT: ContextVar[Patience | None] = ContextVar("envlock_patience", default=None)
-"""What the responses that this thread is about to get are held to."""
+"""What the responses that this thread is about to get may take."""
 
 
 class Patience:
-    """What one answer may take: `until` (a time of the clock), and `floor` bytes a second in every `window` seconds.
+    """What one answer may take.
 
-    Only waiting counts against the floor: a reader that takes its time between two reads does not make a server slow.
-    After it has run out, `verdict` is the sentence that says why.
+    Attributes:
+        until: the time of the clock at which it must be complete.
+        silence: seconds that one wait may last.
+        window, floor: in every `window` seconds of waiting, at least `floor` bytes a second.
+        verdict: after it was too slow, the sentence that says why.
     """
 
     def __init__(
@@ -44,34 +47,36 @@ class Patience:
         self.allow(seconds)
 
     def allow(self, seconds: float) -> None:
-        """Let all that is still to come take this long."""
+        """Give the rest of the answer this many seconds from now on."""
         self.seconds = seconds
         self.until = self.clock() + seconds
         self.begin()
 
     def begin(self) -> None:
-        """Forget how slow the one before was; the time goes on."""
+        """Measure the speed from here on; the time limit stays."""
         self.verdict = None
         self._waited = 0.0
         self._received = 0
 
-    def left(self) -> float:
-        """Return for how many seconds the next wait may last.
+    def get_remaining(self) -> float:
+        """Return how many seconds the next wait may last.
 
         Raises:
             TimeoutError: the time is up.
         """
-        left = self.until - self.clock()
-        if left <= 0:
+        remaining = self.until - self.clock()
+        if remaining <= 0:
             self.stop(f"it took longer than {self.seconds:g} s")
-        return min(left, self.silence)
+        return min(remaining, self.silence)
 
-    def took(self, seconds: float, count: int) -> None:
-        """Note a wait that ended with `count` bytes.
+    def add_wait(self, seconds: float, count: int) -> None:
+        """Count a wait that ended with `count` bytes.
 
         Raises:
-            TimeoutError: too few have come in the window that ends here.
+            TimeoutError: the server is too slow.
         """
+        # Only waiting counts: a reader that takes its time between two reads does not make a
+        # server slow.
         self._waited += seconds
         self._received += count
         if self._waited < self.window:
@@ -81,7 +86,7 @@ class Patience:
         self._waited, self._received = 0.0, 0
 
     def stop(self, verdict: str) -> None:
-        """Say why there is no more waiting.
+        """Remember why there is no more waiting.
 
         Raises:
             TimeoutError: always.
@@ -90,10 +95,10 @@ class Patience:
         raise TimeoutError(verdict)
 
 
-class _Watched(io.RawIOBase):
-    """The bytes of a socket, for as long as there is patience."""
+class _LimitedSocket(io.RawIOBase):
+    """The bytes of a socket, for as long as its answer may take."""
 
-    def __init__(self, raw: io.RawIOBase, sock: Any, patience: Patience) -> None:
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, patience: Patience) -> None:
         self._raw = raw
         self._sock = sock
         self._patience = patience
@@ -104,18 +109,19 @@ class _Watched(io.RawIOBase):
     def fileno(self) -> int:
         return self._raw.fileno()
 
-    def readinto(self, buffer: Any) -> int | None:
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
         patience = self._patience
-        allowed = patience.left()
+        allowed = patience.get_remaining()
         self._sock.settimeout(allowed)
         start = patience.clock()
         try:
             count = self._raw.readinto(buffer)
         except TimeoutError:
-            patience.left()  # the whole time may be up, which is the better answer
+            # The whole time may be up, too, which is the better answer.
+            patience.get_remaining()
             patience.stop(f"it sent nothing for {allowed:g} s")
             raise
-        patience.took(patience.clock() - start, count or 0)
+        patience.add_wait(patience.clock() - start, count or 0)
         return count
 
     def close(self) -> None:
@@ -125,12 +131,18 @@ class _Watched(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(sock, *args, **kwargs)
+    def __init__(
+        self,
+        sock: socket.socket,
+        debuglevel: int = 0,
+        method: str | None = None,
+        url: str | None = None,
+    ) -> None:
+        super().__init__(sock, debuglevel, method, url)
         patience = CURRENT.get()
         if patience is not None:
-            raw: Any = self.fp.detach()
-            self.fp = io.BufferedReader(_Watched(raw, sock, patience))
+            raw = self.fp.detach()
+            self.fp = io.BufferedReader(_LimitedSocket(raw, sock, patience))
 
 
 class _Http(HTTPConnection):

@@ -26,15 +26,18 @@ BROKEN = (
     OSError,
     ValueError,
 )
-"""What asking and reading can raise; ValueError: a malformed header or chunk size, a file that was closed."""
+"""What asking and reading can raise.
+
+ValueError is that of a malformed header or chunk size, and of a file that was closed.
+"""
 
 AGAIN = (429, 500, 502, 503, 504)
-"""Statuses that may pass."""
+"""Statuses of temporary failures."""
 
 ADDRESS = "check the address of the index or registry"
 LATER = "try again later, or name another index or registry"
 NETWORK = "check the network, the address, and the proxy settings (HTTPS_PROXY, NO_PROXY)"
-PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # noqa: S105 (a hint, no password)
+PASSWORD = "put its user and password into ~/.netrc, the keyring or its URL"  # noqa: S105 (a hint)
 PROXY_LOGIN = (
     "put the proxy's user and password into its URL (HTTPS_PROXY), or ask its administrator"
 )
@@ -44,22 +47,28 @@ TRUST = (
 
 
 LONGEST = 300
-"""Characters of an address in a message: a server chooses where it redirects to."""
+"""Characters of an address in a message: a server can redirect to one of any length."""
+
+MOST_CAUSES = 50
+"""Exceptions that are looked at, of those that one was made from."""
 
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})")
 _OTHER_HOST = "use the name that its certificate is for, or ask its administrator"
 _DATE = "check the clock of this machine, or ask its administrator to renew the certificate"
 _CERTIFICATES = {9: _DATE, 10: _DATE, 62: _OTHER_HOST, 64: _OTHER_HOST}
-"""Hints by OpenSSL's codes, where more trust does not help. Source: openssl/x509_vfy.h, X509_V_ERR_*"""
+"""Hints by OpenSSL's codes, where another certificate to trust does not help.
+
+Source: openssl/x509_vfy.h, X509_V_ERR_*
+"""
 
 
 class WebError(OutsideError):
-    """A server did not answer, refused, or sent what is not an answer.
+    """A server did not answer, refused, or sent a malformed answer.
 
     Attributes:
-        status: the status it sent, if it sent one.
+        status: of the answer, if there is one.
         passing: whether asking again may help.
-        wait: for how many seconds it wants to be left alone, where it says so.
+        wait: after how many seconds the server wants to be asked again, if it says so.
     """
 
     def __init__(
@@ -77,58 +86,66 @@ class WebError(OutsideError):
         self.wait = wait
 
 
-def shown(url: str) -> str:
-    """Return a URL as it may be printed: without user, password, query and fragment, and not at any length."""
+def show_url(url: str) -> str:
+    """Return a URL for a message: without user, password, query and fragment, and cut off."""
     text = clean(public_url(url) or "an unprintable address")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    if len(text) > LONGEST:
+        return f"{text[:LONGEST]}..."
+    return text
 
 
 def refused(url: str, status: int, wait: float | None = None) -> WebError:
-    """Return the error for a status that is not what was asked for."""
-    known = status in HTTPStatus.__members__.values()
-    asks = f", and asks to be left alone for {wait:.0f} seconds" if wait else ""
-    text = (
-        f"{shown(url)} answered {status}{f' ({HTTPStatus(status).phrase})' if known else ''}{asks}"
-    )
+    """Return the error for a status that is not the one that is needed."""
+    text = f"{show_url(url)} answered {status}"
+    if status in HTTPStatus.__members__.values():
+        text += f" ({HTTPStatus(status).phrase})"
+    if wait:
+        text += f", and asks to be left alone for {wait:.0f} seconds"
     passing = status in AGAIN
-    hint = PASSWORD if status in (401, 403) else LATER if passing else ADDRESS
+    hint = ADDRESS
+    if status in (401, 403):
+        hint = PASSWORD
+    elif passing:
+        hint = LATER
     return WebError(text, hint=hint, status=status, passing=passing, wait=wait)
 
 
 def no_address(url: str) -> WebError:
-    """Return the error for what is not the URL of a web page."""
+    """Return the error for a text that is no URL of HTTP."""
     return WebError(
-        f"invalid URL: {shown(url)}", hint="use one that begins with https:// and names a host"
+        f"invalid URL: {show_url(url)}", hint="use one that begins with https:// and names a host"
     )
 
 
-def after_redirect(first: str, error: WebError) -> WebError:
-    """Return the error for what went wrong where a server had sent us."""
-    text = f"{shown(first)} redirects, and {error.message}"
+def make_redirect_error(first: str, error: WebError) -> WebError:
+    """Return the error for a failure at the target of a redirect."""
+    text = f"{show_url(first)} redirects, and {error.message}"
     return WebError(
         text, hint=error.hint, status=error.status, passing=error.passing, wait=error.wait
     )
 
 
-def too_large(url: str, limit: int) -> WebError:
-    """Return the error for an answer that does not end where the largest one would."""
-    return WebError(f"{shown(url)} sent more than {limit} bytes, which is too much", hint=ADDRESS)
-
-
-def garbled(url: str, why: str) -> WebError:
-    """Return the error for a malformed answer."""
-    return WebError(f"{shown(url)} sent an unreadable answer: {why}", hint=ADDRESS)
-
-
-def broken_off(url: str, received: int, wanted: int | None) -> WebError:
-    """Return the error for a body that ended too early."""
-    total = "" if wanted is None else f" of {wanted}"
+def make_size_error(url: str, limit: int) -> WebError:
+    """Return the error for an answer that is larger than the limit."""
     return WebError(
-        f"{shown(url)} broke off after {received}{total} bytes", hint=LATER, passing=True
+        f"{show_url(url)} sent more than {limit} bytes, which is too much", hint=ADDRESS
     )
 
 
-def failure(
+def make_format_error(url: str, why: str) -> WebError:
+    """Return the error for a malformed answer."""
+    return WebError(f"{show_url(url)} sent an unreadable answer: {why}", hint=ADDRESS)
+
+
+def make_broken_off_error(url: str, received: int, wanted: int | None) -> WebError:
+    """Return the error for a body that ended too early."""
+    size = f"{received} bytes"
+    if wanted is not None:
+        size = f"{received} of {wanted} bytes"
+    return WebError(f"{show_url(url)} broke off after {size}", hint=LATER, passing=True)
+
+
+def explain_failure(
     url: str,
     error: Exception,
     verdict: str | None,
@@ -136,41 +153,39 @@ def failure(
     wanted: int | None = None,
     trust: str = TRUST,
 ) -> WebError:
-    """Return the error for what went wrong with a connection.
+    """Return the error for the failure of a connection.
 
     Args:
-        url: what was asked.
-        error: what the libraries raised; nothing of its text is shown, which may hold the whole URL.
-        verdict: why patience ran out, if it did.
+        url: what was asked for.
+        error: what the libraries raised; its text is not shown, which may hold the whole URL.
+        verdict: why the server was too slow, if it was.
         received, wanted: bytes of the body, once it had begun.
         trust: what to do where its certificate is not trusted.
     """
-    causes = list(_causes(error))
+    causes = list(_list_causes(error))
     if verdict is not None:
-        return WebError(f"{shown(url)} is too slow: {verdict}", hint=LATER, passing=True)
-    if (untrusted := _no_trust(url, causes, trust)) is not None and received is None:
-        return untrusted
+        return WebError(f"{show_url(url)} is too slow: {verdict}", hint=LATER, passing=True)
     if received is not None:
-        return broken_off(url, received, wanted)
-    if any(
-        isinstance(cause, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema)
-        for cause in causes
-    ):
+        return make_broken_off_error(url, received, wanted)
+    # The most telling cause first: the libraries wrap one in another.
+    untrusted = _explain_distrust(url, causes, trust)
+    if untrusted is not None:
+        return untrusted
+    if _has_cause(causes, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
         return no_address(url)
-    if any(isinstance(cause, requests.exceptions.ProxyError) for cause in causes):
-        return _by_proxy(url, causes)
+    if _has_cause(causes, (requests.exceptions.ProxyError,)):
+        return _explain_proxy(url, causes)
     for kinds, why in _WHY:
-        if any(isinstance(cause, kinds) for cause in causes):
-            error = WebError(f"{shown(url)} cannot be reached: {why}", hint=NETWORK, passing=True)
-            error.unreachable = kinds in _NOBODY
+        if _has_cause(causes, kinds):
+            error = WebError(
+                f"{show_url(url)} cannot be reached: {why}", hint=NETWORK, passing=True
+            )
+            error.unreachable = kinds in _UNREACHABLE
             return error
-    if any(
-        isinstance(cause, http.client.HTTPException | urllib3.exceptions.ProtocolError)
-        for cause in causes
-    ):
-        return garbled(url, "it is not an HTTP answer")
+    if _has_cause(causes, (http.client.HTTPException, urllib3.exceptions.ProtocolError)):
+        return make_format_error(url, "it is not an HTTP answer")
     return WebError(
-        f"{shown(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True
+        f"{show_url(url)} cannot be reached: {type(error).__name__}", hint=NETWORK, passing=True
     )
 
 
@@ -185,66 +200,80 @@ _WHY: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 )
 """Exceptions from the most telling to the least, and what they mean."""
 
-_NOBODY = tuple(kinds for kinds, _ in _WHY[:4])
+_UNREACHABLE = tuple(kinds for kinds, _ in _WHY[:4])
 """What happens before there is a connection."""
 
 
-def _by_proxy(url: str, causes: list[BaseException]) -> WebError:
-    """Return the error for a proxy that says no, or that is not there; of its address no password is shown."""
-    proxy = shown(select_proxy(url, get_environ_proxies(url)) or "")
-    said = next((found for each in causes if (found := _TUNNEL.search(str(each)))), None)
-    if said is None:
-        told = [why for kinds, why in _WHY if any(isinstance(each, kinds) for each in causes)] or [
-            "it does not answer"
-        ]
-        text = f"{shown(url)} cannot be reached through the proxy {proxy}: {told[0]}"
-        error = WebError(text, hint=NETWORK, passing=True)
-        error.unreachable = True
-        return error
-    status = int(said[1])
-    hint = PROXY_LOGIN if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else NETWORK
-    answered = refused(proxy, status).message
-    return WebError(f"{shown(url)} cannot be reached: the proxy {answered}", hint=hint)
+def _has_cause(causes: list[BaseException], kinds: tuple[type[BaseException], ...]) -> bool:
+    return any(isinstance(cause, kinds) for cause in causes)
 
 
-def _no_trust(url: str, causes: list[BaseException], hint: str) -> WebError | None:
+def _explain_proxy(url: str, causes: list[BaseException]) -> WebError:
+    """Return the error for a proxy that refuses, or cannot be reached."""
+    proxy = show_url(select_proxy(url, get_environ_proxies(url)) or "")
+    for cause in causes:
+        answer = _TUNNEL.search(str(cause))
+        if answer is not None:
+            return _explain_proxy_status(url, proxy, int(answer[1]))
+    why = "it does not answer"
+    for kinds, sentence in _WHY:
+        if _has_cause(causes, kinds):
+            why = sentence
+            break
+    text = f"{show_url(url)} cannot be reached through the proxy {proxy}: {why}"
+    error = WebError(text, hint=NETWORK, passing=True)
+    error.unreachable = True
+    return error
+
+
+def _explain_proxy_status(url: str, proxy: str, status: int) -> WebError:
+    hint = NETWORK
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        hint = PROXY_LOGIN
+    message = refused(proxy, status).message
+    return WebError(f"{show_url(url)} cannot be reached: the proxy {message}", hint=hint)
+
+
+def _explain_distrust(url: str, causes: list[BaseException], hint: str) -> WebError | None:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            why = clean(
-                str(getattr(cause, "verify_message", "") or "its certificate is not valid")
-            ).rstrip(".")
+            why = str(getattr(cause, "verify_message", "") or "its certificate is not valid")
             return WebError(
-                f"{shown(url)} is not trusted: {why}",
+                f"{show_url(url)} is not trusted: {clean(why).rstrip('.')}",
                 hint=_CERTIFICATES.get(cause.verify_code, hint),
             )
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             why = (cause.reason or "unknown").lower().replace("_", " ")
-            return WebError(f"{shown(url)} cannot be reached over TLS: {why}", hint=hint)
-    if isinstance(causes[0], requests.exceptions.SSLError) and not any(
-        isinstance(each, OSError) for each in causes[1:]
-    ):
+            return WebError(f"{show_url(url)} cannot be reached over TLS: {why}", hint=hint)
+    # urllib3 compares the host itself, so that no error of a socket is below this one.
+    is_ours = isinstance(causes[0], requests.exceptions.SSLError)
+    if is_ours and not _has_cause(causes[1:], (OSError,)):
         return WebError(
-            f"{shown(url)} is not trusted: its certificate is for another host", hint=_OTHER_HOST
+            f"{show_url(url)} is not trusted: its certificate is for another host", hint=_OTHER_HOST
         )
     return None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those it was made from: the libraries wrap them in many ways."""
-    todo, seen = [error], set[int]()
-    while todo and len(seen) < 50:
-        one = todo.pop(0)
-        if id(one) in seen:
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those that it was made from, the outermost first."""
+    pending = [error]
+    known: set[int] = set()
+    # The libraries wrap exceptions in many ways, also in circles.
+    while pending and len(known) < MOST_CAUSES:
+        cause = pending.pop(0)
+        if id(cause) in known:
             continue
-        seen.add(id(one))
-        yield one
-        inner = [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
-        todo += [each for each in inner if isinstance(each, BaseException)]
+        known.add(id(cause))
+        yield cause
+        inner = [*cause.args, getattr(cause, "reason", None), cause.__cause__, cause.__context__]
+        pending += [each for each in inner if isinstance(each, BaseException)]
 
 
-def pause(text: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks for; None where it asks for nothing that can be read."""
+def parse_retry_after(text: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks for; None for a malformed header."""
+    if text is None:
+        return None
     try:
-        return None if text is None else float(Retry().parse_retry_after(text[:40]))
+        return float(Retry().parse_retry_after(text[:40]))
     except (InvalidHeader, OverflowError, TypeError, ValueError):
         return None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envlock.lock.document import load, save
-from envlock.lock.rebase import rebased
+from envlock.lock.rebase import apply_changes
 from envlock.runtime.errors import WriteError
 from tests.conftest import Command
 from tests.locks import document, encode
@@ -27,7 +27,8 @@ def with_overrides(overrides: dict[str, str]) -> dict[str, Any]:
 def test_each_override_is_the_one_that_a_command_has_changed(
     read: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
 ) -> None:
-    found = rebased(*map(with_overrides, (read, ours, theirs)))["policy"]["overrides"]
+    merged: Any = apply_changes(*map(with_overrides, (read, ours, theirs)))
+    found = merged["policy"]["overrides"]
     for name in "abc":
         wanted = theirs.get(name) if ours.get(name) == read.get(name) else ours.get(name)
         assert found.get(name) == wanted
@@ -37,8 +38,8 @@ def test_facts_are_of_one_command_as_a_whole_and_a_canary_of_other_facts_goes() 
     read = {**document(), "numerics": {"battery": 1}}
     ours = {**read, "facts": {"python": {"version": "3.12"}}, "numerics": {"battery": 2}}
     theirs = {**read, "facts": {"python": {"implementation": "pypy"}}, "base_image": {"name": "x"}}
-    assert rebased(read, ours, theirs) == {**ours, "base_image": {"name": "x"}}
-    assert "numerics" not in rebased(read, {**read, "facts": ours["facts"]}, theirs)
+    assert apply_changes(read, ours, theirs) == {**ours, "base_image": {"name": "x"}}
+    assert "numerics" not in apply_changes(read, {**read, "facts": ours["facts"]}, theirs)
 
 
 def test_two_commands_at_once_both_write_what_they_say(envlock: Command, tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_the_locked_platform_is_the_only_one() -> None:
 
 
 def test_what_the_specification_refuses_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_package", lambda package, house: {"name": "a", "wheels": []})
+    monkeypatch.setattr(module, "_make_entry", lambda package, house: {"name": "a", "wheels": []})
     with pytest.raises(LockfileError) as error:
         export(lock_of({"a": proof("1.0", wheel("a-1.0-py3-none-any.whl"))}), "x.lock", "pylock")
     assert error.value.message == (

@@ -17,11 +17,11 @@ import requests
 from envlock.lock.models import Lockfile, PackageIdentity, WheelFile
 from envlock.packages.indexes.online import Glance, Whole
 from envlock.packages.indexes.page import IndexFile
-from envlock.packages.installed import Installed, installed
+from envlock.packages.installed import InstalledPackage, describe_installed
 from envlock.packages.prove import prove
 from envlock.runtime.errors import EnvlockError, OutsideError
 from envlock.runtime.files.record import content, digest, rows
-from envlock.web.errors import failure
+from envlock.web.errors import explain_failure
 from envlock.workflows.hash import summary
 from tests.locks import document
 from tests.packages.wheels import make_wheel, record_in
@@ -32,7 +32,7 @@ OTHER = RECORD.replace("aaaa", "AAAA")
 INSTALLED_RECORD = RECORD + "six-1.17.0.dist-info/INSTALLER,sha256=cccc,4\n__pycache__/six.cpython-311.pyc,,\n"
 COMMON = content(rows(RECORD))
 CONTENT = digest(COMMON)
-SIX = Installed("six", "1.17.0", ("py2-none-any", "py3-none-any"), "index", None, COMMON, None)
+SIX = InstalledPackage("six", "1.17.0", ("py2-none-any", "py3-none-any"), "index", None, COMMON, None)
 WHEEL = "six-1.17.0-py2.py3-none-any.whl"
 HASH = hashlib.sha256(b"the wheel").hexdigest()
 
@@ -86,7 +86,7 @@ def proven(proof: Literal["file", "record"] = "file", name: str = WHEEL) -> Pack
     )
 
 
-def ask(index: FakeIndex | None, each: Installed = SIX, **options: Any) -> PackageIdentity:
+def ask(index: FakeIndex | None, each: InstalledPackage = SIX, **options: Any) -> PackageIdentity:
     """Return what is found of one package."""
     return prove([each], index, **{"known": {}, **options}).packages[each.name]
 
@@ -189,12 +189,14 @@ def test_what_was_proven_is_not_asked_for_again() -> None:
 @pytest.mark.parametrize(
     ("each", "earlier"),
     [
-        (SIX._replace(common=content(rows(OTHER))), proven()),
+        (SIX._replace(files=content(rows(OTHER))), proven()),
         (SIX._replace(version="1.18.0"), proven()),
         (SIX, proven("record")),  # weaker than what is asked for now
     ],
 )
-def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(each: Installed, earlier: PackageIdentity) -> None:
+def test_an_earlier_proof_of_other_files_or_of_less_is_not_taken(
+    each: InstalledPackage, earlier: PackageIdentity
+) -> None:
     index = FakeIndex({WHEEL: RECORD})
     ask(index, each, known={"six": earlier})
     assert index.asked[0] == "six"
@@ -221,7 +223,7 @@ def test_what_came_with_the_distributions_python_says_what_to_do(
     elif files is None:
         bundled.parent.mkdir()
         bundled.write_bytes(b"damaged")
-    each = Installed("setuptools", "66.1.1", ("py3-none-any",), "index", None, content(rows(own)), None)
+    each = InstalledPackage("setuptools", "66.1.1", ("py3-none-any",), "index", None, content(rows(own)), None)
     found = ask(FakeIndex({name: RECORD}), each)
     fix = "reinstall setuptools==66.1.1 from an index to have its wheel"
     sentence = f"it is the distribution's own build ({bundled}), which no index has; {fix}"
@@ -251,7 +253,7 @@ def test_every_package_that_failed_is_named_and_nothing_is_recorded() -> None:
 
 
 def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None:
-    gone = failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
+    gone = explain_failure("https://index.example/simple/", requests.ConnectionError(ConnectionRefusedError()), None)
 
     class Gone(FakeIndex):
         def files(self, name: str) -> list[IndexFile]:
@@ -278,7 +280,7 @@ def test_an_index_that_nobody_answers_for_is_told_at_the_first_package() -> None
     ],
 )
 def test_what_happens_before_there_is_a_connection_happens_to_every_package(error: Exception, expected: bool) -> None:
-    assert failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
+    assert explain_failure("https://index.example/", requests.ConnectionError(error), None).unreachable is expected
 
 
 def test_what_takes_too_long_is_given_up_whatever_it_is_at() -> None:
@@ -379,11 +381,11 @@ class Found:
 def test_where_it_came_from_says_whether_an_index_is_asked(
     changes: dict[str, Any], record: str | None, origin: str, reason: str | None
 ) -> None:
-    found = installed("six", {**FACTS, **changes}, Found(record))  # type: ignore[arg-type]
+    found = describe_installed("six", {**FACTS, **changes}, Found(record))  # type: ignore[arg-type]
     assert (found.origin, found.reason) == (origin, reason)
     if record == INSTALLED_RECORD:
-        assert found.common == COMMON
+        assert found.files == COMMON
 
 
 def test_a_package_without_a_metadata_folder_is_not_proven() -> None:
-    assert installed("six", FACTS, None).common is None
+    assert describe_installed("six", FACTS, None).files is None

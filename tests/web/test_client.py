@@ -16,7 +16,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web import client as module
-from envlock.web.client import Client, refusal
+from envlock.web.client import Client, make_refusal
 from envlock.web.errors import ADDRESS, LATER, NETWORK, PASSWORD, TRUST, WebError
 from envlock.web.limits import Limits
 from tests.web.hostile import Hostile, Request, always, answer, hostile, in_turn
@@ -79,7 +79,7 @@ def test_an_answer_is_whole() -> None:
 def test_an_answer_that_says_no_is_an_answer() -> None:
     with hostile(always(answer(b"none", "404 Not Found"))) as server:
         got = _get(server.url("/x"))
-    error = refusal(got)
+    error = make_refusal(got)
     assert (got.status, error.message, error.hint, error.status) == (
         404,
         f"{server.url('/x')} answered 404 (Not Found)",
@@ -90,7 +90,7 @@ def test_an_answer_that_says_no_is_an_answer() -> None:
 
 def test_a_refusal_says_how_to_be_let_in() -> None:
     with hostile(always(answer(b"", "401 Unauthorized"))) as server:
-        assert refusal(_get(server.url())).hint == PASSWORD
+        assert make_refusal(_get(server.url())).hint == PASSWORD
 
 
 def test_what_is_truncated_is_asked_for_again_and_then_named() -> None:
@@ -256,7 +256,7 @@ def test_netrc_and_cookies_are_not_used_behind_our_back(monkeypatch: pytest.Monk
 def test_no_message_holds_a_secret() -> None:
     with hostile(always(answer(b"", "403 Forbidden"))) as server:
         url = server.url("/x?token=s3cret").replace("://", "://user:s3cret@")
-        error = refusal(_get(url))
+        error = make_refusal(_get(url))
     gone = _fails(url)  # the server has ended
     assert error.message == f"{server.url('/x')} answered 403 (Forbidden)"
     assert gone.message == f"{server.url('/x')} cannot be reached: connection refused"

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,103 +17,137 @@ from envlock.packages.indexes.index_settings import Index
 from envlock.web.client import Credentials
 
 SECONDS = 10
-"""How long the keyring may take; one that asks somebody is given up."""
+"""How long the keyring may take: one that waits for somebody to type is given up."""
 
 
 def known(indexes: Sequence[Index], environ: Mapping[str, str] | None = None) -> Credentials:
-    """Return what knows the credentials for a URL, from the URLs of the indexes, uv's variables and netrc.
+    """Return a function from URL to credentials: those of the index URLs, of uv and of netrc.
 
-    Those of an index count for everything on its host; of several there, for what its path is nearest to. The `default`
-    login of netrc is for the indexes: pages name other hosts, which must not receive it.
+    Those of an index count for everything on its host; where several indexes are on one host, those
+    of the nearest path.
     """
-    environ = os.environ if environ is None else environ
-    logins = [(index, login) for index in indexes if (login := _login(index, environ)) is not None]
-    machines = _netrc(environ)
-    own = {urlsplit(index.url).hostname for index in indexes}
+    if environ is None:
+        environ = os.environ
+    logins: list[tuple[Index, tuple[str, str]]] = []
+    for index in indexes:
+        login = _find_login(index, environ)
+        if login is not None:
+            logins.append((index, login))
+    machines = _read_netrc(environ)
+    index_hosts = {urlsplit(index.url).hostname for index in indexes}
 
     def look(url: str) -> tuple[str, str] | None:
         parts = urlsplit(url)
-        here = [
-            (index, login)
-            for index, login in logins
-            if _origin(urlsplit(index.url)) == _origin(parts)
-        ]
-        if here:
-            return max(here, key=lambda one: _shared(urlsplit(one[0].url).path, parts.path))[1]
+        best = None
+        best_depth = -1
+        for index, login in logins:
+            index_parts = urlsplit(index.url)
+            depth = _count_shared_folders(index_parts.path, parts.path)
+            if _get_origin(index_parts) == _get_origin(parts) and depth > best_depth:
+                best = login
+                best_depth = depth
+        if best is not None:
+            return best
         host = parts.hostname or ""
-        if machines is None or not (host in machines.hosts or host in own):
+        # The `default` login of netrc is for the indexes only: pages name other hosts, which must
+        # not receive it.
+        if machines is None or not (host in machines.hosts or host in index_hosts):
             return None
         found = machines.authenticators(host)
-        return None if found is None else (found[0], found[2] or "")
+        if found is None:
+            return None
+        return found[0], found[2] or ""
 
     return look
 
 
 def keyring(indexes: Sequence[Index]) -> Credentials:
-    """Return what asks the `keyring` command, once for each host; it is slow, so it is for whoever was refused."""
-    users = {_origin(urlsplit(index.url)): index.user for index in indexes if index.user}
-    addresses = {_origin(urlsplit(index.url)): index.url for index in reversed(indexes)}
+    """Return a function that asks the `keyring` command, once for each host.
+
+    It is slow, so it is meant for a URL that was refused without credentials.
+    """
+    users = {_get_origin(urlsplit(index.url)): index.user for index in indexes if index.user}
+    # Of several indexes on one host, the first one wins.
+    addresses = {_get_origin(urlsplit(index.url)): index.url for index in reversed(indexes)}
 
     @cache
     def ask(origin: tuple[str, str, int | None]) -> tuple[str, str] | None:
-        services = [each for each in (addresses.get(origin), origin[1]) if each]
-        return next(
-            filter(None, (_keyring(service, users.get(origin)) for service in services)), None
-        )
+        for service in (addresses.get(origin), origin[1]):
+            if not service:
+                continue
+            login = _ask_keyring(service, users.get(origin))
+            if login is not None:
+                return login
+        return None
 
-    return lambda url: ask(_origin(urlsplit(url)))
+    return lambda url: ask(_get_origin(urlsplit(url)))
 
 
-def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
+def _get_origin(parts: SplitResult) -> tuple[str, str, int | None]:
     return parts.scheme, (parts.hostname or ""), parts.port
 
 
-def _shared(one: str, other: str) -> int:
+def _count_shared_folders(path: str, other: str) -> int:
     """Return how many folders two paths have in common, from the first one on."""
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    count = 0
+    for folder, other_folder in zip(path.split("/"), other.split("/"), strict=False):
+        if folder != other_folder:
+            break
+        count += 1
+    return count
 
 
-def _login(index: Index, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return what stands in the index's URL, or else in uv's variables for its name."""
+def _find_login(index: Index, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return user and password from the index's URL, or else from uv's variables for its name."""
     if index.user is not None and (index.password is not None or index.name is None):
         return index.user, index.password or ""
-    prefix = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', (index.name or '').upper())}"
-    user, password = environ.get(f"{prefix}_USERNAME"), environ.get(f"{prefix}_PASSWORD")
-    if index.name is None or (user or password or index.user) is None:
+    if index.name is None:
+        return None
+    prefix = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', index.name.upper())}"
+    user = environ.get(f"{prefix}_USERNAME")
+    password = environ.get(f"{prefix}_PASSWORD")
+    if (user or password or index.user) is None:
         return None
     return user or index.user or "", password or ""
 
 
-def _netrc(environ: Mapping[str, str]) -> netrc.netrc | None:
-    named = environ.get("NETRC")
+def _read_netrc(environ: Mapping[str, str]) -> netrc.netrc | None:
     home = Path(environ.get("HOME") or "/nowhere")
-    for file in [Path(named)] if named else [home / ".netrc", home / "_netrc"]:
-        with suppress(
-            OSError, ValueError, netrc.NetrcParseError
-        ):  # not there or not one: pip passes over it too
-            return netrc.netrc(str(file))
+    paths = [home / ".netrc", home / "_netrc"]
+    named = environ.get("NETRC")
+    if named:
+        paths = [Path(named)]
+    for path in paths:
+        # pip passes over a file that is missing or damaged, too.
+        with suppress(OSError, ValueError, netrc.NetrcParseError):
+            return netrc.netrc(str(path))
     return None
 
 
-def _keyring(service: str, user: str | None) -> tuple[str, str] | None:
-    """Return what the keyring holds; nothing where there is none, or it does not answer by itself."""
+def _ask_keyring(service: str, user: str | None) -> tuple[str, str] | None:
+    """Return user and password; None where there is no keyring, or it does not answer by itself."""
     program = shutil.which("keyring")
     if program is None:
         return None
-    argv = [program, "get", service, user] if user else [program, "--mode", "creds", "get", service]
+    command = [program, "--mode", "creds", "get", service]
+    if user:
+        command = [program, "get", service, user]
     try:
-        done = subprocess.run(
-            argv,
+        process = subprocess.run(
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=SECONDS,
-            start_new_session=True,  # no terminal that it could ask on
+            start_new_session=True,  # no terminal on which it could ask
             check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    if done.returncode != 0 or len(lines) != (1 if user else 2):
+    lines = process.stdout.decode("utf-8", "replace").splitlines()
+    if process.returncode != 0:
         return None
-    return (user, lines[0]) if user else (lines[0], lines[1])
+    if user and len(lines) == 1:
+        return user, lines[0]
+    if not user and len(lines) == 2:
+        return lines[0], lines[1]
+    return None

@@ -1,4 +1,7 @@
-"""Download a file whole or not at all: `NAME.part` goes on where it broke off, held by one process at a time."""
+"""Download a file whole or not at all.
+
+A download that broke off goes on from `NAME.part`, which one process uses at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +18,41 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import IO
 
-from envlock.packages.indexes.page import local_path
+from envlock.packages.indexes.page import get_local_path
 from envlock.packages.indexes.ranges import RANGE
 from envlock.runtime.errors import OutsideError, UsageError
 from envlock.runtime.report import clean
-from envlock.web.client import Client, Stream, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Client, Stream, make_refusal
+from envlock.web.errors import WebError, show_url
 
 FRUITLESS = 4
-"""How often in a row it may break off before another `CHUNK` has come."""
+"""How often in a row a download may break off before another `CHUNK` has come."""
+CHUNK = 1024 * 1024
+"""Bytes that are read or written at a time."""
+OPEN_ATTEMPTS = 10
+"""How often a part is opened again that another process finished in between."""
 
 
 class WrongFileError(OutsideError):
-    """A file is not the one that it was said to be."""
+    """A file is not the expected one."""
 
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What was downloaded: both computed from all of its bytes."""
+    """Hash and size of a download, both computed from all of its bytes."""
 
     sha256: str
     size: int
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Request:
+    """A file, what it must be as far as that is known, and who is told of new bytes."""
+
     url: str
     sha256: str | None
     size: int | None
-    tell: Callable[[int], None]
+    on_bytes: Callable[[int], None]
 
 
 def download(
@@ -55,27 +64,29 @@ def download(
     size: int | None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Downloaded:
-    """Download a file to `target`, which appears when all of it is there and is right.
+    """Download a file to `target`, which appears when the file is complete and the expected one.
 
-    What has come stays in `target.part` when it breaks off, and the next call goes on from there, if the server
-    still has the same file. Who downloads the same file at the same time does it on his own.
+    When the download breaks off, its bytes stay in `target.part`, and the next call goes on from
+    there, if the server still has the same file. A process that downloads the same file at the same
+    time uses a file of its own.
 
     Args:
         client: asks.
         url: of the file; a `file:` URL is copied.
-        target: where it is to be; its folder exists.
+        target: the path of the download; its folder exists.
         sha256, size: what it must be, as far as that is known.
-        on_bytes: gets the number of new bytes; a negative number where the download begins anew.
+        on_bytes: called with the number of new bytes; a negative number where the download begins
+            anew.
 
     Raises:
-        WrongFileError: it is another file than it was said to be; nothing is kept.
+        WrongFileError: it is another file than the expected one; nothing is kept.
         WebError: the server cannot be reached, refuses, or breaks off again and again.
         UsageError: it cannot be written.
     """
-    wanted = _Wanted(url, sha256, size, on_bytes or (lambda count: None))
-    with part_of(target) as part:
+    request = _Request(url, sha256, size, on_bytes or (lambda count: None))
+    with open_part(target) as part:
         try:
-            _get(client, wanted, part)
+            _get(client, request, part)
         except WrongFileError:
             part.forget()
             raise
@@ -83,126 +94,133 @@ def download(
         return Downloaded(part.sha256, part.size)
 
 
-def _get(client: Client, wanted: _Wanted, part: Part) -> None:
-    if wanted.url.startswith("file:"):
+def _get(client: Client, request: _Request, part: Part) -> None:
+    if request.url.startswith("file:"):
         part.begin()
-        _copy(wanted, part)
-        return _check(wanted, part)
-    part.resume(wanted.url, trusted=wanted.sha256 is not None)
-    wanted.tell(part.size)
-    resumed = part.size > 0
+        _copy(request, part)
+        _check(request, part)
+        return
+    part.resume(request.url, trusted=request.sha256 is not None)
+    request.on_bytes(part.size)
+    was_resumed = part.size > 0
     try:
-        _persist(client, wanted, part)
-        return _check(wanted, part)
+        _persist(client, request, part)
+        _check(request, part)
     except WrongFileError:
-        if not resumed:
+        if not was_resumed:
             raise
-    _anew(wanted, part)  # what was there before may have been of another file
-    _persist(client, wanted, part)
-    return _check(wanted, part)
+    else:
+        return
+    # The bytes of the earlier download may have been of another file: once more, from the start.
+    _begin(request, part)
+    _persist(client, request, part)
+    _check(request, part)
 
 
-def _persist(client: Client, wanted: _Wanted, part: Part) -> None:
+def _persist(client: Client, request: _Request, part: Part) -> None:
     """Fetch what is missing, and go on where it breaks off."""
     fruitless = 0
     while True:
         before = part.size
         try:
-            return _fetch(client, wanted, part)
+            return _fetch(client, request, part)
         except WebError as error:
-            fruitless = 0 if part.size - before >= CHUNK else fruitless + 1
+            fruitless += 1
+            if part.size - before >= CHUNK:
+                fruitless = 0
             if not error.passing or error.status is not None or fruitless == FRUITLESS:
                 raise
 
 
-def _fetch(client: Client, wanted: _Wanted, part: Part) -> None:
-    headers = {}
-    if part.size and part.size == wanted.size:
+def _fetch(client: Client, request: _Request, part: Part) -> None:
+    if part.size and part.size == request.size:
         return
+    headers = {}
     if part.size:
-        headers = {"Range": f"bytes={part.size}-"} | (
-            {"If-Range": part.validator} if part.validator else {}
-        )
-    with client.stream(wanted.url, headers=headers) as answer:
+        headers["Range"] = f"bytes={part.size}-"
+        if part.validator:
+            headers["If-Range"] = part.validator
+    with client.stream(request.url, headers=headers) as answer:
         if part.size and answer.status == HTTPStatus.PARTIAL_CONTENT:
-            _same_place(answer, part)
-        elif answer.status == HTTPStatus.OK or (
-            part.size and answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
-        ):
-            _anew(wanted, part)
+            _check_place(answer, part)
+        elif part.size and answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            _begin(request, part)
+            raise WebError(
+                f"{show_url(request.url)} became shorter", hint="try again", passing=True
+            )
+        elif answer.status == HTTPStatus.OK:
+            _begin(request, part)
         else:
-            raise refusal(answer)
-        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise WebError(f"{shown(wanted.url)} became shorter", hint="try again", passing=True)
-        part.note(wanted.url, _validator(answer))
-        _append(answer.chunks, wanted, part)
+            raise make_refusal(answer)
+        part.note(request.url, _get_validator(answer))
+        _append(answer.chunks, request, part)
 
 
-def _append(chunks: Iterator[bytes], wanted: _Wanted, part: Part) -> None:
+def _append(chunks: Iterator[bytes], request: _Request, part: Part) -> None:
     for chunk in chunks:
         part.append(chunk)
-        wanted.tell(len(chunk))
-        if wanted.size is not None and part.size > wanted.size:
-            raise _wrong(wanted, f"it has more than {wanted.size} bytes")
+        request.on_bytes(len(chunk))
+        if request.size is not None and part.size > request.size:
+            raise _describe_wrong_file(request, f"it has more than {request.size} bytes")
 
 
-def _copy(wanted: _Wanted, part: Part) -> None:
-    path = local_path(wanted.url)
+def _copy(request: _Request, part: Part) -> None:
+    path = get_local_path(request.url)
     try:
         stream = path.open("rb")
     except OSError as error:
         raise WebError(f"cannot read {path}: {error.strerror}", hint="check the index") from None
     with stream:
-        _append(iter(lambda: stream.read(CHUNK), b""), wanted, part)
+        _append(iter(lambda: stream.read(CHUNK), b""), request, part)
 
 
-def _anew(wanted: _Wanted, part: Part) -> None:
-    wanted.tell(-part.size)
+def _begin(request: _Request, part: Part) -> None:
+    request.on_bytes(-part.size)
     part.begin()
 
 
-def _same_place(answer: Stream, part: Part) -> None:
+def _check_place(answer: Stream, part: Part) -> None:
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None or int(match[1]) != part.size:
         raise WebError(
-            f"{shown(answer.url)} sent the wrong part of the file",
+            f"{show_url(answer.url)} sent the wrong part of the file",
             hint="use another index: this server is faulty",
         )
 
 
-def _validator(answer: Stream) -> str | None:
+def _get_validator(answer: Stream) -> str | None:
     """Return what If-Range takes: a strong tag, else a date."""
     tag = answer.headers.get("ETag")
-    return tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified")
+    if tag and not tag.startswith("W/"):
+        return tag
+    return answer.headers.get("Last-Modified")
 
 
-def _check(wanted: _Wanted, part: Part) -> None:
-    if wanted.size is not None and part.size != wanted.size:
-        raise _wrong(wanted, f"it has {part.size} bytes, not {wanted.size}")
-    if wanted.sha256 is not None and part.sha256 != wanted.sha256:
-        raise _wrong(wanted, f"its sha256 is {part.sha256}, not {wanted.sha256}")
+def _check(request: _Request, part: Part) -> None:
+    if request.size is not None and part.size != request.size:
+        raise _describe_wrong_file(request, f"it has {part.size} bytes, not {request.size}")
+    if request.sha256 is not None and part.sha256 != request.sha256:
+        raise _describe_wrong_file(request, f"its sha256 is {part.sha256}, not {request.sha256}")
 
 
-def _wrong(wanted: _Wanted, why: str) -> WrongFileError:
-    place = (
-        clean(str(local_path(wanted.url))) if wanted.url.startswith("file:") else shown(wanted.url)
-    )
+def _describe_wrong_file(request: _Request, why: str) -> WrongFileError:
+    place = show_url(request.url)
+    if request.url.startswith("file:"):
+        place = clean(str(get_local_path(request.url)))
     return WrongFileError(
         f"{place} is not the expected file: {why}",
         hint="use another index; the download was discarded",
     )
 
 
-CHUNK = 1024 * 1024
-
-
 class Part:
-    """The bytes so far. What is written is hashed too, so that the end is known at once.
+    """The bytes so far, and their hash.
 
     Args:
         file: open for reading and writing.
-        path: where it is.
-        notes: where to write what it is a part of; None when nobody is to go on with it.
+        path: of the file.
+        notes: the path of a file that says of what this is a part; None where no later download
+            goes on with it.
     """
 
     def __init__(self, file: IO[bytes], path: Path, notes: Path | None) -> None:
@@ -219,26 +237,35 @@ class Part:
         return self._digest.hexdigest()
 
     def resume(self, url: str, *, trusted: bool) -> None:
-        """Take over what an earlier download of the same URL has left.
+        """Take over the bytes that an earlier download of the same URL has left.
 
         Args:
             url: of the file.
-            trusted: whether it can be told in the end that the parts belong together; if not, the server must be
-                able to tell.
+            trusted: whether the hash of the whole file is known, which shows in the end that the
+                parts belong together; without it, the server must say that they do.
         """
-        try:
-            notes = json.loads(self._notes.read_bytes()) if self._notes is not None else {}
-            same, validator = notes["url"] == _digest(url), notes["validator"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            same, validator = False, None
-        self.validator = validator if isinstance(validator, str) and same else None
-        if not same or (self.validator is None and not trusted):
-            return self.begin()
+        is_same, self.validator = self._read_notes(url)
+        if not is_same or (self.validator is None and not trusted):
+            self.begin()
+            return
         self._file.seek(0)
         while chunk := self._file.read(CHUNK):
             self._digest.update(chunk)
             self.size += len(chunk)
-        return None
+
+    def _read_notes(self, url: str) -> tuple[bool, str | None]:
+        """Return whether the bytes are of a URL, and what If-Range takes for them."""
+        if self._notes is None:
+            return False, None
+        try:
+            notes = json.loads(self._notes.read_bytes())
+            is_same = notes["url"] == _hash_url(url)
+            validator = notes["validator"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return False, None
+        if not is_same or not isinstance(validator, str):
+            validator = None
+        return is_same, validator
 
     def begin(self) -> None:
         """Throw away what was downloaded so far."""
@@ -249,28 +276,29 @@ class Part:
         self.validator = None
 
     def note(self, url: str, validator: str | None) -> None:
-        """Remember what this is a part of: not the URL itself, which may hold a signature."""
+        """Write down of what this is a part."""
         self.validator = validator
         if self._notes is not None:
-            self._notes.write_text(
-                json.dumps({"url": _digest(url), "validator": validator}), encoding="utf-8"
-            )
+            # The hash of the URL, not the URL itself, which may hold a signature.
+            notes = {"url": _hash_url(url), "validator": validator}
+            self._notes.write_text(json.dumps(notes), encoding="utf-8")
 
     def append(self, chunk: bytes) -> None:
-        """Write what came."""
+        """Write the next bytes."""
         self._file.write(chunk)
         self._digest.update(chunk)
         self.size += len(chunk)
 
     def finish(self, target: Path) -> None:
-        """Give it its name; from then on it is there after a crash too."""
+        """Rename the file to `target`."""
+        # Synced before it is renamed, so that after a crash there is a whole file or none.
         self._file.flush()
         os.fsync(self._file.fileno())
         self._path.replace(target)
         self._drop_notes()
 
     def forget(self) -> None:
-        """Remove it: it is not what it should be."""
+        """Remove the bytes: they are not the expected file."""
         self._path.unlink(missing_ok=True)
         self._drop_notes()
 
@@ -279,45 +307,42 @@ class Part:
             self._notes.unlink(missing_ok=True)
 
 
-def _digest(url: str) -> str:
+def _hash_url(url: str) -> str:
     return hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @contextmanager
-def part_of(target: Path) -> Iterator[Part]:
-    """Give `target.part` to this process alone; to the next one a file of its own, which does not outlive a failure.
+def open_part(target: Path) -> Iterator[Part]:
+    """Yield `target.part` to one process at a time.
+
+    A second process gets a file of its own, which is removed where the download fails.
 
     Raises:
         UsageError: it cannot be written.
     """
     try:
-        with _opened(target) as part:
+        with _open_part(target) as part:
             yield part
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        hint = (
-            "free disk space, and run it again; partial downloads are kept"
-            if full
-            else "name a writable folder"
-        )
+        hint = "name a writable folder"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            hint = "free disk space, and run it again; partial downloads are kept"
         raise UsageError(f"cannot write {target}: {error.strerror}", hint=hint) from None
 
 
 @contextmanager
-def _opened(target: Path) -> Iterator[Part]:
-    path, notes = (
-        target.with_name(f"{target.name}.part"),
-        target.with_name(f"{target.name}.part.json"),
-    )
-    for _ in range(10):
+def _open_part(target: Path) -> Iterator[Part]:
+    path = target.with_name(f"{target.name}.part")
+    notes = target.with_name(f"{target.name}.part.json")
+    for _ in range(OPEN_ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "r+b") as file:
-            if not _locked(handle):
+            if not _lock(handle):
                 break
             if _is_at(path, handle):
                 yield Part(file, path, notes)
                 return
-        # whoever had it has finished in between: what was opened is his file by now
+        # The process that held it has renamed it in between: what was opened is its finished file.
     own = target.with_name(f".envlock.{secrets.token_hex(8)}.part")
     handle = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(handle, "r+b") as file:
@@ -327,10 +352,11 @@ def _opened(target: Path) -> Iterator[Part]:
             own.unlink(missing_ok=True)
 
 
-def _locked(handle: int) -> bool:
+def _lock(handle: int) -> bool:
+    """Return whether a file is now locked by this process."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has it, or the file system has no locks
+    except OSError:  # another process holds it, or the file system has no locks
         return False
     return True
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
@@ -22,7 +22,13 @@ else:
     import tomli as tomllib
 
 NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)", re.DOTALL)
+"""An index with its name, as uv's variables have it: NAME=URL."""
 YES = ("1", "true", "yes", "on", "y", "t")
+SIZE_LIMIT = 128 * 1024
+"""Bytes of a settings file."""
+
+Table: TypeAlias = "dict[str, object]"
+"""A table of a TOML file that nobody has checked."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,10 @@ class Index:
 
     Attributes:
         url: without user and password.
-        kind: `simple`: a page for each project; `links`: one page or folder with files (pip's find-links).
-        name: as uv calls it, where it does.
-        user, password: what stood in its URL; never shown, compared or stored.
+        kind: `simple`: a page for each project; `links`: one page or folder with files (pip's
+            find-links).
+        name: uv's name for it, where it has one.
+        user, password: those of its URL; never shown, compared or stored.
     """
 
     url: str
@@ -45,7 +52,12 @@ class Index:
 
 @dataclass(frozen=True)
 class Settings:
-    """The indexes in the order in which to ask them, and the file with the certificates to trust, if pip names one."""
+    """What is asked for packages.
+
+    Attributes:
+        indexes: in the order in which they are asked.
+        ca: the file with the certificates to trust, if pip names one.
+    """
 
     indexes: tuple[Index, ...]
     ca: str | None = None
@@ -53,18 +65,28 @@ class Settings:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A configuration file: where it is, and what stands in it."""
+    """A configuration file: its path and its text."""
 
     path: Path
     text: str
 
 
 @dataclass
-class _Found:
+class _Indexes:
+    """The indexes that one tool would ask.
+
+    Attributes:
+        default: in the place of the public index.
+        extra: besides the default one.
+        links: pages and folders with files.
+        is_closed: whether the public index is not asked: another one is named in its place, or none
+            is wanted.
+    """
+
     default: list[Index] = field(default_factory=list)
-    more: list[Index] = field(default_factory=list)
+    extra: list[Index] = field(default_factory=list)
     links: list[Index] = field(default_factory=list)
-    closed: bool = False  # there is no other index: one was named in its place, or none is wanted
+    is_closed: bool = False
 
 
 def settings(
@@ -77,8 +99,9 @@ def settings(
 ) -> Settings:
     """Return which indexes to ask.
 
-    Those that are asked for (or that ENVLOCK_INDEX_URL names) are the only ones: names of private packages go nowhere
-    else. Otherwise all that pip and uv know, and the public one where neither of them has another in its place.
+    Those of `--index-url` or ENVLOCK_INDEX_URL are the only ones: names of private packages go
+    nowhere else. Without them, all that pip and uv would ask, and the public one unless one of them
+    has another in its place.
 
     Args:
         environ: the variables.
@@ -90,26 +113,27 @@ def settings(
     Raises:
         UsageError: a file cannot be parsed, or names what is no index.
     """
-    options = _pip_options(environ, pip)
+    options = _read_pip_options(environ, pip)
     ca = options.get("cert")
-    asked = list(asked) or environ.get("ENVLOCK_INDEX_URL", "").split()
-    if asked:
-        return Settings(_once(_index(url, folder) for url in asked), ca)
-    by_pip, by_uv = _pip(options, folder), _uv(environ, uv, folder)
+    only = list(asked) or environ.get("ENVLOCK_INDEX_URL", "").split()
+    if only:
+        return Settings(_merge_mentions(_parse_indexes(only, folder)), ca)
+    of_pip = _find_pip_indexes(options, folder)
+    of_uv = _find_uv_indexes(environ, uv, folder)
     found = [
-        *by_pip.links,
-        *by_uv.links,
-        *by_pip.default,
-        *by_pip.more,
-        *by_uv.more,
-        *by_uv.default,
+        *of_pip.links,
+        *of_uv.links,
+        *of_pip.default,
+        *of_pip.extra,
+        *of_uv.extra,
+        *of_uv.default,
     ]
-    if not (by_pip.closed or by_uv.closed):
+    if not (of_pip.is_closed or of_uv.is_closed):
         found.append(Index(PYPI_SIMPLE_ENDPOINT))
-    return Settings(_once(found), ca)
+    return Settings(_merge_mentions(found), ca)
 
 
-def _pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dict[str, str]:
+def _read_pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dict[str, str]:
     """Return pip's options as `pip install` has them; an empty one does not count."""
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for file in files:
@@ -123,77 +147,88 @@ def _pip_options(environ: Mapping[str, str], files: Sequence[ConfigFile]) -> dic
             ) from None
         for section, options in sections.items():
             if parser.has_section(section):
-                options.update(
-                    {_option(name): value for name, value in parser.items(section) if value}
-                )
-    variables = {
-        _option(name[4:]): value
-        for name, value in environ.items()
-        if name.startswith("PIP_") and value
-    }
-    return {**sections["global"], **sections["install"], **variables}
+                for name, value in parser.items(section):
+                    if value:
+                        options[_normalize_option(name)] = value
+    options = {**sections["global"], **sections["install"]}
+    for name, value in environ.items():
+        if name.startswith("PIP_") and value:
+            options[_normalize_option(name.removeprefix("PIP_"))] = value
+    return options
 
 
-def _option(name: str) -> str:
+def _normalize_option(name: str) -> str:
     return name.lower().replace("_", "-").removeprefix("--")
 
 
-def _pip(options: Mapping[str, str], folder: Path) -> _Found:
-    links = [_index(each, folder, kind="links") for each in options.get("find-links", "").split()]
+def _find_pip_indexes(options: Mapping[str, str], folder: Path) -> _Indexes:
+    links = _parse_indexes(options.get("find-links", "").split(), folder, kind="links")
     if options.get("no-index", "").lower() in YES:
-        return _Found(links=links, closed=True)
-    default = [_index(url, folder) for url in options.get("index-url", "").split()[:1]]
-    more = [_index(url, folder) for url in options.get("extra-index-url", "").split()]
-    return _Found(default, more, links, closed=bool(default))
+        return _Indexes(links=links, is_closed=True)
+    default = _parse_indexes(options.get("index-url", "").split()[:1], folder)
+    extra = _parse_indexes(options.get("extra-index-url", "").split(), folder)
+    return _Indexes(default, extra, links, is_closed=bool(default))
 
 
-def _uv(environ: Mapping[str, str], files: Sequence[ConfigFile], folder: Path) -> _Found:
-    """Return what uv's variables and files name: what stands nearer comes first."""
-    tables = [({**_uv_variables(environ)}, folder)]
+def _find_uv_indexes(
+    environ: Mapping[str, str], files: Sequence[ConfigFile], folder: Path
+) -> _Indexes:
+    """Return what uv's variables and files name, in the order in which uv prefers them."""
+    found = _Indexes()
+    _add_table(found, _read_uv_variables(environ), folder)
     for file in files:
-        table = _uv_table(file)
-        nested = table.get("pip")
-        tables += [
-            (table, file.path.parent),
-            (nested if isinstance(nested, dict) else {}, file.path.parent),
-        ]
-    found = _Found()
-    for table, here in tables:
-        _add(found, table, here)
-    if found.closed and not found.default:
-        return _Found(links=found.links, closed=True)
+        table = _parse_uv_file(file)
+        _add_table(found, table, file.path.parent)
+        # The older section of `uv pip` has indexes of its own.
+        section = table.get("pip")
+        if isinstance(section, dict):
+            _add_table(found, section, file.path.parent)
+    if found.is_closed and not found.default:
+        return _Indexes(links=found.links, is_closed=True)
     return replace(found, default=found.default[:1])
 
 
-def _add(found: _Found, table: Mapping[str, Any], folder: Path) -> None:
+def _add_table(found: _Indexes, table: Table, folder: Path) -> None:
     rows = table.get("index", [])
-    for row in rows if isinstance(rows, list) else []:
-        if not isinstance(row, dict) or not isinstance(row.get("url"), str):
-            continue
-        name = row["name"] if isinstance(row.get("name"), str) else None
-        if row.get("format") == "flat":
-            found.links.append(_index(row["url"], folder, kind="links", name=name))
-        else:
-            (found.default if row.get("default") is True else found.more).append(
-                _index(row["url"], folder, name=name)
-            )
-    found.default += [_index(url, folder) for url in _words(table.get("index-url"))]
-    found.more += [_index(url, folder) for url in _words(table.get("extra-index-url"))]
-    found.links += [_index(url, folder, kind="links") for url in _words(table.get("find-links"))]
-    found.closed = found.closed or bool(found.default) or table.get("no-index") is True
+    if isinstance(rows, list):
+        for row in rows:
+            if isinstance(row, dict):
+                _add_row(found, row, folder)
+    found.default += _parse_indexes(_words(table.get("index-url")), folder)
+    found.extra += _parse_indexes(_words(table.get("extra-index-url")), folder)
+    found.links += _parse_indexes(_words(table.get("find-links")), folder, kind="links")
+    if found.default or table.get("no-index") is True:
+        found.is_closed = True
 
 
-def _uv_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+def _add_row(found: _Indexes, row: Table, folder: Path) -> None:
+    """Add an entry of `[[tool.uv.index]]`; one without a URL is left out."""
+    url = row.get("url")
+    name = row.get("name")
+    if not isinstance(url, str):
+        return
+    if not isinstance(name, str):
+        name = None
+    if row.get("format") == "flat":
+        found.links.append(_index(url, folder, kind="links", name=name))
+    elif row.get("default") is True:
+        found.default.append(_index(url, folder, name=name))
+    else:
+        found.extra.append(_index(url, folder, name=name))
+
+
+def _read_uv_variables(environ: Mapping[str, str]) -> Table:
     """Return uv's variables as a table like that of its files."""
-
-    def rows(variable: str, *, default: bool) -> Iterator[dict[str, Any]]:
+    rows: list[object] = []
+    for variable, is_default in (("UV_INDEX", False), ("UV_DEFAULT_INDEX", True)):
         for word in environ.get(variable, "").split():
+            row: Table = {"name": None, "url": word, "default": is_default}
             match = NAMED.fullmatch(word)
-            name, url = match.groups() if match else (None, word)
-            yield {"name": name, "url": url, "default": default}
-
+            if match is not None:
+                row["name"], row["url"] = match.groups()
+            rows.append(row)
     return {
-        "index": [*rows("UV_INDEX", default=False), *rows("UV_DEFAULT_INDEX", default=True)],
+        "index": rows,
         "index-url": environ.get("UV_INDEX_URL", ""),
         "extra-index-url": environ.get("UV_EXTRA_INDEX_URL", "").split(),
         "find-links": re.split(r"[\s,]+", environ.get("UV_FIND_LINKS", "").strip()),
@@ -201,21 +236,38 @@ def _uv_variables(environ: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _uv_table(file: ConfigFile) -> dict[str, Any]:
+def _parse_uv_file(file: ConfigFile) -> Table:
+    """Return the table of uv's settings in a file; an empty one where the file has none."""
     try:
-        table: Any = tomllib.loads(file.text)
-        for key in ("tool", "uv") if file.path.name == "pyproject.toml" else ():
+        table: object = tomllib.loads(file.text)
+    except (ValueError, RecursionError):
+        raise _not_toml(file) from None
+    if file.path.name == "pyproject.toml":
+        for key in ("tool", "uv"):
+            if not isinstance(table, dict):
+                raise _not_toml(file)
             table = table.get(key, {})
-    except (ValueError, AttributeError, RecursionError):
-        raise UsageError(
-            f"cannot read {file.path}: it is not TOML", hint="correct the file"
-        ) from None
-    return table if isinstance(table, dict) else {}
+    if not isinstance(table, dict):
+        return {}
+    return table
 
 
-def _words(value: Any) -> list[str]:
-    values = value if isinstance(value, list) else [value]
-    return [each for each in values if isinstance(each, str) and each]
+def _not_toml(file: ConfigFile) -> UsageError:
+    return UsageError(f"cannot read {file.path}: it is not TOML", hint="correct the file")
+
+
+def _words(value: object) -> list[str]:
+    """Return the texts of a setting that is a text or a list of texts."""
+    values = [value]
+    if isinstance(value, list):
+        values = value
+    return [word for word in values if isinstance(word, str) and word]
+
+
+def _parse_indexes(
+    texts: Iterable[str], folder: Path, *, kind: Literal["simple", "links"] = "simple"
+) -> list[Index]:
+    return [_index(text, folder, kind=kind) for text in texts]
 
 
 def _index(
@@ -229,18 +281,16 @@ def _index(
     try:
         parts = urlsplit(text)
         user, password = parts.username, parts.password
-        _ = parts.port
+        _ = parts.port  # raises for a port that is no number
     except ValueError:
         raise _no_index() from None
     if parts.scheme in ("http", "https") and parts.hostname:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-        return Index(
-            url,
-            kind,
-            name,
-            None if user is None else unquote(user),
-            None if password is None else unquote(password),
-        )
+        if user is not None:
+            user = unquote(user)
+        if password is not None:
+            password = unquote(password)
+        return Index(url, kind, name, user, password)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         path = Path(unquote(parts.path))
         if not path.is_absolute() or "\0" in str(path):
@@ -248,37 +298,35 @@ def _index(
         return Index(path.as_uri(), kind, name)
     if "://" in text or "\0" in text:
         raise _no_index()
-    try:
-        path = Path(text).expanduser() if text.startswith("~") else folder / text
-    except RuntimeError:  # nobody has this name
-        raise _no_index() from None
+    path = folder / text
+    if text.startswith("~"):
+        try:
+            path = Path(text).expanduser()
+        except RuntimeError:  # there is no user of this name
+            raise _no_index() from None
     return Index(path.absolute().as_uri(), kind, name)
 
 
 def _no_index() -> UsageError:
     return UsageError(
-        "a package index is neither a URL nor a folder",  # it may hold a password: not shown
+        "a package index is neither a URL nor a folder",  # not shown: it may hold a password
         hint="check `--index-url`, ENVLOCK_INDEX_URL, `pip config list` and the settings of uv",
     )
 
 
-def _once(found: Iterable[Index]) -> tuple[Index, ...]:
-    """Return each place once, where it stands first, with whatever name and password any of its mentions has."""
+def _merge_mentions(found: Iterable[Index]) -> tuple[Index, ...]:
+    """Return each place once, where it is mentioned first, with the name and login of any mention."""
     merged: dict[tuple[str, str], Index] = {}
     for index in found:
         key = (index.url.rstrip("/"), index.kind)
-        old = merged.get(key)
-        if old is None:
-            merged[key] = index
-        else:
-            login = old if old.user is not None else index
-            merged[key] = replace(
-                old, name=old.name or index.name, user=login.user, password=login.password
-            )
+        first = merged.setdefault(key, index)
+        login = first
+        if first.user is None:
+            login = index
+        merged[key] = replace(
+            first, name=first.name or index.name, user=login.user, password=login.password
+        )
     return tuple(merged.values())
-
-
-SIZE_LIMIT = 128 * 1024
 
 
 def load(
@@ -299,61 +347,75 @@ def load(
     Raises:
         UsageError: a file cannot be read, or names what is no index.
     """
-    environ = os.environ if environ is None else environ
-    folder = folder or Path.cwd()
+    if environ is None:
+        environ = os.environ
+    if folder is None:
+        folder = Path.cwd()
     return settings(
         environ,
         asked=asked,
-        pip=list(_read(pip_files(environ, prefix))),
-        uv=list(_read(uv_files(environ, folder))),
+        pip=list(_read_files(list_pip_files(environ, prefix))),
+        uv=list(_read_files(list_uv_files(environ, folder))),
         folder=folder,
     )
 
 
-def pip_files(environ: Mapping[str, str], prefix: Path | None) -> list[Path]:
-    """Return where pip looks, in its order: for all users, for this one, for the environment, and the named one."""
+def list_pip_files(environ: Mapping[str, str], prefix: Path | None) -> list[Path]:
+    """Return pip's settings files in its order.
+
+    For all users, for this one, for the environment, and the one that PIP_CONFIG_FILE names.
+    """
     named = environ.get("PIP_CONFIG_FILE", "")
     if named == os.devnull:
         return []
-    home = _home(environ)
-    user = [home / ".pip/pip.conf", _user_folder(environ) / "pip/pip.conf"]
-    return [
-        *(folder / "pip/pip.conf" for folder in reversed(_shared_folders(environ))),
-        Path("/etc/pip.conf"),
-        *(user if not (named and os.access(named, os.F_OK)) else []),
-        *([prefix / "pip.conf"] if prefix is not None else []),
-        *([Path(named)] if named else []),
-    ]
+    shared = reversed(_list_shared_folders(environ))
+    files = [*(folder / "pip/pip.conf" for folder in shared), Path("/etc/pip.conf")]
+    # A file that is named and exists replaces the user's own.
+    if not (named and os.access(named, os.F_OK)):
+        files.append(_get_home(environ) / ".pip/pip.conf")
+        files.append(_get_user_folder(environ) / "pip/pip.conf")
+    if prefix is not None:
+        files.append(prefix / "pip.conf")
+    if named:
+        files.append(Path(named))
+    return files
 
 
-def uv_files(environ: Mapping[str, str], folder: Path) -> list[Path]:
-    """Return where uv looks: the project first, then this user, then all."""
+def list_uv_files(environ: Mapping[str, str], folder: Path) -> list[Path]:
+    """Return uv's settings files in its order: of the project, of this user, of all users."""
     if environ.get("UV_NO_CONFIG", "").lower() in ("1", "true"):
         return []
     if environ.get("UV_CONFIG_FILE"):
         return [Path(environ["UV_CONFIG_FILE"])]
-    own = next(filter(None, map(_uv_project, [folder, *folder.parents])), None)
-    shared = [each / "uv/uv.toml" for each in _shared_folders(environ)]
-    system = next((each for each in [*shared, Path("/etc/uv/uv.toml")] if each.is_file()), None)
-    return [
-        each for each in (own, _user_folder(environ) / "uv/uv.toml", system) if each is not None
-    ]
+    files = []
+    for parent in (folder, *folder.parents):
+        project = _find_uv_project(parent)
+        if project is not None:
+            files.append(project)
+            break
+    files.append(_get_user_folder(environ) / "uv/uv.toml")
+    shared = [each / "uv/uv.toml" for each in _list_shared_folders(environ)]
+    for file in (*shared, Path("/etc/uv/uv.toml")):
+        if file.is_file():
+            files.append(file)
+            break
+    return files
 
 
-def _uv_project(folder: Path) -> Path | None:
-    """Return the file that makes this folder a project of uv's: its own, else a pyproject.toml that speaks of uv."""
+def _find_uv_project(folder: Path) -> Path | None:
+    """Return the file with uv's settings for a project: its own, else a pyproject.toml with some."""
     if (folder / "uv.toml").is_file():
         return folder / "uv.toml"
     project = folder / "pyproject.toml"
-    return (
-        project
-        if any("uv" in file.text and "tool" in file.text for file in _read([project]))
-        else None
-    )
+    for file in _read_files([project]):
+        # Parsed later: here it is enough that the words are there.
+        if "uv" in file.text and "tool" in file.text:
+            return project
+    return None
 
 
-def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
-    """Yield the files that are there."""
+def _read_files(paths: Sequence[Path]) -> Iterator[ConfigFile]:
+    """Yield the files that exist."""
     for path in paths:
         try:
             with path.open("rb") as stream:
@@ -373,15 +435,15 @@ def _read(paths: Sequence[Path]) -> Iterator[ConfigFile]:
         yield ConfigFile(path, data.decode("utf-8-sig", "replace").replace("\r\n", "\n"))
 
 
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 (Path.home() raises where it is unknown)
+def _get_home(environ: Mapping[str, str]) -> Path:
+    # Not `Path.home()`, which raises where the home is unknown.
+    return Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111
 
 
-def _user_folder(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config")
+def _get_user_folder(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("XDG_CONFIG_HOME") or _get_home(environ) / ".config")
 
 
-def _shared_folders(environ: Mapping[str, str]) -> list[Path]:
-    return [
-        Path(each) for each in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if each
-    ]
+def _list_shared_folders(environ: Mapping[str, str]) -> list[Path]:
+    names = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
+    return [Path(name) for name in names if name]

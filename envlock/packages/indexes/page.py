@@ -1,4 +1,4 @@
-"""What a package index offers of a project, and which of its files can be the one that was installed."""
+"""What a package index offers of a project, and which of its files can be the installed one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from http import HTTPStatus
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+from typing import NamedTuple, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
 from packaging.tags import Tag, parse_tag
 from packaging.utils import (
@@ -30,23 +31,35 @@ from pypi_simple import (
     UnexpectedRepoVersionWarning,
     UnsupportedRepoVersionError,
 )
+from pypi_simple.html import Link
+from pypi_simple.html_stream import iterhtmldecode
+from pypi_simple.util import check_repo_version
 
 from envlock.packages.indexes.index_settings import Index
-from envlock.packages.indexes.links import links
-from envlock.web.client import Client, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Client, make_refusal
+from envlock.web.errors import WebError, show_url
 
 T = TypeVar("T")
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.1"
+
 PAGE_LIMIT = 64 * 1024 * 1024
+"""Bytes of a page."""
 SECONDS = 60
-"""How long reading one page may take: no page that was met takes a tenth, and some can be made to take for ever."""
+"""How long parsing a page may take.
+
+No page that was met takes a tenth of it, and some can be made to take for ever.
+"""
 PIECE = 4096
+"""Bytes of HTML that the parser gets at a time."""
+TAG_LIMIT = 32 * 1024
+"""Characters of one tag, comment or script; a link with its hashes has some hundreds."""
 HEAD = 64 * 1024
+"""Bytes at the beginning of a page that are searched for what it says it is."""
 FILES = 200_000
-"""How many files a page may offer, so that a page made of nothing but links cannot fill the memory."""
+"""How many files a page may offer: a page made of nothing but links must not fill the memory."""
+
 ARCHIVES = (
     ".whl",
     ".tar.gz",
@@ -63,50 +76,63 @@ SOURCES_ONLY = "the index has only a source archive of"
 """Begins the reason of a package whose wheel can be built again."""
 NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]{0,250}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-_PARSING = (
-    threading.Lock()
-)  # `catch_warnings` is not for threads; parsing would not be faster in two of them anyway
+
+# `catch_warnings` is not for threads, and parsing in two of them would not be faster anyway.
+_PARSING = threading.Lock()
 
 
 def files(client: Client, index: Index, project: str) -> list[IndexFile]:
-    """Return what an index offers of a project, in its order; nothing where it does not know it.
+    """Return what an index offers of a project, in the index's order; nothing for an unknown one.
 
     Raises:
-        WebError: the index cannot be reached, refuses (`status` tells), or its answer is no page of an index.
+        WebError: the index cannot be reached, refuses (`status` has its answer), or its answer is
+            no page of an index.
     """
     name = canonicalize_name(project)
     if index.url.startswith("file:"):
-        return _local(index, name)
-    url = index.url if index.kind == "links" else f"{index.url.rstrip('/')}/{quote(name)}/"
+        return _list_local(index, name)
+    url = index.url
+    if index.kind == "simple":
+        url = f"{index.url.rstrip('/')}/{quote(name)}/"
     answer = client.get(url, headers={"Accept": ACCEPT}, limit=PAGE_LIMIT)
     if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         return []
     if answer.status != HTTPStatus.OK:
-        raise refusal(answer)
-    found = _page(answer.body, answer.url, index, name)
-    return [file for file in found if index.kind == "simple" or _is_of(file.name, name)]
+        raise make_refusal(answer)
+    return _select_project(_page(answer.body, answer.url, index, name), index, name)
+
+
+def _select_project(offered: list[IndexFile], index: Index, project: str) -> list[IndexFile]:
+    """Return the files of one project: a page of find-links has those of many."""
+    if index.kind == "simple":
+        return offered
+    return [file for file in offered if _is_of(file.name, project)]
 
 
 def _page(body: bytes, url: str, index: Index, project: str) -> list[IndexFile]:
-    """Return the files on a page; its first character decides between HTML and JSON, since servers mislabel."""
+    """Return the files on a page."""
+    # The first character decides between JSON and HTML: servers send wrong content types.
     start = body[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if start not in (b"{", b"<"):
+    if start == b"{":
+        parse = _parse_json
+    elif start == b"<":
+        parse = _parse_html
+    else:
         raise _no_page(url, "it is neither JSON nor HTML")
     try:
         with _PARSING, warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UnexpectedRepoVersionWarning
-            )  # a newer minor version is readable
-            read = _json(body, url, project) if start == b"{" else _html(body, url, project)
-            offered = list(islice(read, FILES + 1))
+            # A newer minor version of the protocol is readable.
+            warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)
+            offered = list(islice(parse(body, url, project), FILES + 1))
     except UnsupportedRepoVersionError:
         raise _no_page(url, "its protocol version is too new", "upgrade envlock") from None
     if len(offered) > FILES:
         raise _no_page(url, f"it offers more than {FILES} files")
-    return [file for each in offered if (file := _file(each, index, url)) is not None]
+    described = (_file(package, index, url) for package in offered)
+    return [file for file in described if file is not None]
 
 
-def _json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
+def _parse_json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
     try:
         page = json.loads(body)
         rows, version = page["files"], page["meta"]["api-version"]
@@ -117,39 +143,75 @@ def _json(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
     if version.partition(".")[0] != "1":
         raise UnsupportedRepoVersionError(version, "1")
     try:
-        for row in _in_time(rows, url):
+        for row in _limit_time(rows, url):
             yield DistributionPackage.from_json_data(row, project, url)
     except (ValueError, TypeError):
         raise _no_page(url, "it describes a file in violation of the specification") from None
 
 
-def _html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
-    pieces = (body[at : at + PIECE] for at in range(0, len(body), PIECE))
-    empty = True
+def _parse_html(body: bytes, url: str, project: str) -> Iterator[DistributionPackage]:
+    pieces = (body[start : start + PIECE] for start in range(0, len(body), PIECE))
+    is_empty = True
     try:
-        for link in links(_in_time(pieces, url), url):
+        for link in _find_links(_limit_time(pieces, url), url):
             path = urlsplit(link.url).path
             if path.lower().endswith(ARCHIVES):
-                empty = False
+                is_empty = False
                 link.text = unquote(path.rpartition("/")[2])[:255]
                 yield DistributionPackage.from_link(link, project)
-    except (
-        ValueError,
-        AssertionError,
-        LookupError,
-    ):  # LookupError: an encoding that does not exist
+    except (ValueError, AssertionError, LookupError):  # LookupError: an unknown encoding
         raise _no_page(url, "its HTML cannot be read") from None
-    if empty and not _says_that_it_is_one(body):
+    if is_empty and not _is_marked_as_index(body):
         raise _no_page(url, "it is a web page without links to packages, such as a login page")
 
 
-def _says_that_it_is_one(body: bytes) -> bool:
-    """Return whether a page without files is an index's all the same."""
+def _is_marked_as_index(body: bytes) -> bool:
+    """Return whether a page without files says that it is a page of an index."""
     head = body[:HEAD].lower()
     return b"pypi:repository-version" in head or b"links for " in head or b"simple index" in head
 
 
-def _in_time(items: Iterable[T], url: str) -> Iterator[T]:
+class _LinkParser(HTMLParser):
+    """Takes the links where their tags begin: their texts and nesting mean nothing here."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.links: list[Link] = []
+        self._base = url
+        self._has_base = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values: dict[str, str | list[str]] = {name: value or "" for name, value in attrs}
+        href = str(values.get("href", ""))
+        if tag == "a" and "href" in values:
+            self.links.append(Link(text="", url=urljoin(self._base, href), attrs=values))
+        elif tag == "base" and "href" in values and not self._has_base:
+            self._base = urljoin(self._base, href)
+            self._has_base = True
+        elif tag == "meta" and values.get("name") == "pypi:repository-version":
+            check_repo_version(str(values.get("content", "")))
+
+
+def _find_links(pieces: Iterable[bytes], url: str) -> Iterator[Link]:
+    """Yield the links of a page; a tag that the end of the page cuts off is left out.
+
+    Raises:
+        ValueError: something in it is longer than `TAG_LIMIT`, or no address.
+        UnsupportedRepoVersionError: its protocol is too new.
+    """
+    # The parser is never told of the end, and gets small pieces: it reads what is still open again
+    # with every piece, and at the end once for each `<` in it, which takes a minute for 60 KB
+    # (CVE-2025-6069).
+    parser = _LinkParser(url)
+    for text in iterhtmldecode(pieces):
+        parser.feed(text)
+        if len(parser.rawdata) > TAG_LIMIT:
+            raise ValueError("a tag without an end")
+        yield from parser.links
+        parser.links.clear()
+
+
+def _limit_time(items: Iterable[T], url: str) -> Iterator[T]:
     until = time.monotonic() + SECONDS
     for item in items:
         if time.monotonic() > until:
@@ -158,52 +220,57 @@ def _in_time(items: Iterable[T], url: str) -> Iterator[T]:
 
 
 def _file(offered: DistributionPackage, index: Index, page: str) -> IndexFile | None:
-    """Return a file of a page; None where its name or its URL leads elsewhere."""
+    """Return a file of a page; None where its name or its URL is not to be trusted."""
     try:
         parts = urlsplit(offered.url)
-        known = (
+        is_web = (
             parts.scheme in ("http", "https")
             and parts.hostname is not None
             and (parts.port or 1) > 0
         )
     except ValueError:
         return None
-    if known and not _may_link(urlsplit(page), parts):
+    if is_web and not _can_link(urlsplit(page), parts):
         return None
-    local = parts.scheme == "file" and index.url.startswith("file:")
-    named = NAME.fullmatch(offered.filename) and (offered.filename + offered.url).isprintable()
-    if not (known or local) or not named:
+    is_local = parts.scheme == "file" and index.url.startswith("file:")
+    if not (is_web or is_local):
         return None
+    if not NAME.fullmatch(offered.filename):
+        return None
+    if not (offered.filename + offered.url).isprintable():
+        return None
+    size = offered.size
+    if size is not None and size < 0:
+        size = None
     return IndexFile(
         name=offered.filename,
         url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")),
-        sha256=_sha256(offered.digests),
-        size=offered.size if offered.size is not None and offered.size >= 0 else None,
+        sha256=_get_sha256(offered.digests),
+        size=size,
         yanked=offered.is_yanked,
-        metadata_sha256=_sha256(offered.metadata_digests or {}),
+        metadata_sha256=_get_sha256(offered.metadata_digests or {}),
         index_url=index.url,
     )
 
 
-def _may_link(page: SplitResult, link: SplitResult) -> bool:
-    """Return whether a page may name a file at an address: pip asks the same before it trusts a link.
-
-    A page that came by HTTPS offers nothing by HTTP, where anybody on the way can change it. A page of another host
-    offers nothing at this machine's own addresses, or at those of its link, where a cloud keeps its credentials.
-    """
+def _can_link(page: SplitResult, link: SplitResult) -> bool:
+    """Return whether a page may name a file at an address: pip asks the same of every link."""
+    # Anybody on the way can change what comes by HTTP, so a page that came by HTTPS must not
+    # offer it.
     if page.scheme == "https" and link.scheme != "https":
         return False
-    return (
-        page.scheme == "file"
-        or page.hostname == link.hostname
-        or not _is_own_address(link.hostname or "")
-    )
+    if page.scheme == "file" or page.hostname == link.hostname:
+        return True
+    # A page of another host must not make us ask this machine's own addresses, or those of its
+    # network link, where a cloud keeps its credentials.
+    return not _is_own_address(link.hostname or "")
 
 
 def _is_own_address(host: str) -> bool:
-    """Return whether a host is this machine, or is only reachable on its link.
+    """Return whether a host is this machine, or only reachable on its network link.
 
-    Source: https://docs.python.org/3/library/ipaddress.html (`is_loopback`, `is_link_local`, `is_unspecified`)
+    Source: https://docs.python.org/3/library/ipaddress.html (`is_loopback`, `is_link_local`,
+    `is_unspecified`)
     """
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
@@ -217,67 +284,78 @@ def _is_own_address(host: str) -> bool:
 
 
 def _is_number(name: str) -> bool:
-    """Return whether a host is an address in another notation, such as 2130706433 or 0x7f.1: nobody publishes there."""
+    """Return whether a host is an address in another notation, such as 2130706433 or 0x7f.1.
+
+    Nobody publishes files under such a name.
+    """
     return all(part.isdigit() or part.startswith("0x") for part in name.split("."))
 
 
-def _sha256(digests: Mapping[str, Any]) -> str | None:
+def _get_sha256(digests: Mapping[str, object]) -> str | None:
     value = str(digests.get("sha256", "")).lower()
-    return value if SHA256.fullmatch(value) else None
+    if not SHA256.fullmatch(value):
+        return None
+    return value
 
 
-def _local(index: Index, project: str) -> list[IndexFile]:
-    """Return what a folder offers: a page (or files) per project, or all files in one place."""
-    place = local_path(index.url)
+def _list_local(index: Index, project: str) -> list[IndexFile]:
+    """Return what a folder offers: a page (or files) for each project, or all files in one place."""
+    place = get_local_path(index.url)
     if index.kind == "simple":
         place = place / project
     try:
-        if place.is_file() or (place / "index.html").is_file():
-            page = place if place.is_file() else place / "index.html"
-            found = _page(_read(page), page.absolute().as_uri(), index, project)
+        if place.is_file():
+            offered = _read_page(place, index, project)
+        elif (place / "index.html").is_file():
+            offered = _read_page(place / "index.html", index, project)
         else:
-            archives = (each for each in sorted(place.iterdir()) if each.name.endswith(ARCHIVES))
-            found = [_on_disk(each, index) for each in archives if each.is_file()]
+            offered = []
+            for path in sorted(place.iterdir()):
+                if path.name.endswith(ARCHIVES) and path.is_file():
+                    offered.append(_describe_file(path, index))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise WebError(
             f"cannot read the index {place}: {error.strerror}", hint="check its permissions"
         ) from None
-    return [file for file in found if index.kind == "simple" or _is_of(file.name, project)]
+    return _select_project(offered, index, project)
 
 
-def local_path(url: str) -> Path:
+def get_local_path(url: str) -> Path:
     """Return the path of a `file:` URL."""
     return Path(unquote(urlsplit(url).path))
 
 
-def _read(page: Path) -> bytes:
-    with page.open("rb") as stream:
+def _read_page(path: Path, index: Index, project: str) -> list[IndexFile]:
+    with path.open("rb") as stream:
         body = stream.read(PAGE_LIMIT + 1)
     if len(body) > PAGE_LIMIT:
         raise WebError(
-            f"{page} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index"
+            f"{path} is larger than {PAGE_LIMIT} bytes", hint="check the address of the index"
         )
-    return body
+    return _page(body, path.absolute().as_uri(), index, project)
 
 
-def _on_disk(path: Path, index: Index) -> IndexFile:
+def _describe_file(path: Path, index: Index) -> IndexFile:
     return IndexFile(
-        path.name, path.absolute().as_uri(), None, path.stat().st_size, False, None, index.url
+        path.name, path.absolute().as_uri(), size=path.stat().st_size, index_url=index.url
     )
 
 
 def _is_of(name: str, project: str) -> bool:
-    """Return whether a file's name begins with the project's (a folder of links holds files of many)."""
+    """Return whether a file's name begins with the project's."""
     if name.endswith(".whl"):
         return canonicalize_name(name.partition("-")[0]) == project
-    stem = name[: -len(next((each for each in ARCHIVES if name.endswith(each)), ""))]
-    return canonicalize_name(stem.rpartition("-")[0]) == project
+    for suffix in ARCHIVES:
+        if name.endswith(suffix):
+            stem = name.removesuffix(suffix)
+            return canonicalize_name(stem.rpartition("-")[0]) == project
+    return False
 
 
 def _no_page(url: str, why: str, hint: str = "check the address of the index") -> WebError:
-    return WebError(f"{shown(url)} is not a page of a package index: {why}", hint=hint)
+    return WebError(f"{show_url(url)} is not a page of a package index: {why}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -286,10 +364,10 @@ class IndexFile:
 
     Attributes:
         name: of the file.
-        url: where it is; without user and password, but perhaps with a query that holds a signature.
-        sha256, size: None where the index does not tell.
+        url: without user and password, but perhaps with a query that holds a signature.
+        sha256, size: None where the index does not say.
         yanked: its maintainers ask not to use it.
-        metadata_sha256: of the METADATA file that lies beside it (`.metadata`), if the index tells.
+        metadata_sha256: of the METADATA file that lies beside it (`.metadata`), if the index says.
         index_url: of the index.
     """
 
@@ -303,67 +381,74 @@ class IndexFile:
 
 
 class Choice(NamedTuple):
-    """The wheels that may be it, likeliest first; or the reason why there is none."""
+    """The wheels that may be the installed one, likeliest first; or the reason for none."""
 
     wheels: list[IndexFile]
     reason: str | None
 
 
 def choose(files: Iterable[IndexFile], name: str, version: str, tags: Sequence[str]) -> Choice:
-    """Return the wheels of this version: those of exactly these tags, then those that share one or a Python and ABI.
+    """Return the wheels of a version that may have been installed with these tags, likeliest first.
 
-    The last, since a wheel may be renamed for a wider platform after its WHEEL file was written (auditwheel does).
+    First those of exactly these tags, then those that share one, then those of the same Python and
+    ABI: a wheel may be renamed for a wider platform after its WHEEL file was written (auditwheel
+    does).
     """
     offered = list(files)
     if not offered:
         return Choice([], f"{name} is not on an index")
-    same = [file for file in offered if _is_version(file.name, version)]
-    if not same:
+    of_version = [file for file in offered if _is_version(file.name, version)]
+    if not of_version:
         return Choice([], f"version {version} of {name} is not on an index")
-    wanted = frozenset(tag for text in tags for tag in parse_tag(text))
-    ranked = sorted((_rank(file, wanted), file) for file in same if file.name.endswith(".whl"))
-    wheels = [file for rank, file in ranked if rank[0] < 3]
+    wanted: set[Tag] = set()
+    for tag in tags:
+        wanted |= parse_tag(tag)
+    built = [file for file in of_version if file.name.endswith(".whl")]
+    ranked = sorted((_rank_wheel(file, wanted), file) for file in built)
+    wheels = [file for rank, file in ranked if rank[0] < OTHER_ABI]
     if wheels:
         return Choice(wheels, None)
     if ranked:
-        return Choice(
-            [],
-            f"the index has no wheel of {name} {version} for {' or '.join(sorted(tags)) or 'its tags'}",
-        )
+        platforms = " or ".join(sorted(tags)) or "its tags"
+        return Choice([], f"the index has no wheel of {name} {version} for {platforms}")
     return Choice([], f"{SOURCES_ONLY} {name} {version}, so the wheel was built locally")
 
 
-def source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
+def find_source_archives(files: Iterable[IndexFile], version: str) -> list[IndexFile]:
     """Return the source archives of this version, those of the web first."""
-    found = [
-        file
-        for file in files
-        if file.name.endswith((".tar.gz", ".zip")) and _is_version(file.name, version)
-    ]
+    archives = [file for file in files if file.name.endswith((".tar.gz", ".zip"))]
+    found = [file for file in archives if _is_version(file.name, version)]
     return sorted(found, key=lambda file: (not file.url.startswith("http"), file.name))
 
 
-def _rank(file: IndexFile, wanted: frozenset[Tag]) -> tuple[int, bool, str]:
+SAME_TAGS, SHARED_TAG, SAME_ABI, OTHER_ABI = range(4)
+"""How far the tags of a wheel are from those that are wanted."""
+
+
+def _rank_wheel(file: IndexFile, wanted: set[Tag]) -> tuple[int, bool, str]:
+    """Return what sorts wheels from the likeliest on, those of the web before those of a disk."""
     tags = parse_wheel_filename(file.name)[3]
     if tags == wanted:
-        distance = 0
+        distance = SAME_TAGS
     elif tags & wanted:
-        distance = 1
+        distance = SHARED_TAG
+    elif _get_abis(tags) & _get_abis(wanted):
+        distance = SAME_ABI
     else:
-        same_abi = {(tag.interpreter, tag.abi) for tag in tags} & {
-            (tag.interpreter, tag.abi) for tag in wanted
-        }
-        distance = 2 if same_abi else 3
+        distance = OTHER_ABI
     return distance, not file.url.startswith("http"), file.name
+
+
+def _get_abis(tags: Iterable[Tag]) -> set[tuple[str, str]]:
+    return {(tag.interpreter, tag.abi) for tag in tags}
 
 
 def _is_version(file: str, version: str) -> bool:
     try:
-        found = (
-            parse_wheel_filename(file)[1]
-            if file.endswith(".whl")
-            else parse_sdist_filename(file)[1]
-        )
+        if file.endswith(".whl"):
+            found = parse_wheel_filename(file)[1]
+        else:
+            found = parse_sdist_filename(file)[1]
         return found == Version(version)
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return False

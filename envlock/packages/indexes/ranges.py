@@ -1,4 +1,4 @@
-"""Read a wheel's RECORD without the wheel: a file of which only those blocks are fetched that are read."""
+"""Read the RECORD of a wheel on a server: only the blocks of the file that are read are fetched."""
 
 from __future__ import annotations
 
@@ -8,34 +8,38 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from envlock.packages.indexes.page import IndexFile, local_path
+from envlock.packages.indexes.page import IndexFile, get_local_path
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.report import clean
-from envlock.web.client import Answer, Client, refusal
-from envlock.web.errors import WebError, shown
+from envlock.web.client import Answer, Client, make_refusal
+from envlock.web.errors import WebError, show_url
 
 BLOCK = 64 * 1024
+"""Bytes that are fetched at a time."""
 BUDGET = 64 * 1024 * 1024
 """Bytes that reading one RECORD may fetch; TensorFlow's takes three million."""
 RECORD_LIMIT = 64 * 1024 * 1024
+"""Bytes of an unpacked RECORD."""
 CONTENTS = 8 * 1024 * 1024
-"""Bytes of a table of contents, of which `zipfile` makes an object per entry; TensorFlow's has 1.8 MB."""
+"""Bytes of a table of contents.
+
+`zipfile` makes an object for each of its entries; TensorFlow's has 1.8 MB.
+"""
 FAULTY = "use another index: this server is faulty"
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 Fetch = Callable[[int, int], bytes]
-"""Takes the offsets of the first byte and of the one after the last, returns the bytes."""
+"""Takes the offsets of the first byte and of the one after the last, returns the bytes between."""
 
 
 class BadWheel(OutsideError):  # noqa: N818 (it says what it is)
-    """A wheel is not what the specification of wheels says, so that what it installs cannot be told."""
+    """A wheel does not follow the specification, so that what it installs is unknown."""
 
 
-class NoRanges(Exception):  # noqa: N818 (it is an answer: whoever gets it downloads the whole file)
+class NoRanges(Exception):  # noqa: N818 (an answer: whoever gets it downloads the whole file)
     """The server sends a file whole or not at all."""
 
 
@@ -43,9 +47,9 @@ class BlockFile(io.RawIOBase):
     """A seekable file, read in blocks that are fetched once.
 
     Args:
-        fetch: gives the bytes between two offsets.
+        fetch: returns the bytes between two offsets.
         size: of the whole file.
-        name: what it is called in messages.
+        name: of the file in messages.
     """
 
     def __init__(self, fetch: Fetch, size: int, name: str) -> None:
@@ -54,7 +58,7 @@ class BlockFile(io.RawIOBase):
         self.name = name
         self.fetched = 0
         self._blocks: dict[int, bytes] = {}
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -63,56 +67,59 @@ class BlockFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
         if start + offset < 0:
             raise OSError("a position before the start")
-        self._at = start + offset
-        return self._at
+        self._position = start + offset
+        return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._between(self._at, min(self._at + len(buffer), self.size))
+        data = self._read_blocks(self._position, min(self._position + len(buffer), self.size))
         buffer[: len(data)] = data
-        self._at += len(data)
+        self._position += len(data)
         return len(data)
 
-    def _between(self, start: int, end: int) -> bytes:
+    def _read_blocks(self, start: int, end: int) -> bytes:
         if start >= end:
             return b""
         wanted = range(start // BLOCK, (end - 1) // BLOCK + 1)
         missing = [number for number in wanted if number not in self._blocks]
-        if missing:  # all that lies between the first and the last one, in one go
-            self._keep(missing[0], (missing[-1] + 1) * BLOCK)
+        if missing:
+            # One request for all between the first and the last one: requests cost more than bytes.
+            self._fetch_blocks(missing[0], (missing[-1] + 1) * BLOCK)
         joined = b"".join(self._blocks[number] for number in wanted)
         return joined[start - wanted[0] * BLOCK : end - wanted[0] * BLOCK]
 
-    def _keep(self, first: int, end: int) -> None:
-        start, end = first * BLOCK, min(end, self.size)
+    def _fetch_blocks(self, first: int, end: int) -> None:
+        start = first * BLOCK
+        end = min(end, self.size)
         self.fetched += end - start
         if self.fetched > BUDGET:
             raise BadWheel(
-                f"{self.name} is not a valid wheel: its table of contents is larger than {BUDGET} bytes"
+                f"{self.name} is not a valid wheel: "
+                f"its table of contents is larger than {BUDGET} bytes"
             )
         self.put(start, self._fetch(start, end))
 
     def put(self, start: int, data: bytes) -> None:
-        """Keep bytes that are here already, as far as they fill blocks."""
-        for at in range(-start % BLOCK, len(data), BLOCK):
-            block = data[at : at + BLOCK]
-            if len(block) == BLOCK or start + at + len(block) == self.size:
-                self._blocks[(start + at) // BLOCK] = block
+        """Keep bytes that were fetched, as far as they fill blocks; `start` is their offset."""
+        for offset in range(-start % BLOCK, len(data), BLOCK):
+            block = data[offset : offset + BLOCK]
+            if len(block) == BLOCK or start + offset + len(block) == self.size:
+                self._blocks[(start + offset) // BLOCK] = block
 
 
 class Ranges:
-    """Fetches parts of one file by HTTP, and holds every answer to what the first one said the file is.
+    """Fetches parts of one file by HTTP, and refuses an answer that is of another version of the file.
 
-    The first request takes the file's last bytes, where a zip file has its table of contents.
+    The first request is for the last bytes, where a zip file has its table of contents.
 
     Raises:
         NoRanges: the server sends only whole files.
-        WebError: it cannot be reached, refuses, or sends something else than it was asked for.
+        WebError: it cannot be reached, refuses, or sends another part than was requested.
     """
 
     def __init__(self, client: Client, url: str) -> None:
@@ -120,21 +127,21 @@ class Ranges:
         self._url = url
         self._headers: Mapping[str, str] = {}
         answer = self._ask(f"bytes=-{2 * BLOCK}")
-        self.start, end, self.size = _range(answer)
+        self.start, end, self.size = _parse_range(answer)
         self.tail = answer.body
         if end != self.size:  # it knows ranges, but not those that count from the end
             raise NoRanges
-        self._identity = _identity(answer)
-        self._headers = _condition(answer)
+        self._version = _get_version(answer)
+        self._headers = _make_condition(answer)
 
     def __call__(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` up to, not with, `end`."""
+        """Return the bytes from `start` up to `end`, without the one at `end`."""
         answer = self._ask(f"bytes={start}-{end - 1}")
-        *part, size = _range(answer)
-        if size != self.size or _identity(answer) != self._identity:
-            raise self._swapped()
-        if part != [start, end]:
-            raise WebError(f"{shown(self._url)} sent the wrong part of the file", hint=FAULTY)
+        part_start, part_end, size = _parse_range(answer)
+        if size != self.size or _get_version(answer) != self._version:
+            raise self._changed_file()
+        if (part_start, part_end) != (start, end):
+            raise WebError(f"{show_url(self._url)} sent the wrong part of the file", hint=FAULTY)
         return answer.body
 
     def _ask(self, wanted: str) -> Answer:
@@ -145,7 +152,7 @@ class Ranges:
         if answer.status == HTTPStatus.PARTIAL_CONTENT:
             return answer
         if self._headers and answer.status in (HTTPStatus.OK, HTTPStatus.PRECONDITION_FAILED):
-            raise self._swapped()
+            raise self._changed_file()
         if answer.status in (
             HTTPStatus.OK,
             HTTPStatus.BAD_REQUEST,
@@ -153,46 +160,48 @@ class Ranges:
             HTTPStatus.NOT_IMPLEMENTED,
         ):
             raise NoRanges
-        raise refusal(answer)
+        raise make_refusal(answer)
 
-    def _swapped(self) -> WebError:
+    def _changed_file(self) -> WebError:
         return WebError(
-            f"{shown(self._url)} changed during the download",
+            f"{show_url(self._url)} changed during the download",
             hint="try again; the download was discarded",
             passing=True,
         )
 
 
 def remote_file(client: Client, url: str) -> BlockFile:
-    """Return a file on a server, to read here and there.
+    """Return a file on a server, whose parts can be read in any order.
 
     Raises:
         NoRanges, WebError: as `Ranges`.
     """
     ranges = Ranges(client, url)
-    file = BlockFile(ranges, ranges.size, shown(url))
+    file = BlockFile(ranges, ranges.size, show_url(url))
     file.put(ranges.start, ranges.tail)
     file.fetched = len(ranges.tail)
     return file
 
 
-class Glimpse(NamedTuple):
-    """What was seen of a wheel without reading all of it: its RECORD, and its size in bytes."""
+class PartialWheel(NamedTuple):
+    """What is known of a wheel after a part of it was read: its RECORD, and its size in bytes."""
 
     record: bytes
     size: int
 
 
-def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
-    """Return the RECORD and the size of a wheel on an index; None where the server sends only whole files.
+def read_remote_record(client: Client, file: IndexFile) -> PartialWheel | None:
+    """Return the RECORD and the size of a wheel on an index.
+
+    It is None where the server sends only whole files.
 
     Raises:
-        BadWheel: what it sends is no sound wheel.
-        WebError: it cannot be reached, refuses, or sends something else than it was asked for.
+        BadWheel: the file is no valid wheel.
+        WebError: the server cannot be reached, refuses, or sends another part than was requested.
     """
     if file.url.startswith("file:"):
-        path = local_path(file.url)
-        return Glimpse(record_of(path), path.stat().st_size)
+        path = get_local_path(file.url)
+        return PartialWheel(record_of(path), path.stat().st_size)
     try:
         remote = remote_file(client, file.url)
     except NoRanges:
@@ -202,36 +211,38 @@ def wheel_record(client: Client, file: IndexFile) -> Glimpse | None:
             f"{file.name} has {remote.size} bytes, but its index says {file.size}",
             hint="use another index",
         )
-    return Glimpse(_record(remote), remote.size)
+    return PartialWheel(_read_record(remote), remote.size)
 
 
 def record_of(wheel: Path | BinaryIO) -> bytes:
-    """Return the RECORD of a wheel that is here.
+    """Return the RECORD of a wheel on this machine.
 
     Raises:
-        BadWheel: it is no sound wheel, or cannot be read.
+        BadWheel: it is no valid wheel, or cannot be read.
     """
-    with ExitStack() as stack:
-        try:
-            stream = stack.enter_context(wheel.open("rb")) if isinstance(wheel, Path) else wheel
-            size = stream.seek(0, io.SEEK_END)
-        except OSError as error:
-            raise BadWheel(f"cannot read the wheel {wheel}: {error.strerror}") from None
-
-        def fetch(start: int, end: int) -> bytes:
-            stream.seek(start)
-            return stream.read(end - start)
-
-        name = clean(
-            Path(wheel if isinstance(wheel, Path) else str(getattr(wheel, "name", "the file"))).name
-        )
-        return _record(BlockFile(fetch, size, name))
-
-
-def _record(file: BlockFile) -> bytes:
     try:
-        with zipfile.ZipFile(_Bounded(file, BLOCK)) as archive:
-            entry = _record_entry(file, archive.infolist())
+        if isinstance(wheel, Path):
+            with wheel.open("rb") as stream:
+                return _read_stream(stream, wheel.name)
+        return _read_stream(wheel, Path(str(getattr(wheel, "name", "the file"))).name)
+    except OSError as error:
+        raise BadWheel(f"cannot read the wheel {wheel}: {error.strerror}") from None
+
+
+def _read_stream(stream: BinaryIO, name: str) -> bytes:
+    size = stream.seek(0, io.SEEK_END)
+
+    def fetch(start: int, end: int) -> bytes:
+        stream.seek(start)
+        return stream.read(end - start)
+
+    return _read_record(BlockFile(fetch, size, clean(name)))
+
+
+def _read_record(file: BlockFile) -> bytes:
+    try:
+        with zipfile.ZipFile(_LimitedReader(file, BLOCK)) as archive:
+            entry = _find_record(file, archive.infolist())
             with archive.open(entry) as stream:
                 data = stream.read(RECORD_LIMIT + 1)
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError) as error:
@@ -243,9 +254,10 @@ def _record(file: BlockFile) -> bytes:
     return data
 
 
-class _Bounded(io.BufferedReader):
-    """A file that gives out no table of contents larger than that of any wheel: `zipfile` reads it in one call."""
+class _LimitedReader(io.BufferedReader):
+    """A file without a table of contents that would fill the memory."""
 
+    # `zipfile` reads the table of contents in one call, whatever size the file claims for it.
     def read(self, size: int | None = -1) -> bytes:
         if size is not None and size > CONTENTS:
             raise zipfile.BadZipFile(f"its table of contents is larger than {CONTENTS} bytes")
@@ -256,8 +268,12 @@ def _unsound(file: BlockFile, why: str) -> BadWheel:
     return BadWheel(f"{file.name} is not a valid wheel: {why}", hint="use another index")
 
 
-def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
-    """Return the entry of the RECORD, if there is one and no doubt about it."""
+def _find_record(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
+    """Return the entry of the RECORD.
+
+    Raises:
+        BadWheel: there is not exactly one, or readers could disagree about what is in it.
+    """
     names: set[str] = set()
     for entry in entries:
         if entry.orig_filename != entry.filename:
@@ -267,42 +283,48 @@ def _record_entry(file: BlockFile, entries: list[zipfile.ZipInfo]) -> zipfile.Zi
         if entry.flag_bits & 0x1:
             raise _unsound(file, f"{entry.filename} is encrypted")
         names.add(entry.filename)
-    folders = sorted(
-        {top for name in names if (top := name.partition("/")[0]).endswith(".dist-info")}
-    )
+    tops = {name.partition("/")[0] for name in names}
+    folders = [top for top in tops if top.endswith(".dist-info")]
     if len(folders) != 1:
         raise _unsound(file, f"it has {len(folders)} folders named .dist-info, not one")
-    found = [entry for entry in entries if entry.filename == f"{folders[0]}/RECORD"]
-    if not found:
+    for entry in entries:
+        if entry.filename == f"{folders[0]}/RECORD":
+            break
+    else:
         raise _unsound(file, "it has no RECORD")
-    if found[0].file_size > RECORD_LIMIT:
+    if entry.file_size > RECORD_LIMIT:
         raise _unsound(file, f"its RECORD is larger than {RECORD_LIMIT} bytes")
-    if found[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise _unsound(file, "its RECORD is compressed in a way that wheels do not use")
-    return found[0]
+    return entry
 
 
-def _range(answer: Answer) -> tuple[int, int, int]:
-    """Return the offsets of the first byte and of the one after the last, and the size of the whole."""
+def _parse_range(answer: Answer) -> tuple[int, int, int]:
+    """Return where a part begins, the offset after its last byte, and the size of the whole file."""
     match = RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if match is None:
         raise WebError(
-            f"{shown(answer.url)} does not name the part of the file that it sent", hint=FAULTY
+            f"{show_url(answer.url)} does not name the part of the file that it sent", hint=FAULTY
         )
     start, last, size = map(int, match.groups())
     if last + 1 - start != len(answer.body) or last >= size:
-        raise WebError(f"{shown(answer.url)} sent fewer bytes than announced", hint=FAULTY)
+        raise WebError(f"{show_url(answer.url)} sent fewer bytes than announced", hint=FAULTY)
     return start, last + 1, size
 
 
-def _identity(answer: Answer) -> tuple[str | None, str | None]:
-    """Return what tells one version of a file from another."""
+def _get_version(answer: Answer) -> tuple[str | None, str | None]:
+    """Return the tag of a version of the file, or else its date."""
     tag = answer.headers.get("ETag")
-    return tag, None if tag else answer.headers.get("Last-Modified")
+    if tag:
+        return tag, None
+    return tag, answer.headers.get("Last-Modified")
 
 
-def _condition(answer: Answer) -> dict[str, str]:
-    """Return the header that asks for parts of this version of the file only; a weak tag cannot."""
-    tag, date = _identity(answer)
-    known = tag if tag and not tag.startswith("W/") else date
-    return {"If-Range": known} if known else {}
+def _make_condition(answer: Answer) -> dict[str, str]:
+    """Return the header that asks for parts of this version of the file only."""
+    tag, date = _get_version(answer)
+    if tag and not tag.startswith("W/"):  # a weak tag is not allowed in If-Range
+        return {"If-Range": tag}
+    if date:
+        return {"If-Range": date}
+    return {}

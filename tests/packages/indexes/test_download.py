@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from envlock.packages.indexes import download as part_module
-from envlock.packages.indexes.download import Downloaded, WrongFileError, download, part_of
+from envlock.packages.indexes.download import Downloaded, WrongFileError, download, open_part
 from envlock.runtime.errors import EnvlockError, UsageError
 from envlock.web.client import Client
 from tests.packages.server import IndexServer
@@ -267,7 +267,7 @@ def test_many_at_once(client: Client, url: str, target: Path) -> None:
 
 
 def test_the_second_one_has_a_file_of_its_own(client: Client, url: str, target: Path) -> None:
-    with part_of(target) as first:
+    with open_part(target) as first:
         first.append(b"half")
         assert download(client, url, target, sha256=SHA256, size=None) == DONE
         assert _fails(client, url, target, sha256="0" * 64).exit_code == 5
@@ -278,7 +278,7 @@ def test_the_second_one_has_a_file_of_its_own(client: Client, url: str, target: 
 def test_a_part_that_another_one_finishes_in_between(
     client: Client, url: str, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, part = part_module._locked, target.with_name("thing.whl.part")
+    lock, part = part_module._lock, target.with_name("thing.whl.part")
     finished: list[Path] = []
 
     def late(handle: int) -> bool:
@@ -287,7 +287,7 @@ def test_a_part_that_another_one_finishes_in_between(
             finished[0].write_bytes(b"finished by the other one")
         return lock(handle)
 
-    monkeypatch.setattr(part_module, "_locked", late)
+    monkeypatch.setattr(part_module, "_lock", late)
     assert download(client, url, target, sha256=SHA256, size=None) == DONE
     assert finished[0].read_bytes() == b"finished by the other one"
 

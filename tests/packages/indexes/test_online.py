@@ -14,7 +14,7 @@ from envlock.lock.models import PackageIdentity
 from envlock.packages.indexes import online as online_module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.online import Online
-from envlock.packages.installed import Installed
+from envlock.packages.installed import InstalledPackage
 from envlock.packages.prove import prove
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.record import content, rows
@@ -47,7 +47,7 @@ def ask(index: IndexServer, client: Client, wheel: Path, tmp_path: Path) -> Ask:
 
     def ask(record: bytes | None = None, *, trust_index: bool = False, where: Client = client) -> PackageIdentity:
         common = content(rows((record or record_in(wheel)).decode()))
-        each = Installed("thing", "1.0", ("py3-none-any",), "index", None, common, None)
+        each = InstalledPackage("thing", "1.0", ("py3-none-any",), "index", None, common, None)
         online = Online(where, (Index(index.url),), tmp_path / "cache")
         return prove([each], online, known={}, trust_index=trust_index).packages["thing"]
 

@@ -12,7 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from envlock.packages.indexes.index_settings import ConfigFile, Index, Settings, load, pip_files, settings, uv_files
+from envlock.packages.indexes.index_settings import (
+    ConfigFile,
+    Index,
+    Settings,
+    list_pip_files,
+    list_uv_files,
+    load,
+    settings,
+)
 from envlock.runtime.errors import UsageError
 
 HERE = Path("/project")
@@ -197,16 +205,16 @@ def test_pip_looks_where_pip_looks(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "pip", "config", "debug"]
     told = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
     theirs = [line.strip().rpartition(", exists:")[0] for line in told.splitlines() if ", exists:" in line]
-    ours = [str(path) for path in pip_files(environ, Path(sys.prefix))]
+    ours = [str(path) for path in list_pip_files(environ, Path(sys.prefix))]
     assert sorted(theirs) == sorted(ours)
 
 
 def test_the_file_that_pip_is_told_to_read(tmp_path: Path) -> None:
     named = _write(tmp_path / "named.conf", "")
-    files = pip_files({"PIP_CONFIG_FILE": str(named), "HOME": "/home/me"}, Path("/venv"))
+    files = list_pip_files({"PIP_CONFIG_FILE": str(named), "HOME": "/home/me"}, Path("/venv"))
     assert files[-1] == named
     assert [file for file in files if str(file).startswith("/home/me")] == []
-    assert pip_files({"PIP_CONFIG_FILE": os.devnull}, Path("/venv")) == []
+    assert list_pip_files({"PIP_CONFIG_FILE": os.devnull}, Path("/venv")) == []
 
 
 def test_uv_looks_where_uv_looks(tmp_path: Path) -> None:
@@ -216,11 +224,11 @@ def test_uv_looks_where_uv_looks(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "etc")}
     system = _write(tmp_path / "etc/uv/uv.toml", "")
     user = tmp_path / ".config/uv/uv.toml"
-    assert uv_files(environ, below) == [project / "pyproject.toml", user, system]
+    assert list_uv_files(environ, below) == [project / "pyproject.toml", user, system]
     own = _write(project / "uv.toml", "")
-    assert uv_files(environ, below) == [own, user, system]
-    assert uv_files({**environ, "UV_CONFIG_FILE": "/x/uv.toml"}, below) == [Path("/x/uv.toml")]
-    assert uv_files({**environ, "UV_NO_CONFIG": "1"}, below) == []
+    assert list_uv_files(environ, below) == [own, user, system]
+    assert list_uv_files({**environ, "UV_CONFIG_FILE": "/x/uv.toml"}, below) == [Path("/x/uv.toml")]
+    assert list_uv_files({**environ, "UV_NO_CONFIG": "1"}, below) == []
 
 
 def test_settings_are_found_on_disk(tmp_path: Path) -> None:

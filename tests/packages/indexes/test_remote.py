@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from envlock.packages.indexes import ranges as module
 from envlock.packages.indexes.index_settings import Index
 from envlock.packages.indexes.page import IndexFile, files
-from envlock.packages.indexes.ranges import BLOCK, BadWheel, BlockFile, NoRanges, record_of, remote_file, wheel_record
+from envlock.packages.indexes.ranges import (
+    BLOCK,
+    BadWheel,
+    BlockFile,
+    NoRanges,
+    read_remote_record,
+    record_of,
+    remote_file,
+)
 from envlock.runtime.errors import OutsideError
 from envlock.web.client import Client
 from tests.packages.server import IndexServer
@@ -52,7 +60,7 @@ def _offered(client: Client, index: IndexServer) -> IndexFile:
 
 def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
-    assert wheel_record(client, file) == (record_in(large), large.stat().st_size)
+    assert read_remote_record(client, file) == (record_in(large), large.stat().st_size)
     asked = index.asked("/files/")
     sent = remote_file(client, file.url)
     record_of(io.BufferedReader(sent))
@@ -67,14 +75,14 @@ def test_a_record_costs_a_part_of_its_wheel(client: Client, index: IndexServer, 
 def test_wheels_of_every_size(client: Client, index: IndexServer, size: int, trouble: str | None) -> None:
     wheel = make_wheel(index.folder, files={"data": _noise(size)})
     index.troubles |= {trouble} if trouble else set()
-    assert wheel_record(client, _offered(client, index)) == (record_in(wheel), wheel.stat().st_size)
+    assert read_remote_record(client, _offered(client, index)) == (record_in(wheel), wheel.stat().st_size)
 
 
 @pytest.mark.parametrize("trouble", ["no ranges", "no suffix ranges"])
 def test_a_server_without_ranges_is_not_read(client: Client, index: IndexServer, large: Path, trouble: str) -> None:
     file = _offered(client, index)
     index.troubles.add(trouble)
-    assert wheel_record(client, file) is None
+    assert read_remote_record(client, file) is None
     with pytest.raises(NoRanges):
         remote_file(client, file.url)
 
@@ -94,7 +102,7 @@ def test_a_server_in_trouble(client: Client, index: IndexServer, large: Path, tr
     file = _offered(client, index)
     index.troubles.add(trouble)
     with pytest.raises(OutsideError) as caught:
-        wheel_record(client, file)
+        read_remote_record(client, file)
     assert caught.value.message.startswith(f"{file.url} {message}")
     assert caught.value.exit_code == 5
 
@@ -123,7 +131,7 @@ def test_another_part_than_the_one_asked_for(client: Client, index: IndexServer,
 def test_a_server_that_takes_the_last_bytes_for_the_first(client: Client, index: IndexServer, large: Path) -> None:
     file = _offered(client, index)
     index.troubles.add("other range")
-    assert wheel_record(client, file) is None
+    assert read_remote_record(client, file) is None
 
 
 def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: IndexServer) -> None:
@@ -131,14 +139,14 @@ def test_a_wheel_of_another_size_than_its_index_says(client: Client, index: Inde
     index.troubles.add("wrong size")
     size = wheel.stat().st_size
     with pytest.raises(BadWheel) as caught:
-        wheel_record(client, _offered(client, index))
+        read_remote_record(client, _offered(client, index))
     assert caught.value.message == f"{wheel.name} has {size} bytes, but its index says {size + 1}"
 
 
 def test_a_wheel_on_disk(client: Client, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "a folder")
     file = files(client, Index(wheel.parent.as_uri(), "links"), "thing")[0]
-    assert wheel_record(client, file) == (record_of(wheel), wheel.stat().st_size)
+    assert read_remote_record(client, file) == (record_of(wheel), wheel.stat().st_size)
     assert record_of(wheel) == record_in(wheel)
     with wheel.open("rb") as stream:
         assert record_of(stream) == record_in(wheel)
@@ -256,7 +264,7 @@ def test_a_table_of_contents_that_is_too_large(
 ) -> None:
     monkeypatch.setattr(module, "BUDGET", 4 * BLOCK)
     with pytest.raises(BadWheel) as caught:
-        wheel_record(client, _offered(client, index))
+        read_remote_record(client, _offered(client, index))
     assert caught.value.message.endswith("is not a valid wheel: its table of contents is larger than 262144 bytes")
 
 
