@@ -1,4 +1,4 @@
-"""Which base image is asked for: one value, handed from the command line down to the registry. Pure."""
+"""The request for a base image: one value, from the command line down to the registry. Pure."""
 
 from __future__ import annotations
 

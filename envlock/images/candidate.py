@@ -17,7 +17,8 @@ class Value(NamedTuple):
 
     Attributes:
         version: None where no source states it.
-        expected: whether it is inferred, from other images of that month, and not stated of this image itself.
+        expected: whether it is inferred, from other images of that month, and not stated of this
+            image itself.
     """
 
     version: str | None = None
@@ -64,7 +65,7 @@ def compare_versions(locked: str | None, held: Value) -> Likeness:
 
 
 def _compare_words(locked: str, held: str) -> Likeness:
-    """Return how alike two texts are, such as `ubuntu 22.04`, of which the first word counts most."""
+    """Return how alike two texts such as `ubuntu 22.04` are; the first word counts most."""
     if locked == held:
         return Likeness(SAME, 0, 0)
     if locked.split(" ")[0] == held.split(" ")[0]:
@@ -73,7 +74,7 @@ def _compare_words(locked: str, held: str) -> Likeness:
 
 
 def _measure_distance(left: tuple[int, ...], right: tuple[int, ...]) -> int:
-    """Return how far two versions are apart; a major number outweighs any minor one, and that any third."""
+    """Return how far two versions are apart, the major number first, then the minor one."""
     distance = 0
     weights = (10**6, 10**3, 1)
     for a, b, weight in zip((*left, 0, 0, 0), (*right, 0, 0, 0), weights, strict=False):
@@ -96,7 +97,7 @@ SUBJECTS = {
 
 @dataclass(frozen=True)
 class PythonArchive:
-    """A build of python-build-standalone: the name of its archive, which names version and release, and its SHA-256."""
+    """A build of python-build-standalone: its archive, by name and SHA-256."""
 
     file: str
     sha256: str
@@ -114,7 +115,8 @@ class Candidate:
         obstacles: why it cannot do what the lock does, by its source or its registry.
         floors: requirements of TensorFlow itself that it does not meet.
         mismatches: facts of it that the lock's policy does not accept.
-        refuses_wheels: whether the locked wheels cannot be installed on it, as far as is known or expected.
+        refuses_wheels: whether the locked wheels cannot be installed on it, as far as is known or
+            expected.
         doubts: why it may not run on the lock's GPUs.
         driver: a sentence on the lock's driver under its CUDA; None where nothing is known.
         notes: further sentences.
@@ -159,10 +161,10 @@ Rank = tuple[bool, bool, bool, int, int, bool, tuple[Likeness, ...], int, tuple[
 def compute_rank(candidate: Candidate, needs: Wanted) -> Rank:
     """Return what candidates are ordered by; the greatest is the best.
 
-    First whether it can do what the lock does, and whether the locked wheels can be installed on it; then whether it
-    has the very build of TensorFlow, or the nearest release; then the fewest facts that the lock's policy does not
-    accept, and no doubts; then how alike its parts are, one after the other, and how many of them are stated rather
-    than expected; then the newer one.
+    First whether it can do what the lock does, and whether the locked wheels can be installed on
+    it; then whether it has the very build of TensorFlow, or the nearest release; then the fewest
+    facts that the lock's policy does not accept, and no doubts; then how alike its parts are, one
+    after the other, and how many of them are stated rather than expected; then the newer one.
     """
     subjects = [name for name in SUBJECTS if name != "nccl"]
     # One GPU never calls NCCL: there it counts last but for the compiler.

@@ -1,4 +1,4 @@
-"""Which of NVIDIA's images, and which wheels of TensorFlow, run on a GPU: by the code that they hold. Pure."""
+"""Which images of NVIDIA's and wheels of TensorFlow run on a GPU, by the code in them. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envlock.runtime.errors import UsageError
 from envlock.runtime.release import minor, numbers
 
 YES, DRIVER, UNKNOWN, NO = "yes", "driver", "unknown", "no"
-"""How something runs: by its machine code; by PTX that the driver compiles; no source states it; it does not."""
+"""By machine code; by PTX that the driver compiles; no source states it; not at all."""
 
 ORDER = (YES, DRIVER, UNKNOWN, NO)
 _CAPABILITY = re.compile(r"(?:(?:sm|compute)_)?([0-9]{1,2})\.?([0-9])[af]?")
@@ -39,7 +39,8 @@ def capability_of(text: str, tables: Tables) -> str:
             return row.compute_capability
     raise UsageError(
         f"unknown GPU `{text}`",
-        hint="name its compute capability, such as sm_120: `nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
+        hint="name its compute capability, such as sm_120: "
+        "`nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
     )
 
 
@@ -56,7 +57,7 @@ class _Verdict(NamedTuple):
 
 
 def what_runs(capability: str, tables: Tables) -> dict[str, Any]:
-    """Return what runs on a GPU of a compute capability, and what does not and why, as JSON values."""
+    """Return what runs on a GPU of a compute capability, what does not, and why, as JSON values."""
     cards: list[str] = []
     for row in tables.cuda.card:
         if row.compute_capability == capability:
@@ -88,7 +89,8 @@ def _find_first_cuda(capability: str, tables: Tables) -> str | None:
 def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield NVIDIA's images, the newest first."""
     first_cuda = _find_first_cuda(capability, tables)
-    # Once a release is too old for the GPU, all earlier ones are, also where their CUDA is not known.
+    # Once a release is too old for the GPU, all earlier ones are, also where their CUDA is not
+    # known.
     is_too_old = False
     for release, tag, tensorflow in reversed(list(ngc.list_images(tables.ngc))):
         contents = ngc.describe_contents(release, tables)
@@ -117,7 +119,7 @@ def _describe_images(capability: str, tables: Tables) -> Iterator[dict[str, Any]
 
 
 def _is_older(cuda: str | None, first_cuda: str | None) -> bool:
-    """Return whether a CUDA is older than the first for a GPU; not where one of the two is unknown."""
+    """Return whether a CUDA is known to be older than the first for a GPU."""
     return cuda is not None and first_cuda is not None and numbers(cuda) < numbers(first_cuda)
 
 

@@ -1,4 +1,4 @@
-"""Choose the base image for a lock, and pin it: from facts and tables to a ranked list, from a tag to its digest."""
+"""The choice of the base image for a lock: from tables to a ranked list, from a tag to its digest."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Find = Callable[[Reference, str], Found]
 """Takes a reference and a platform: a registry's `find`."""
 
 Second = Callable[[Reference, str], str]
-"""Takes a reference and a platform, returns the digest: a container engine, whose logins are its own."""
+"""Takes a reference and a platform, returns the digest: a container engine, with its own logins."""
 
 Pin = Callable[[Reference], "Pinned"]
-"""Takes a reference and returns what it stands for now, on the platform and through the mirrors of one request."""
+"""Takes a reference and returns what it stands for now, by platform and mirrors of one request."""
 
 LOOKED_UP = 3
 """How many of the best candidates are looked up; the others are shown for comparison."""
@@ -90,7 +90,8 @@ class Pinned:
         reference: as it was asked for, with the digest.
         place: where it is to be taken from, with the digest; another name where there is a mirror.
         platform: the one that was asked for.
-        manifest: the digest of that platform's own manifest; None where only the digest could be had.
+        manifest: the digest of that platform's own manifest; None where only the digest could be
+            had.
         config: what the image says of itself; None likewise.
     """
 
@@ -155,9 +156,10 @@ def _check_known_digest(
     if known is None or known in served or trust.accepted in served:
         return
     raise MovedTagError(
-        f"{reference} is another image than the known one: known {known}, served {served[0]} by {place.registry}",
-        hint=f"build on the known one with `--base {reference}@{known}`; if NVIDIA published the other, accept it "
-        f"with `--accept {served[0]}`",
+        f"{reference} is another image than the known one: known {known}, "
+        f"served {served[0]} by {place.registry}",
+        hint=f"build on the known one with `--base {reference}@{known}`; "
+        f"if NVIDIA published the other, accept it with `--accept {served[0]}`",
     )
 
 
@@ -186,7 +188,7 @@ def candidates(needs: Wanted, tables: Tables) -> list[Candidate]:
 
 
 def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -> list[Candidate]:
-    """Return candidates judged by the lock's driver, GPUs and policy and by TensorFlow's needs, the best first."""
+    """Return candidates, judged by all that is known of the lock, the best first."""
     judged = []
     for candidate in found:
         candidate = judge_candidate(candidate, needs, tables.cuda)
@@ -198,9 +200,10 @@ def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -
 def look_up(
     candidates: Sequence[Candidate], needs: Wanted, tables: Tables, pin_image: Pin
 ) -> tuple[list[Candidate], dict[Reference, Pinned]]:
-    """Return the candidates ranked by what registries say of the best of them, and what was found, by reference.
+    """Return the candidates ranked by what registries say of the best, and these images by reference.
 
-    One that is gone is ranked after all that exist. Where a runner-up cannot be looked up, that is noted.
+    One that is gone is ranked after all that exist. Where a runner-up cannot be looked up, that is
+    noted.
 
     Raises:
         MovedTagError: the tag of the best one points at another image than the known one.
@@ -250,7 +253,7 @@ def _add_obstacle(candidate: Candidate, obstacle: str) -> Candidate:
 
 @dataclass(frozen=True)
 class ChosenImage:
-    """A base image that was chosen and looked up: what is known of it, its digest, and that of its Python's image."""
+    """A base image that was chosen and looked up, with the image that its Python is from, if any."""
 
     candidate: Candidate
     image: Pinned
@@ -261,7 +264,8 @@ def choose_offline(needs: Wanted, request: BaseRequest, tables: Tables) -> Candi
     """Return the best base image for a request, without asking any registry.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was named.
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
         UsageError: there is no such route or image for this lock.
     """
     return _select(needs, request.choice, tables)[0]
@@ -273,7 +277,8 @@ def choose_online(
     """Return the best base image for a request, by what its registry says of it now.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was named.
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
         MovedTagError: the tag of a release points at another image than the known one.
         UsageError: there is no such route or image for this lock.
         RegistryError: a registry was not reached, refused, or does not have it.
@@ -312,7 +317,8 @@ def _select(needs: Wanted, choice: str, tables: Tables) -> list[Candidate]:
     if choice == AUTO and not best.able:
         reasons = " ".join((*best.obstacles, *best.floors)).rstrip(".")
         raise CannotMatchError(
-            f"no known base image can do what the lockfile does; the nearest is {best.reference}: {reasons}",
+            "no known base image can do what the lockfile does; "
+            f"the nearest is {best.reference}: {reasons}",
             hint="name an image that can, with `--base IMAGE`",
         )
     check_base(best, known, needs)
@@ -325,7 +331,8 @@ def _find_named(name: str, known: Sequence[Candidate], needs: Wanted) -> Candida
     if reference.tag is None and reference.digest is None:
         raise UsageError(f"{name} has neither a tag nor a digest", hint=f"use {name}:TAG")
     published = Trust().find_digest(replace(reference, digest=None))
-    # With a digest other than the tag's published one, it is another image, of which the tables say nothing.
+    # With a digest other than the tag's published one, it is another image, of which the tables say
+    # nothing.
     is_known = published is None or reference.digest in (None, published)
     for candidate in known:
         same_name = candidate.reference.name == reference.name
@@ -337,8 +344,8 @@ def _find_named(name: str, known: Sequence[Candidate], needs: Wanted) -> Candida
 
 def _guess_route(reference: Reference, needs: Wanted) -> Route:
     """Return the route of an image that no table has."""
-    # A copy of NVIDIA's images in another registry keeps the end of its name. Any other image must hold NVIDIA's
-    # TensorFlow where that is locked, as it is not on an index.
+    # A copy of NVIDIA's images in another registry keeps the end of its name. Any other image must
+    # hold NVIDIA's TensorFlow where that is locked, as it is not on an index.
     if reference.repository.endswith("nvidia/tensorflow") or needs.label is not None:
         return "ngc"
     if reference.repository.endswith("nvidia/cuda"):

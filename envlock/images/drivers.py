@@ -13,8 +13,8 @@ from envlock.images.wanted import Wanted
 from envlock.runtime.release import minor, numbers
 
 JETSON = (
-    "It is for desktop and server GPUs, and the lockfile is from a Jetson: NVIDIA's images for those have tags that "
-    "end with `-igpu`, and none of them is known here."
+    "It is for desktop and server GPUs, and the lockfile is from a Jetson: "
+    "NVIDIA's images for those have tags that end with `-igpu`, and none of them is known here."
 )
 
 
@@ -37,14 +37,14 @@ def judge_candidate(candidate: Candidate, needs: Wanted, table: CudaImagesTable)
 
 
 def driver_floor(cuda: str, table: CudaImagesTable) -> DriverFloor | None:
-    """Return the driver that came with this CUDA: its own row, else the oldest of the same minor version."""
+    """Return the driver that came with this CUDA, else the oldest of its minor version."""
     rows = [row for row in table.driver if minor(row.cuda) == minor(cuda)]
     exact = [row for row in rows if numbers(row.cuda) == numbers(cuda)]
     return min(exact or rows, key=lambda row: numbers(row.driver), default=None)
 
 
 def oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
-    """Return the oldest driver that runs this CUDA at all: that of its major version, where there is such a rule."""
+    """Return the oldest driver that runs this CUDA: of its major version, where NVIDIA has a rule."""
     major = numbers(cuda)[0]
     drivers = [row.driver for row in table.minor_version if numbers(row.cuda)[0] == major]
     floor = driver_floor(cuda, table)
@@ -54,7 +54,7 @@ def oldest_driver(cuda: str, table: CudaImagesTable) -> str | None:
 
 
 class DriverVerdict(NamedTuple):
-    """A sentence on a driver under a CUDA: why it may not run, or how it does; both None where nothing is known."""
+    """Why a driver may not run a CUDA, or how it does; both None where nothing is known."""
 
     doubt: str | None = None
     note: str | None = None
@@ -74,19 +74,19 @@ def judge_driver(cuda: Value, needs: Wanted, table: CudaImagesTable) -> DriverVe
         )
     if numbers(needs.driver) >= numbers(oldest):
         return DriverVerdict(
-            note=f"Driver {needs.driver} is older than {own.driver}, which came with {name}; it runs it by minor "
-            f"version compatibility ({oldest} or newer), except for PTX of {name}."
+            note=f"Driver {needs.driver} is older than {own.driver}, which came with {name}; "
+            f"it runs it by minor version compatibility ({oldest} or newer), except for PTX of {name}."
         )
     return DriverVerdict(
-        doubt=f"Driver {needs.driver} is too old for {name}, which needs {oldest} or newer; on data-centre GPUs the "
-        "cuda-compat of the image may suffice."
+        doubt=f"Driver {needs.driver} is too old for {name}, which needs {oldest} or newer; "
+        "on data-centre GPUs the cuda-compat of the image may suffice."
     )
 
 
 def judge_gpus(
     cuda: Value, lowest: str | None, needs: Wanted, table: CudaImagesTable
 ) -> Iterator[str]:
-    """Yield a doubt for each GPU of the lock that this CUDA, or an image for GPUs from `lowest` on, does not serve."""
+    """Yield a doubt for each locked GPU that this CUDA, or an image from `lowest` on, does not serve."""
     for capability in needs.capabilities:
         if lowest is not None and numbers(capability) < numbers(lowest):
             yield f"It is for GPUs of compute capability {lowest} or higher; locked {capability}."
@@ -94,14 +94,20 @@ def judge_gpus(
         if first is None or cuda.version is None:
             continue
         if numbers(cuda.version)[:2] < numbers(first):
-            yield f"CUDA {cuda.version} does not support compute capability {capability} ({first} and later do)."
+            yield (
+                f"CUDA {cuda.version} does not support compute capability {capability} "
+                f"({first} and later do)."
+            )
 
 
 def _find_first_cuda(capability: str, table: CudaImagesTable) -> str | None:
-    """Return the first CUDA for a compute capability; for one between two rows of a major number, that of the lower."""
-    major = numbers(capability)[0]
-    same_major = [row for row in table.gpu if numbers(row.compute_capability)[0] == major]
-    lower = [row for row in same_major if numbers(row.compute_capability) <= numbers(capability)]
+    """Return the first CUDA for a compute capability, or for the next lower one that has a row."""
+    wanted = numbers(capability)
+    lower = []
+    for row in table.gpu:
+        known = numbers(row.compute_capability)
+        if known[0] == wanted[0] and known <= wanted:
+            lower.append(row)
     if not lower:
         return None
     return max(lower, key=lambda row: numbers(row.compute_capability)).cuda

@@ -22,7 +22,7 @@ def find_tested_build(tensorflow: str | None, tables: Tables) -> WheelBuild | No
 
 
 def add_requirements(candidate: Candidate, needs: Wanted, tables: Tables) -> Candidate:
-    """Return the candidate with the requirements of TensorFlow that it does not meet, as its `floors`."""
+    """Return the candidate with the requirements of TensorFlow that it does not meet."""
     # NVIDIA's own builds of TensorFlow were made for the image that they are in.
     if candidate.route == "ngc" or not needs.gpu:
         return candidate
@@ -32,8 +32,8 @@ def add_requirements(candidate: Candidate, needs: Wanted, tables: Tables) -> Can
 def _check_cudnn(candidate: Candidate, needs: Wanted, tables: Tables) -> Iterator[str]:
     """Yield why TensorFlow cannot use the cuDNN of an image.
 
-    Source: IsSourceCompatibleWithCudnnLibrary in cuda_dnn.cc of TensorFlow and XLA: the same major version and at least
-    the same minor version of cuDNN, else no convolution runs.
+    Source: IsSourceCompatibleWithCudnnLibrary in cuda_dnn.cc of TensorFlow and XLA: the same major
+    version and at least the same minor version of cuDNN, else no convolution runs.
     """
     held = candidate.holds.get("cudnn")
     if candidate.route != "cuda" or held is None or held.version is None:
@@ -46,8 +46,8 @@ def _check_cudnn(candidate: Candidate, needs: Wanted, tables: Tables) -> Iterato
         own, required = numbers(held.version)[:2], numbers(oldest)[:2]
         if own[:1] != required[:1] or own < required:
             yield (
-                f"TensorFlow {needs.tensorflow} was compiled against cuDNN {minor(oldest)} and needs that or a later "
-                f"{required[0]}.x; it has {held.version}."
+                f"TensorFlow {needs.tensorflow} was compiled against cuDNN {minor(oldest)} "
+                f"and needs that or a later {required[0]}.x; it has {held.version}."
             )
             return
     if needs.cudnn is not None and numbers(held.version)[:1] != numbers(needs.cudnn)[:1]:
@@ -55,11 +55,12 @@ def _check_cudnn(candidate: Candidate, needs: Wanted, tables: Tables) -> Iterato
 
 
 def check_gpu_code(needs: Wanted) -> Iterator[str]:
-    """Yield a doubt for each locked GPU for which this TensorFlow has no code that the locked driver can run."""
+    """Yield a doubt for each locked GPU for which TensorFlow has no code that its driver can run."""
     if not needs.targets:
         return
     version = ".".join(map(str, numbers(needs.tensorflow or "")))
-    # The tables are about the builds on the index: of one of NVIDIA's, only its own build info tells.
+    # The tables are about the builds on the index: of one of NVIDIA's, only its own build info
+    # tells.
     is_indexed = bool(version) and needs.label is None
     cuda = needs.cuda
     if is_indexed:
@@ -70,6 +71,9 @@ def check_gpu_code(needs: Wanted) -> Iterator[str]:
         if is_indexed and verdict.kind != NATIVE:
             failure = failing(version, capability)
         if failure is not None:
-            yield f"TensorFlow holds no machine code for compute capability {capability}: {failure.works}."
+            yield (
+                f"TensorFlow holds no machine code for compute capability {capability}: "
+                f"{failure.works}."
+            )
         elif verdict.kind == NONE or verdict.runs is False:
             yield f"{verdict.sentence.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""User and password for a registry, from where `docker login` stores them, by Docker's own library."""
+"""User and password for a registry, as `docker login` stores them, by Docker's own library."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def login(registry: str, path: Path | None = None) -> Login | None:
         path: of Docker's configuration; default: Docker's own.
 
     Raises:
-        RegistryError: the configuration cannot be read, or its credential helper fails or takes too long.
+        RegistryError: the configuration cannot be read, or its credential helper fails or takes too
+            long.
     """
     entry = _resolve(_read(path or find_config()), registry)
     # The answer of a credential helper has capitals, an entry of the file has none.
@@ -60,7 +61,8 @@ def login(registry: str, path: Path | None = None) -> Login | None:
 def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None = None) -> bool:
     """Return whether a host that makes a registry's tokens may be sent the login for that registry.
 
-    It may where it is the registry itself, its known token server, or one that `TOKEN_SERVERS` names.
+    It may where it is the registry itself, its known token server, or one that `TOKEN_SERVERS`
+    names.
 
     Args:
         registry: as references name it.
@@ -71,14 +73,16 @@ def may_have_login(registry: str, host: str, environ: Mapping[str, str] | None =
         environ = os.environ
     if host == urlsplit(f"//{registry}").hostname:
         return True
-    if any((row.registry, row.host) == (registry, host) for row in image_table().token_server):
-        return True
+    for row in image_table().token_server:
+        if (row.registry, row.host) == (registry, host):
+            return True
     return f"{registry}={host}" in environ.get(TOKEN_SERVERS, "").split()
 
 
 def _resolve(config: dict[str, object], registry: str) -> Mapping[str, object]:
-    """Return the entry of a registry by Docker's library, or by a credential helper; empty where there is none."""
-    # Docker's SDK takes a tenth of a second to import, and most registries are asked without a login.
+    """Return the entry of a registry, by Docker's library or a credential helper, or an empty one."""
+    # Docker's SDK takes a tenth of a second to import, and most registries are asked without a
+    # login.
     from docker.auth import INDEX_NAME, INDEX_URL, load_config, resolve_index_name
     from docker.errors import DockerException
 

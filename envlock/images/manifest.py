@@ -133,7 +133,7 @@ def manifest_for(platform: str, index: Mapping[str, object], reference: Referenc
 
 
 def _list_platforms(index: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield platform and digest of each manifest of an index; entries of another shape are left out."""
+    """Yield platform and digest of each well-formed entry of an index."""
     entries = index.get("manifests")
     if not isinstance(entries, list):
         return
@@ -166,7 +166,7 @@ def config_digest(manifest: Mapping[str, object], reference: Reference) -> str:
 
 
 def config(document: Mapping[str, object]) -> ImageConfig:
-    """Return the contents of a config document; a value of another type than it should have counts as absent."""
+    """Return the contents of a config document; a value of a wrong type counts as absent."""
     own = _get_object(document, "config")
     environ = {}
     for text in _keep_texts(own.get("Env")):
@@ -217,7 +217,7 @@ VARIABLES = {
 }
 LABELS = {"com.nvidia.tensorflow.version": "tensorflow", "com.nvidia.cudnn.version": "cudnn"}
 OWN = {"ngc": {*SUBJECTS}, "cuda": {"cuda", "cudnn", "nccl"}, "wheels": {"python"}}
-"""What an image of each route decides itself; the rest is installed from wheels, or taken from elsewhere."""
+"""What an image of each route brings itself; the rest is installed, or taken from elsewhere."""
 
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})(?:[-+].*)?", re.ASCII)
 _PARTS = {"cuda": 3}
@@ -237,7 +237,7 @@ def told(config: ImageConfig) -> dict[str, str]:
 
 
 def apply_config(candidate: Candidate, config: ImageConfig) -> Candidate:
-    """Return the candidate with the versions that its image states in place of those of the tables."""
+    """Return the candidate with the versions that its image states, not those of the tables."""
     holds = dict(candidate.holds)
     versions = told(config)
     texts = []
@@ -255,7 +255,8 @@ class RegistryError(OutsideError):
     """A registry was not reached, refused, or has something else than was asked for.
 
     Attributes:
-        ours: somebody else may get further, such as a container engine with logins and certificates of its own.
+        ours: somebody else may get further, such as a container engine with logins and certificates
+            of its own.
         gone: it does not have this image, or not any more.
     """
 

@@ -1,4 +1,4 @@
-"""Whether a base image can become the locked environment, by the lock's own policy, before anything is fetched. Pure."""
+"""Whether a base image can become the locked environment, by the lock's own policy. Pure."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FACTS = {
     "libc": ("system.libc_version",),
     "os": ("system.os", "system.os_version"),
 }
-"""The facts that each part of a candidate decides; where there are several, each is a word of the part's value."""
+"""The facts that each part of a candidate decides; several are the words of its value."""
 
 
 class CannotMatchError(ImageMismatch):
-    """No known image, or not the one that was named, can be the locked environment: the answer is no."""
+    """No known image, or not the named one, can be the locked environment: the answer is no."""
 
 
 def add_mismatches(candidate: Candidate, needs: Wanted) -> Candidate:
@@ -64,7 +64,7 @@ def find_mismatches(candidate: Candidate, needs: Wanted) -> Iterator[str]:
 
 
 def _compare_facts(paths: tuple[str, ...], locked: str, live: str, policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each fact, of those that a value decides, that the policy does not accept."""
+    """Yield each fact, of those that a value decides, that the policy does not accept."""
     if len(paths) == 1:
         locked_words, live_words = [locked], [live]
     else:
@@ -87,7 +87,9 @@ def _find_other_build(candidate: Candidate, needs: Wanted, policy: Policy) -> It
     if needs.label:
         yield f"tensorflow.nvidia_build is another one of NVIDIA's, locked {needs.label}"
     else:
-        yield "tensorflow.nvidia_build is another one of NVIDIA's, and the locked one is not NVIDIA's"
+        yield (
+            "tensorflow.nvidia_build is another one of NVIDIA's, and the locked one is not NVIDIA's"
+        )
 
 
 class _Refusal(NamedTuple):
@@ -106,7 +108,8 @@ def _explain_refused_wheels(candidate: Candidate, needs: Wanted) -> list[_Refusa
         usable = (minor(python.version), *find_stray_pythons(needs))
         foreign = [version for version in needs.wheel_pythons if version not in usable]
         if foreign:
-            sentence = f"the locked wheels are for Python {', '.join(foreign)}, and it has {python.version}"
+            wheels = ", ".join(foreign)
+            sentence = f"the locked wheels are for Python {wheels}, and it has {python.version}"
             refusals.append(_Refusal(python.expected, sentence))
     oldest = numbers(needs.wheel_libc or "")
     if libc.version is not None and numbers(libc.version) < oldest:
@@ -149,14 +152,14 @@ def check_base(best: Candidate, others: Sequence[Candidate], needs: Wanted) -> N
         needs: of the lock.
 
     Raises:
-        CannotMatchError: it cannot; the message names the facts, the hint the best image that can. Or none can, as the
-            lock has wheels for another Python than its own.
+        CannotMatchError: it cannot; the message names the facts, the hint the best image that can.
+            Or none can, as the lock has wheels for another Python than its own.
     """
     stray = find_stray_pythons(needs)
     if stray:
         raise CannotMatchError(
-            f"no image can match: the locked wheels are for Python {', '.join(stray)}, and the locked Python is "
-            f"{needs.python}",
+            f"no image can match: the locked wheels are for Python {', '.join(stray)}, "
+            f"and the locked Python is {needs.python}",
             hint="capture the environment again",
         )
     if not best.mismatches:
@@ -171,7 +174,8 @@ def check_base(best: Candidate, others: Sequence[Candidate], needs: Wanted) -> N
     hint = "accept the facts with `envlock ignore`, or lock them less closely with another policy"
     if any(other.reference == best.reference for other in others):
         raise CannotMatchError(
-            f"no known base image can match under policy {needs.policy}; the nearest, {best.reference}: {facts}",
+            f"no known base image can match under policy {needs.policy}; "
+            f"the nearest, {best.reference}: {facts}",
             hint=hint,
         )
     raise CannotMatchError(f"{under}: {facts} ({best.reference})", hint=hint)

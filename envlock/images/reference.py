@@ -23,7 +23,8 @@ _REPOSITORY = rf"{_PATH_PART}(?:/{_PATH_PART})*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _REFERENCE = re.compile(
-    rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
+    rf"(?:(?P<registry>{_REGISTRY})/)??(?P<repository>{_REPOSITORY})"
+    rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?",
     re.ASCII,
 )
 _PREFIX = re.compile(rf"(?P<registry>{_REGISTRY})(?:/(?P<path>{_REPOSITORY}))?", re.ASCII)
@@ -34,7 +35,10 @@ MACHINES = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 
 def get_machine(platform: str) -> str:
     """Return the machine of one of these platforms, as `uname -m` calls it."""
-    return next(machine for machine, known in MACHINES.items() if known == platform)
+    for machine, known in MACHINES.items():
+        if known == platform:
+            return machine
+    raise KeyError(platform)
 
 
 _SPELLINGS = {"amd64": "linux/amd64", "arm64": "linux/arm64", "linux/arm64/v8": "linux/arm64"}
@@ -69,7 +73,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Mirror:
-    """Where images are taken from instead: a registry, or one and the beginning of its repositories."""
+    """A source and its replacement: a registry, or one and the beginning of its repositories."""
 
     source: str
     target: str
@@ -95,7 +99,10 @@ def parse(text: str) -> Reference:
 
 
 def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
-    """Apply Docker's rule: the first part is a registry when it has a dot, a colon or a capital, or is `localhost`."""
+    """Return registry and repository by Docker's rule.
+
+    The first part is a registry when it has a dot, a colon or a capital, or is `localhost`.
+    """
     first, slash, rest = repository.partition("/")
     if registry is None and slash and ("." in first or first == "localhost"):
         registry, repository = first, rest
@@ -109,7 +116,8 @@ def _apply_defaults(registry: str | None, repository: str) -> tuple[str, str]:
 def _make_name_error(text: str) -> UsageError:
     return UsageError(
         f"invalid image name `{text[:120]}`",
-        hint="use registry/name:tag or registry/name:tag@sha256:digest, like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
+        hint="use registry/name:tag or registry/name:tag@sha256:digest, "
+        "like nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     )
 
 
@@ -134,7 +142,7 @@ def _is_prefix(text: str) -> bool:
 
 
 def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
-    """Return where to take the image from: by the mirror that replaces most of its name, else as it is.
+    """Return the image in its mirror, the one that replaces most of its name; itself without one.
 
     Raises:
         UsageError: a mirror gives no valid name for it.
@@ -147,7 +155,8 @@ def apply_mirrors(reference: Reference, mirrors: Iterable[Mirror]) -> Reference:
     match = _PREFIX.fullmatch(name)
     if match is None or match["path"] is None or len(name) > LONGEST:
         raise UsageError(
-            f"the mirror {best.source}={best.target} gives no valid image name for {reference.name}",
+            f"the mirror {best.source}={best.target} gives no valid image name for "
+            f"{reference.name}",
             hint="name a registry and a repository in it",
         )
     return replace(reference, registry=match["registry"], repository=match["path"])

@@ -1,6 +1,7 @@
-"""Documents about an image, stored beside it in its registry, where `oras discover` and `cosign` find them.
+"""Documents about an image, beside it in its registry, where `oras discover` and `cosign` look.
 
-Sources: https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md (`subject`, guidelines for artifacts) and
+Sources: https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md (`subject`, guidelines
+for artifacts) and
 https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pushing-manifests-with-subject
 """
 
@@ -25,7 +26,7 @@ BYTES = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Document:
-    """A document about an image: its media type, its bytes, and the annotations of their artifact."""
+    """A document about an image: its media type, its bytes, and annotations of their artifact."""
 
     kind: str
     content: bytes
@@ -43,7 +44,7 @@ class Writable(Protocol):
 
 
 def attach(registry: Writable, image: Reference, documents: Sequence[Document]) -> list[str]:
-    """Put documents beside an image, which is named by the digest of its manifest; return their digests.
+    """Put documents beside an image, named by its manifest's digest; return the documents' digests.
 
     Raises:
         RegistryError: the registry cannot be asked, or does not take them.
@@ -67,14 +68,15 @@ def attach(registry: Writable, image: Reference, documents: Sequence[Document]) 
         if document.annotations:
             entry["annotations"] = dict(document.annotations)
         entries.append(entry)
-    # Without `OCI-Subject` in its answer, a registry has no API of referrers: clients then look for a tag.
+    # Without `OCI-Subject` in its answer, a registry has no API of referrers: clients then look for
+    # a tag.
     if not has_referrers:
         _update_tag_index(registry, image, entries)
     return [str(entry["digest"]) for entry in entries]
 
 
 def check_writable(registry: Writable, image: Reference) -> None:
-    """Make sure that a registry lets us write, before an image is built: begin an upload and cancel it.
+    """Make sure, before an image is built, that its registry lets us write: cancel an upload.
 
     Raises:
         RegistryError: the registry cannot be asked, or does not let us write.
@@ -122,7 +124,7 @@ def _update_tag_index(
 
 
 def _push_blob(registry: Writable, image: Reference, content: bytes) -> None:
-    """Put a blob into a repository: begin an upload, and send the content to the address in the answer."""
+    """Put a blob into a repository: begin an upload, and send the content to the address it gets."""
     place = registry.write(image, "POST", "blobs/uploads/", b"", BYTES).headers.get("Location", "")
     if not place:
         raise manifest.make_unreadable_error("an upload", image, "it names no place")

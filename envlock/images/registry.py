@@ -1,4 +1,4 @@
-"""A registry over HTTP: which digest a tag has now, what the image says of itself, and small things put beside it."""
+"""A registry over HTTP: what a tag stands for now, and documents put beside an image."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 @dataclass(frozen=True)
 class _Query:
-    """What is read from a repository: a path in it, the media types that are accepted, and a limit in bytes."""
+    """What is read from a repository: a path in it, the media types accepted, a limit in bytes."""
 
     path: str
     accept: str
@@ -68,8 +68,8 @@ class Registry:
 
         Raises:
             UsageError: it names neither tag nor digest.
-            RegistryError: the registry cannot be asked, does not let us, has no such image or none for this platform,
-                or sends something else.
+            RegistryError: the registry cannot be asked, does not let us, has no such image or none
+                for this platform, or sends something else.
         """
         name = reference.digest or reference.tag
         if name is None:
@@ -135,7 +135,8 @@ class Registry:
     def _send(self, reference: Reference, request: Request) -> Answer:
         headers = dict(request.headers)
         authorization = self._authorizations.get((reference.registry, reference.repository, WRITE))
-        # A registry may name an address elsewhere for an upload: its authorization is not sent there.
+        # A registry may name an address elsewhere for an upload: its authorization is not sent
+        # there.
         is_own = request.url.startswith(f"{self._find_origin(reference.registry)}/")
         if authorization and is_own:
             headers["Authorization"] = authorization
@@ -182,7 +183,7 @@ class Registry:
         return self._client.get(url, headers=headers, limit=query.limit)
 
     def _find_origin(self, registry: str) -> str:
-        """Return the address of a registry: https, except for one on this machine that speaks plain http."""
+        """Return the address of a registry: https, except where one on this machine speaks plain http."""
         if registry not in self._origins:
             host = registry
             if registry == DOCKER_HUB:
@@ -194,7 +195,7 @@ class Registry:
         return self._origins[registry]
 
     def _authorize(self, reference: Reference, answer: Answer, actions: str) -> bool:
-        """Get the authorization that a refusal asks for; return whether it is another one than before."""
+        """Get the authorization that a refusal asks for; return whether it is a new one."""
         key = (reference.registry, reference.repository, actions)
         known = self._logins(reference.registry)
         authorization = None
@@ -238,7 +239,8 @@ class Registry:
             if may_have_login(reference.registry, host):
                 headers["Authorization"] = _encode_basic(known)
             else:
-                # Public images need no login, so the token is asked for without one; a later refusal names the host.
+                # Public images need no login, so the token is asked for without one; a later
+                # refusal names the host.
                 self._withheld[reference.registry] = clean(host)
         answer = self._client.get(url, headers=headers, limit=TOKEN_LIMIT)
         if answer.status in (401, 403):
@@ -318,7 +320,8 @@ def _encode_basic(known: Login) -> str:
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _NEXT = re.compile(
-    rf"[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<plain>{_WORD}))|(?P<scheme>{_WORD}))"
+    rf"[\s,]*(?:(?P<name>{_WORD})\s*=\s*(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<plain>{_WORD}))"
+    rf"|(?P<scheme>{_WORD}))"
 )
 LONGEST = 8192
 """Characters; a longer header is not read."""
@@ -326,7 +329,7 @@ LONGEST = 8192
 
 @dataclass(frozen=True)
 class Challenge:
-    """One way to get access, which a registry offers; `scheme` and the names of `values` are in lower case."""
+    """A way to get access; `scheme` and the names of `values` are in lower case."""
 
     scheme: str
     values: dict[str, str]

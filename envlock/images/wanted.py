@@ -36,7 +36,8 @@ class Wanted:
         label: of NVIDIA's build of it, as `nv25.2`.
         gpu: whether TensorFlow is a build for CUDA.
         compiler, prefix: of Python, as `sys.version` has it; `venv`, `conda` or `system`.
-        cuda_wheels: whether CUDA is installed as NVIDIA's wheels, so that a base image need not bring it.
+        cuda_wheels: whether CUDA is installed as NVIDIA's wheels, so that a base image need not
+            bring it.
         compiled_against: the cuDNN that TensorFlow was compiled against.
         targets: the GPUs that TensorFlow holds code for, as its build info has them.
         os: as /etc/os-release has it, `ubuntu 22.04`.
@@ -148,7 +149,8 @@ def collect_needs(
 def _is_cuda_build(tensorflow: TensorflowFacts, facts: Facts) -> bool:
     if tensorflow.cuda_build is not None:
         return tensorflow.cuda_build
-    # Its build info could not be read: NVIDIA's label, or the CUDA libraries installed beside it, tell as well.
+    # Its build info could not be read: NVIDIA's label, or the CUDA libraries installed beside it,
+    # tell as well.
     has_cuda = tensorflow.nvidia_build is not None or facts.cuda is not None
     return tensorflow.version is not None and has_cuda
 
@@ -172,19 +174,21 @@ def _choose_platform(system: SystemFacts, requested: str | None) -> str:
     if system.kernel not in (None, "Linux"):
         name = _SYSTEMS.get(system.kernel, system.kernel)
         raise UsageError(
-            f"the lockfile is from {name} ({system.machine or 'unknown machine'}), and images hold Linux",
+            f"the lockfile is from {name} ({system.machine or 'unknown machine'}), "
+            "and images hold Linux",
             hint="capture an environment on Linux: its wheels, and so its bits, are other ones",
         )
     if system.machine is not None and system.machine not in MACHINES:
         raise UsageError(
-            f"the lockfile is from a {system.machine} machine, and no base image with TensorFlow for it is known",
+            f"the lockfile is from a {system.machine} machine, "
+            "and no base image with TensorFlow for it is known",
             hint=f"capture an environment on {' or '.join(MACHINES)}",
         )
     return requested or MACHINES.get(system.machine or "", "linux/amd64")
 
 
 def _find_jetson_kernel(system: SystemFacts) -> str | None:
-    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None on any other machine."""
+    """Return the kernel release of a Jetson module, such as `5.15.148-tegra`; None elsewhere."""
     release = system.kernel_release or ""
     # The kernels of NVIDIA's JetPack end with `-tegra`.
     if system.machine == "aarch64" and "tegra" in release.split("-"):
@@ -206,7 +210,8 @@ def _list_wheel_pythons(facts: Facts) -> Iterator[str]:
 def _list_wheel_libcs(facts: Facts) -> Iterator[str]:
     """Yield the oldest glibc that each package's wheel can be installed on.
 
-    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of `manylinux_X_Y`.
+    Source: https://peps.python.org/pep-0600/#legacy-manylinux-tags, and its definition of
+    `manylinux_X_Y`.
     """
     for package in (facts.packages or {}).values():
         libcs: list[str] = []
@@ -230,14 +235,15 @@ def _get_library_version(facts: Facts, name: str) -> str | None:
 
 def _strip_library_build(version: str | None) -> str | None:
     """Return the CUDA that a version of its runtime library stands for."""
-    # The third number of a library such as `12.5.82` is its own build; that of a point release, `12.5.1`, is below 10.
+    # The third number of a library such as `12.5.82` is its own build; that of a point release,
+    # `12.5.1`, is below 10.
     if version is None or len(numbers(version)) < 3 or numbers(version)[2] < 10:
         return version
     return minor(version)
 
 
 def _accept_version(version: str | None) -> str | None:
-    """Return a version that begins with a number; None for any other text, with which nothing can be compared."""
+    """Return a version that begins with a number; None for any other text."""
     if version and numbers(version):
         return version
     return None

@@ -1,4 +1,4 @@
-"""NVIDIA's CUDA images with a Python beside them; TensorFlow is installed from hashed wheels. Pure."""
+"""NVIDIA's CUDA images with a Python; TensorFlow is installed from hashed wheels. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ LAST_DELETED = (10, 2)
 def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
     """Return an image for each point release and Ubuntu of a CUDA that has the lock's libraries.
 
-    None where the lock has its CUDA from wheels, or TensorFlow from NVIDIA: then there is nothing to gain.
+    None where the lock has its CUDA from wheels, or TensorFlow from NVIDIA: then there is nothing
+    to gain.
     """
     if not needs.gpu or needs.tensorflow is None or needs.cuda_wheels or needs.label is not None:
         return []
@@ -42,7 +43,7 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
 
 
 def _find_nearest_line(wanted: tuple[int, ...], tables: Tables) -> tuple[int, ...]:
-    """Return a line for which there are images: the same, the newest of the older ones, or the oldest of all."""
+    """Return the same line, else the newest of the older ones, else the oldest of all."""
     known = {get_line(row.cuda) for row in tables.cuda.image}
     older = [line for line in known if line <= wanted]
     return max(older, default=min(known))
@@ -51,10 +52,10 @@ def _find_nearest_line(wanted: tuple[int, ...], tables: Tables) -> tuple[int, ..
 def _select_images(
     rows: list[CudaImage], oldest: tuple[int, ...], cudnn: str | None
 ) -> list[CudaImage]:
-    """Return the images from the locked CUDA on, and the next older ones where only they have its cuDNN major.
+    """Return the images from the locked CUDA on, and older ones where only they have its cuDNN major.
 
-    TensorFlow opens cuDNN by a name with the major version in it, so that another one is never taken; the CUDA runtime
-    is the same library in all of a line.
+    TensorFlow opens cuDNN by a name with the major version in it, so that another one is never
+    taken; the CUDA runtime is the same library in all of a line.
     """
     late = [row for row in rows if numbers(row.cuda) >= oldest]
     same_cudnn = rows
@@ -63,14 +64,15 @@ def _select_images(
         same_cudnn = [row for row in rows if numbers(row.cudnn)[:1] == major]
     if any(row in late for row in same_cudnn) or not same_cudnn:
         return late or rows
-    newest = max(numbers(row.cuda) for row in same_cudnn)
-    return [*late, *(row for row in same_cudnn if numbers(row.cuda) == newest)]
+    newest = max(same_cudnn, key=lambda row: numbers(row.cuda)).cuda
+    return [*late, *(row for row in same_cudnn if numbers(row.cuda) == numbers(newest))]
 
 
 def get_line(cuda: str) -> tuple[int, ...]:
-    """Return the numbers that the names of a CUDA's libraries share: from 11.1 on the major version, before the minor.
+    """Return the numbers in the names of a CUDA's libraries: the major one from 11.1 on, else two.
 
-    Source: libcudart.so.10.0 and .10.1 are two libraries, and 11.0 has libcusolver.so.10, 11.1 has .11.
+    Source: libcudart.so.10.0 and .10.1 are two libraries, and 11.0 has libcusolver.so.10, 11.1 has
+    .11.
     """
     version = numbers(cuda)[:2]
     if version < (11, 1):
@@ -101,7 +103,8 @@ def _make_candidate(row: CudaImage, needs: Wanted, tables: Tables) -> Candidate:
         route="cuda",
         reference=Reference(DOCKER_HUB, REPOSITORY, row.tag),
         holds=holds,
-        lead=f"It has CUDA {row.cuda} and cuDNN; TensorFlow {needs.tensorflow} is installed from its locked wheel.",
+        lead=f"It has CUDA {row.cuda} and cuDNN; "
+        f"TensorFlow {needs.tensorflow} is installed from its locked wheel.",
         exact=True,
         obstacles=tuple(obstacles),
         notes=tuple(_list_notes(row, python, needs, tables)),

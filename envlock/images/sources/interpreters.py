@@ -1,4 +1,4 @@
-"""A Python for an image that has none: copied from a slim image, or a build of python-build-standalone. Pure."""
+"""A Python for an image without one: a slim image's, or one of python-build-standalone. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interpreter:
 
 
 def choose_interpreter(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
-    """Return the Python that is most like the lock's and loads on a system; None where there is none."""
+    """Return the Python that loads on a system and is most like the lock's; None without one."""
     copied = _find_copied_python(system, needs, tables)
     standalone = _find_standalone_python(needs, tables)
     if copied is None or standalone is None:
@@ -34,7 +34,8 @@ def choose_interpreter(system: BaseSystem, needs: Wanted, tables: Tables) -> Int
     standalone_likeness = compare_versions(needs.python, standalone.python)
     if copied_likeness != standalone_likeness:
         return copied if copied_likeness > standalone_likeness else standalone
-    # A Python that Clang built on Linux is one of python-build-standalone; any other is rather copied.
+    # A Python that Clang built on Linux is one of python-build-standalone; any other is rather
+    # copied.
     return standalone if _has_clang(needs) else copied
 
 
@@ -43,9 +44,10 @@ def _has_clang(needs: Wanted) -> bool:
 
 
 def unknown_build(needs: Wanted, tables: Tables) -> str | None:
-    """Return the machine of a Python that only a newer release of python-build-standalone than the tables' can have.
+    """Return the machine of a locked Python that only newer tables can have.
 
-    None where the tables have it, or where it is no Python of that project.
+    It is a build of python-build-standalone that its newest release may have. None where the tables
+    have it, or where it is no Python of that project.
     """
     if needs.python is None or not _has_clang(needs):
         return None
@@ -59,7 +61,7 @@ def unknown_build(needs: Wanted, tables: Tables) -> str | None:
 
 
 def _find_copied_python(system: BaseSystem, needs: Wanted, tables: Tables) -> Interpreter | None:
-    """Return the Python of a slim image: of the newest suite whose C library is not newer than the system's own."""
+    """Return the Python of a slim image, of the newest suite with no newer C library than the system."""
     systems = {row.name: row for row in tables.python.system}
 
     def get_libc(row: SlimImages) -> tuple[int, ...]:
@@ -82,9 +84,10 @@ def _find_copied_python(system: BaseSystem, needs: Wanted, tables: Tables) -> In
 
 
 def _find_standalone_python(needs: Wanted, tables: Tables) -> Interpreter | None:
-    """Return a build of this minor version by python-build-standalone: they load on any glibc from 2.17 on.
+    """Return a build of python-build-standalone, which loads on any glibc from 2.17 on.
 
-    Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime Requirements
+    Source: https://gregoryszorc.com/docs/python-build-standalone/main/running.html, Runtime
+    Requirements
     """
     machine = get_machine(needs.platform)
     version = minor(needs.python or "")

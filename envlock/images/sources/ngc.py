@@ -1,4 +1,4 @@
-"""NVIDIA's TensorFlow images: TensorFlow, Python and CUDA are in them, and stay as they are. Pure."""
+"""NVIDIA's TensorFlow images: their TensorFlow, Python and CUDA stay as they are. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW_SURE = {
 
 
 class NgcImage(NamedTuple):
-    """One of NVIDIA's images: its release, its tag, and its TensorFlow, None where no source states it."""
+    """One of NVIDIA's images; its TensorFlow is None where no source states it."""
 
     release: NgcRelease
     tag: str
@@ -31,7 +31,7 @@ class NgcImage(NamedTuple):
 
 
 def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
-    """Return the release of the lock's label, and those with its TensorFlow, else with the nearest."""
+    """Return the release of the lock's label, and those with the nearest TensorFlow."""
     if not needs.gpu or needs.tensorflow is None:
         return []
     images = [image for image in list_images(tables.ngc) if _is_same_line(image.tag, needs)]
@@ -57,7 +57,10 @@ def list_images(table: NgcTable) -> Iterator[NgcImage]:
 
 
 def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
-    """Return the versions in an image of this release; those by its siblings and its Ubuntu are expected."""
+    """Return the versions in an image of this release.
+
+    What only its siblings, or its Ubuntu, tell of it is expected.
+    """
     siblings = [row for row in tables.ngc.sibling if row.release == release.release]
     contents = {}
     for field in FIELDS:
@@ -69,11 +72,12 @@ def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
             contents[field] = Value(_merge_versions(versions), expected=True)
     if contents["ubuntu"].version is None:
         contents["ubuntu"] = Value(_infer_ubuntu(release, tables.ngc), expected=True)
-    name = f"ubuntu{contents['ubuntu'].version}"
-    system = next((row for row in tables.python.system if row.name == name), None)
+    system = _find_system(contents["ubuntu"].version, tables)
     if system is None and contents["python"].version is not None:
         system = _find_system_with(contents["python"].version, tables)
-        ubuntu = system.name.removeprefix("ubuntu") if system is not None else None
+        ubuntu = None
+        if system is not None:
+            ubuntu = system.name.removeprefix("ubuntu")
         contents["ubuntu"] = Value(ubuntu, expected=True)
     libc = None
     if system is not None:
@@ -82,6 +86,13 @@ def describe_contents(release: NgcRelease, tables: Tables) -> dict[str, Value]:
             contents["python"] = Value(system.python, expected=True)
     contents["libc"] = Value(libc, expected=contents["ubuntu"].expected)
     return contents
+
+
+def _find_system(ubuntu: str | None, tables: Tables) -> BaseSystem | None:
+    for row in tables.python.system:
+        if row.name == f"ubuntu{ubuntu}":
+            return row
+    return None
 
 
 def _find_system_with(python: str, tables: Tables) -> BaseSystem | None:
@@ -93,7 +104,7 @@ def _find_system_with(python: str, tables: Tables) -> BaseSystem | None:
 
 
 def _merge_versions(versions: Iterable[str | None]) -> str | None:
-    """Return the longest of the known versions, of which all others are a beginning; None where they contradict."""
+    """Return the longest version, of which the others are a beginning; None where they contradict."""
     known = [version for version in versions if version is not None]
     longest = max(known, key=len, default=None)
     if all(f"{longest}.".startswith(f"{version}.") for version in known):
@@ -163,7 +174,7 @@ def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate
 
 
 def _count_months(release: str, label: str) -> int:
-    """Return how many months lie between a release and that of a label; 0 for a label without a month."""
+    """Return the months between a release and that of a label; 0 for a label without a month."""
     left, right = numbers(release)[:2], numbers(label)[:2]
     if len(right) < 2:
         return 0
@@ -181,7 +192,10 @@ def _describe_build(image: NgcImage, exact: bool, needs: Wanted) -> str:
         )
     has_month = len(numbers((needs.label or "").removeprefix("nv"))) >= 2
     if not has_month:
-        return f"{name} is one of several with the locked build {needs.label} of TensorFlow {needs.tensorflow}."
+        return (
+            f"{name} is one of several with the locked build {needs.label} "
+            f"of TensorFlow {needs.tensorflow}."
+        )
     return f"{name} has the locked build {needs.label} of TensorFlow {needs.tensorflow}."
 
 
@@ -191,4 +205,5 @@ def _list_notes(exact: bool, needs: Wanted, table: NgcTable) -> Iterator[str]:
     elif not exact and any(needs.label in release.labels for release in table.release):
         yield f"The locked build is another one, {needs.label}."
     elif not exact:
-        yield f"No known release has the locked build {needs.label}; the newest is {table.release[-1].release}."
+        newest = table.release[-1].release
+        yield f"No known release has the locked build {needs.label}; the newest is {newest}."

@@ -41,28 +41,28 @@ def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
 
 
 def describe_system(system: BaseSystem) -> dict[str, Value]:
-    """Return what an image with a system holds: its name, its C library, and the compiler of its Python."""
+    """Return what a system brings: its name, its C library, and the compiler of its Python."""
     return {"os": Value(system.os), "libc": Value(system.libc), "compiler": Value(system.compiler)}
 
 
 def find_nearest_pythons(python: str | None, tables: Tables) -> list[SlimImages]:
-    """Return the images of this minor version of Python, else of the nearest; of the newest where it is unknown."""
+    """Return the images of this minor version of Python, else of the nearest; None means the newest."""
     rows = tables.python.slim
-    newest = max((row.python for row in rows), key=numbers)
+    newest = max(rows, key=lambda row: numbers(row.python)).python
     wanted = minor(python or newest)
     closest = max(compare_versions(wanted, Value(row.python)) for row in rows)
     return [row for row in rows if compare_versions(wanted, Value(row.python)) == closest]
 
 
 class SlimTag(NamedTuple):
-    """A tag, and the version of Python in it: a patch release, or a minor version, whose newest patch it names."""
+    """A tag and its Python: a patch release, or a minor version, for the newest patch of it."""
 
     tag: str
     python: str
 
 
 def choose_tag(row: SlimImages, python: str | None) -> SlimTag:
-    """Return the tag for this Python on this suite: of the very patch release where there is an image of it."""
+    """Return the tag for a Python on a suite: that of its patch release, where there is an image."""
     version = row.python
     patch = _get_patch(row, python)
     if patch is not None and row.first <= patch <= row.last:
@@ -81,7 +81,7 @@ def find_version(row: SlimImages, python: str | None) -> str:
 
 
 def _get_patch(row: SlimImages, python: str | None) -> int | None:
-    """Return the third number of a Python; None where it has none, or is of another minor version than the row."""
+    """Return the third number of a Python; None without one, or where its minor version differs."""
     third = numbers(python or "")[2:3]
     if minor(python or "") != row.python or not third:
         return None
@@ -110,12 +110,15 @@ def list_wheel_notes(needs: Wanted, tables: Tables) -> Iterator[str]:
         return
     build, python = find_tested_build(needs.tensorflow, tables), minor(needs.python or "")
     if build is None:
-        newest = max((row.tensorflow for row in tables.builds.build), key=numbers)
+        newest = max(tables.builds.build, key=lambda row: numbers(row.tensorflow)).tensorflow
         side = "newer than" if numbers(needs.tensorflow) > numbers(newest) else "none of"
         yield f"TensorFlow {needs.tensorflow} is {side} the builds known here, up to {newest}."
     elif python and python not in build.python:
         known = ", ".join(build.python)
-        yield f"Wheels of TensorFlow {minor(needs.tensorflow)} are known for Python {known}, not for {python}."
+        yield (
+            f"Wheels of TensorFlow {minor(needs.tensorflow)} are known for Python {known}, "
+            f"not for {python}."
+        )
 
 
 def describe_install(needs: Wanted) -> str:
@@ -123,9 +126,15 @@ def describe_install(needs: Wanted) -> str:
     if needs.tensorflow is None:
         return "A plain Python, as no TensorFlow is locked."
     if needs.label is not None:
-        return f"NVIDIA's build {needs.label} of TensorFlow {needs.tensorflow} is not on an index; this is another build."
+        return (
+            f"NVIDIA's build {needs.label} of TensorFlow {needs.tensorflow} is not on an index; "
+            "this is another build."
+        )
     if needs.cuda_wheels:
-        return f"TensorFlow {needs.tensorflow} and its CUDA are installed from their locked wheels, by hash."
+        return (
+            f"TensorFlow {needs.tensorflow} and its CUDA are installed from their locked wheels, "
+            "by hash."
+        )
     return f"TensorFlow {needs.tensorflow} is installed from its locked wheel, by hash."
 
 
@@ -139,5 +148,8 @@ def _list_notes(row: SlimImages, python: str, needs: Wanted, tables: Tables) -> 
     if needs.python is not None and minor(needs.python) != row.python:
         yield f"No slim image has Python {minor(needs.python)}; {row.python} is the nearest."
     elif needs.python is not None and python == row.python:
-        yield f"No image of {needs.python} on {row.suite} is known; the tag names the newest {row.python} on it."
+        yield (
+            f"No image of {needs.python} on {row.suite} is known; "
+            f"the tag names the newest {row.python} on it."
+        )
     yield from list_wheel_notes(needs, tables)

@@ -1,4 +1,4 @@
-"""Ubuntu and Debian with the interpreter that the lock has; everything else is installed from hashed wheels. Pure."""
+"""Ubuntu and Debian with the locked interpreter; all else is installed from hashed wheels. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlock.runtime.release import minor
 
 
 def list_candidates(needs: Wanted, tables: Tables) -> Iterable[Candidate]:
-    """Return each system with its own Python and, where a slim image is not that already, with another."""
+    """Return each system with its own Python, and with another where no slim image is that."""
     for system in tables.python.system:
         if system.with_python and system.own and system.python == minor(needs.python or ""):
             note = f"Its Python {system.own} is the system's own."
