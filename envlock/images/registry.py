@@ -199,7 +199,7 @@ class Registry:
         key = (reference.registry, reference.repository, actions)
         known = self._logins(reference.registry)
         authorization = None
-        for challenge in challenges(answer.headers.get("WWW-Authenticate", "")):
+        for challenge in parse_challenges(answer.headers.get("WWW-Authenticate", "")):
             if challenge.scheme == "bearer":
                 authorization = self._fetch_token(reference, challenge, known, actions)
             elif challenge.scheme == "basic" and known is not None:
@@ -335,7 +335,7 @@ class Challenge:
     values: dict[str, str]
 
 
-def challenges(header: str) -> list[Challenge]:
+def parse_challenges(header: str) -> list[Challenge]:
     """Return the challenges of a `WWW-Authenticate` header, up to where it cannot be read."""
     found: list[Challenge] = []
     if len(header) > LONGEST:
