@@ -400,7 +400,8 @@ def test_pulls_are_told(docker: daemons.Engine, bed: Bed) -> None:
     lines: list[str] = []
     engine.pull(bed.ngc, lines.append)
     assert lines[-1].startswith("Status: ")
-    assert engine.inspect(bed.ngc)["Config"]["Labels"]["com.nvidia.build.id"] == "143088766"
+    config = engine.inspect(bed.ngc)["Config"] or {}
+    assert (config["Labels"] or {})["com.nvidia.build.id"] == "143088766"
     with pytest.raises(EngineError) as raised:
         engine.pull(f"nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
     assert raised.value.message == (f"the registry does not have nvcr.io/nvidia/tensorflow:25.02-tf2-py3@{NO_DIGEST}")
@@ -434,7 +435,7 @@ def test_docker_20_10_builds_the_same_each_time(
 ) -> None:
     daemon = use(start_engine("20"), monkeypatch)
     engine = find()
-    assert (engine.name, engine.daemon.version.split(".")[0]) == ("docker", "20")
+    assert (engine.name, engine.host.version.split(".")[0]) == ("docker", "20")
     dockerfile = ngc(bed, "ENV A=1", "USER 1000:1000")
     one, two = (engine.build(context(tmp_path / n, dockerfile), epoch=EPOCH, no_cache=True) for n in "ab")
     assert one.layers == two.layers
@@ -493,7 +494,7 @@ def test_an_engine_is_reached_by_ssh(docker: daemons.Engine, tmp_path: Path, mon
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{docker.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "ssh://user@machine")
-    assert find("docker").daemon.version == "26.1.5"
+    assert find("docker").host.version == "26.1.5"
     monkeypatch.setenv("DOCKER_HOST", "ssh://user@other")
     with pytest.raises(EngineError) as raised:
         find("docker")
