@@ -37,7 +37,7 @@ _SYSTEM = (
     "/var",
     "/wheels",
 )
-"""Folders of the system or of envlock: the working folder is none, as every user may write in it."""
+"""Folders of the system or of envlock: every user may write in the working folder."""
 
 _OURS = ("PATH", "HOME", "IFS", "SOURCE_DATE_EPOCH")
 _OURS_BEGIN = ("ENVLOCK_", "LD_", "PYTHON", "GLIBC_", "DYLD_")
@@ -46,7 +46,7 @@ _OURS_BEGIN = ("ENVLOCK_", "LD_", "PYTHON", "GLIBC_", "DYLD_")
 
 @dataclass(frozen=True)
 class CopiedFile:
-    """A file of the project: its path there and below the working folder, and its source on this machine."""
+    """A file of the project: its path there and below the working folder, and its source here."""
 
     path: str
     sha256: str

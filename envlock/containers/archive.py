@@ -1,4 +1,4 @@
-"""An image as a file: an OCI archive, the same bytes for the same image, which `docker load` reads too.
+"""An image as a file: an OCI archive, always of the same bytes, which `docker load` reads too.
 
 Sources: https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md. An engine saves
 such a layout, or that of Docker before 25, with `manifest.json`:

@@ -1,4 +1,4 @@
-"""From a lock to the base of its image: the one that the lock has, the one that is named, or the best that is known."""
+"""The base of a lock's image: the locked one, the one that is named, or the best that is known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from envlock.lock.models import BaseImage, Lockfile, PinnedImage
 from envlock.lock.route import Route
 from envlock.runtime.tables import table
 
-NEWER_PYTHON = "run `envlock build --pin`, which looks for this Python in the newest release of python-build-standalone"
+NEWER_PYTHON = (
+    "run `envlock build --pin`, "
+    "which looks for this Python in the newest release of python-build-standalone"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def unasked(lock: Lockfile, request: BaseRequest) -> tuple[Base, tuple[str, ...]
     """Return the base without asking any registry, and warnings; its digest may be unknown.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was named.
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
         UsageError: there is no such route or image for this lock, or no image can be its machine.
     """
     base_image = locked_base(lock, request.choice)
@@ -88,7 +92,8 @@ def asked_for(
         tables: what is known of base images; envlock's own unless given.
 
     Raises:
-        CannotMatchError: no known image can be the locked environment, or not the one that was named.
+        CannotMatchError: no known image can be the locked environment, or not the one that was
+            named.
         MovedTagError: the tag of a release points at another image than the known one.
         UsageError: there is no such route or image for this lock, or no image can be its machine.
         RegistryError: a registry was not reached, refused, or does not have it.
@@ -101,7 +106,7 @@ def asked_for(
 
     base_image = locked_base(lock, request.choice)
     if base_image is not None:
-        return Chosen(_pin_locked_base(base_image, pin_image), base_image)
+        return Chosen(_look_up_locked_base(base_image, pin_image), base_image)
     chosen = choose_online(needs, request, tables or image_tables(), pin_image)
     candidate = chosen.candidate
     base = _make_base(candidate.route, chosen.image, chosen.python, candidate.python_archive)
@@ -129,7 +134,8 @@ def _warn_of_tag(reference: Reference) -> list[str]:
     if reference.digest is not None:
         return []
     return [
-        f"{reference} is not pinned: its digest is unknown offline; run `envlock build --pin` to record it"
+        f"{reference} is not pinned: its digest is unknown offline; "
+        "run `envlock build --pin` to record it"
     ]
 
 
@@ -156,7 +162,7 @@ def _make_base(
 def with_config(
     base: Base, entrypoint: Sequence[str], command: Sequence[str], environ: Mapping[str, str]
 ) -> Base:
-    """Return a base with what its config says of how it runs; of its variables, only those that are facts."""
+    """Return a base with its config: entrypoint, command, and the variables that are facts."""
     facts = {row["name"] for row in table("environ")}
     known = sorted((name, value) for name, value in environ.items() if name in facts)
     return replace(base, entrypoint=tuple(entrypoint), command=tuple(command), environ=tuple(known))
@@ -165,7 +171,7 @@ def with_config(
 # --- the base of a lock
 
 
-def _pin_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
+def _look_up_locked_base(base_image: BaseImage, pin_image: Pin) -> Base:
     """Return the lock's own base, after its registry was asked for it."""
     image = pin_image(_get_reference(base_image))
     python = None

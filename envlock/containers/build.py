@@ -1,4 +1,4 @@
-"""From a plan to an image that is known to be the locked environment, and to its record in the lock."""
+"""From a plan to a verified image, and to its record in the lock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from envlock import __version__
 from envlock.containers.base import Chosen
 from envlock.containers.engines.container import Start
-from envlock.containers.engines.engine import Built, Engine, Say
+from envlock.containers.engines.engine import Built, Engine, Order, Say
 from envlock.containers.payload import write_context
 from envlock.containers.plan import BuildPlan
-from envlock.containers.verification import Verdict, answer, list_differences, verify
+from envlock.containers.verification import Verdict, ask_entrypoint, list_differences, verify
 from envlock.lock.drafts import draft_folder
 from envlock.lock.models import Image
 from envlock.runtime.errors import OutsideError
@@ -24,7 +24,7 @@ EMPTY_LAYER = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ac
 """An empty tar: one builder makes a layer of an instruction that changes no file, another none."""
 
 CONFIG = ("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Labels")
-"""The keys of an image's config that decide how it runs; the others say when and by whom it was built."""
+"""The keys of a config that decide how an image runs; the others say when it was built, and how."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say) -> Outcome:
-    """Build an image and verify it inside; it gets its name, if any, when it is the locked environment.
+    """Build an image and verify it inside; it gets its name when it is the locked environment.
 
     Raises:
         LockfileError: something of the lock must not enter an image.
@@ -98,14 +98,14 @@ def _build(plan: BuildPlan, chosen: Chosen, engine: Engine, wish: Wish, say: Say
         # process takes it for one that was left behind.
         context = folder / "context"
         write_context(plan, wish.wheelhouse, context)
-        return engine.build(
+        order = Order(
             context,
-            epoch=plan.epoch,
+            plan.epoch,
             platform=chosen.kept.platform,
             network=wish.network,
-            on_line=say,
             no_cache=wish.no_cache,
         )
+        return engine.build(order, on_line=say)
 
 
 def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
@@ -141,7 +141,7 @@ def _make_section(plan: BuildPlan, chosen: Chosen, built: Built) -> Image:
 
 
 def compute_config_digest(config: Mapping[str, object]) -> str:
-    """Return the SHA-256 of the part of a config that decides how the image runs; null and empty are one."""
+    """Return the SHA-256 of the keys in `CONFIG`; null and empty are one."""
     kept = {name: config.get(name) or None for name in CONFIG}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 
@@ -153,7 +153,7 @@ def _drop_empty(layers: list[str]) -> list[str]:
 def _compare_files(plan: BuildPlan, engine: Engine, old: str, new: str) -> list[str]:
     argv = ["--files", str(plan.epoch)]
     try:
-        before = answer(partial(engine.run, old), argv)
+        before = ask_entrypoint(partial(engine.run, old), argv)
     except OutsideError as error:  # the image of the lock is on another machine, or was removed
         return [f"the files that differ are unknown: {error.message}"]
-    return list_differences(before, answer(partial(engine.run, new), argv))
+    return list_differences(before, ask_entrypoint(partial(engine.run, new), argv))

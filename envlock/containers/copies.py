@@ -21,12 +21,14 @@ _EXAMPLE = 'name files and folders below the project, such as `copy = ["train.py
 
 
 def collect(project: Path, names: Sequence[str], but: Path) -> tuple[CopiedFile, ...]:
-    """Return the files that are named, and those below the folders that are named, sorted by their paths.
+    """Return the files that are named, or below folders that are named, sorted by their paths.
 
-    Below a folder, hidden files, bytecode, environments, links, lockfiles and the folder `but` are left out.
+    Below a folder, hidden files, bytecode, environments, links, lockfiles and the folder `but` are
+    left out.
 
     Raises:
-        UsageError: one is not there, lies outside of the project, cannot be read, or has a name that is not portable.
+        UsageError: one is not there, lies outside of the project, cannot be read, or has a name
+            that is not portable.
     """
     files: dict[str, CopiedFile] = {}
     for name in names:

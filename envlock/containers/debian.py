@@ -134,7 +134,7 @@ def check_locked(base: Base, wanted: AptRequest) -> None:
 def resolve(
     engine: Engine, image: str, wanted: AptRequest, *, host: bool, say: Say
 ) -> DebianPackages:
-    """Return the packages that an image needs for a request, as apt in it says; nothing is downloaded.
+    """Return the packages that an image needs for a request, by apt in it; nothing is downloaded.
 
     Args:
         engine: runs the image.
@@ -145,7 +145,8 @@ def resolve(
 
     Raises:
         EngineError: the image cannot be had, or not be run.
-        OutsideError: an archive was not reached, or a package of the base would be replaced or removed.
+        OutsideError: an archive was not reached, or a package of the base would be replaced or
+            removed.
         UsageError: the archives do not have a package.
     """
     ensure_image(engine, image, say)
@@ -214,7 +215,8 @@ def _parse_answers(lines: Iterable[str], wanted: AptRequest, image: str) -> Debi
     """Return the packages that apt would install, each with its file.
 
     Raises:
-        OutsideError: a package of the base would be replaced, has another version, or has no file to lock.
+        OutsideError: a package of the base would be replaced, has another version, or has no file
+            to lock.
     """
     answers = _read_answers(lines)
     replaced = [package["name"] for package in answers.new if package["old"]]

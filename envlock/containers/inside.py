@@ -27,7 +27,7 @@ PLACE = "envlock-capture"
 """The folder in the container: on no import path, and in no image."""
 
 ENTRYPOINTS: Sequence[tuple[str, ...] | None] = (None, ())
-"""The image's own, which may set variables, then none: not every one runs the command that it is given."""
+"""The image's own, which may set variables, then none: not every one runs a given command."""
 
 PYTHONS = ("python3", "python")
 TOO_OLD = "envlock-too-old:"
@@ -42,7 +42,7 @@ NO_PROGRAM = "does not have the program"
 
 
 class Inside(NamedTuple):
-    """What was found in an image, and its record as a base; None where no registry has given it a digest."""
+    """The facts in an image, and its record as a base; None where no registry has its digest."""
 
     snapshot: Snapshot
     base: BaseImage | None
@@ -50,7 +50,7 @@ class Inside(NamedTuple):
 
 @dataclass(frozen=True)
 class _Question:
-    """How an image is asked for its facts: the folder that is copied into the container, and whether with GPUs."""
+    """How an image is asked: the folder that its container gets, and whether with GPUs."""
 
     folder: Path
     gpus: bool
@@ -64,12 +64,13 @@ def look_inside(
     gpus: bool = False,
     say: Say = lambda line: None,
 ) -> Inside:
-    """Return the facts of an image's environment, as its own entrypoint leaves it; the container is removed.
+    """Return the facts of an image's environment, as its own entrypoint sets it up.
 
     Args:
         engine: runs it.
         image: its name, digest or ID; pulled if the engine does not have it.
-        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not given.
+        python: the interpreter inside; the first `python3` or `python` on the image's PATH when not
+            given.
         gpus: with this machine's GPUs.
         say: gets what the engine prints while it pulls.
 
@@ -170,7 +171,7 @@ def _explain_silence(image: str, python: str | None, last: Finished | None) -> F
 
 
 def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
-    """Return the image as a base that has every package already; None where no registry has given it a digest."""
+    """Return the image as a base that has every package; None where no registry has its digest."""
     digests = inspected.get("RepoDigests") or []
     # Without a slash, a colon or a digest of a registry, it may be the beginning of an ID.
     if "/" not in image and ":" not in image and not digests:
@@ -193,7 +194,7 @@ def _make_base(image: str, inspected: Inspected) -> BaseImage | None:
 
 
 def _write_runtime(folder: Path) -> None:
-    """Fill the folder with the runtime half, and with NVML's binding if it is here; every user may read it."""
+    """Fill the folder with the runtime half, and NVML's binding if it is here; all may read it."""
     package = Path(str(files(envlock)))
     runtime = package / "runtime"
     guest = package / "guest"

@@ -1,7 +1,7 @@
 """How wheels are cut into layers: those that are large and seldom change come first. Pure.
 
-A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive TensorFlow's versions,
-TensorFlow those of small packages, and these the project's own code.
+A layer is pushed and pulled whole when anything in it changes. CUDA's libraries outlive
+TensorFlow's versions, TensorFlow those of small packages, and these the project's own code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BINDING = "nvidia-ml-py"
 """NVIDIA's binding to NVML, by which GPUs are asked; it is no part of CUDA."""
 
 LARGE, MIDDLE = 50_000_000, 3_000_000
-"""Bytes of a wheel that is not pushed again because of a smaller one: a choice, in steps of about 16 times."""
+"""Sizes in bytes from which a wheel is not pushed again because of a smaller one: a choice."""
 
 NAMES = ("nvidia", "tensorflow", "libraries", "packages", "own")
 """Of layers of wheels, in the order in which an image has them."""
@@ -26,7 +26,7 @@ OWN = ("editable", "vcs", "url", "local")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel to install: the lock's name for it, and the file that has been proven; size in bytes."""
+    """A wheel to install: its package's name in the lock, and the proven file; its size in bytes."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""The files that a build needs beside the Dockerfile: a tar for each layer, always of the same bytes.
+"""The files of a build beside the Dockerfile: a tar for each layer, always of the same bytes.
 
 Members are sorted; every time is the epoch, every mode 0644 or 0755, every owner 0. A wheel of a
 gigabyte is copied in pieces, and hashed on its way: a wrong one leaves nothing behind.
@@ -58,7 +58,7 @@ class Hashing:
 
 
 def write_context(plan: BuildPlan, wheelhouse: Path, folder: Path) -> None:
-    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all of them, or none.
+    """Write Dockerfile, .dockerignore, apptainer.def and the tars into a folder: all, or none.
 
     Raises:
         LockfileError: a value of the lock must not stand in a Dockerfile.
@@ -219,7 +219,7 @@ def _add_stream(tar: tarfile.TarFile, info: tarfile.TarInfo, source: IO[bytes]) 
 
 
 def _list_programs(plan: BuildPlan) -> dict[str, Member]:
-    """Return the runtime half, the programs of image and build, and the pip that installs if the lock has one."""
+    """Return the runtime half, the programs of image and build, and the locked pip, if any."""
     members: dict[str, Member] = dict(_read_programs())
     for wheel in plan.wheels:
         if wheel.name == "pip":
@@ -242,7 +242,7 @@ def _read_programs() -> dict[str, bytes]:
 
 
 def _list_code(plan: BuildPlan) -> dict[str, Member]:
-    """Return the project's files, which nobody may write in the image, in a folder that everybody may."""
+    """Return the project's files, read-only, in a folder in which every user may write."""
     place = plan.added.workdir.lstrip("/")
     members: dict[str, Member] = {place: 0o1777}
     for file in plan.added.files:

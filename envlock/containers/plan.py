@@ -25,7 +25,7 @@ from envlock.runtime.rules import release
 from envlock.runtime.tables import table
 
 EPOCH = 315532800
-"""1980-01-01, the time of everything that a build writes: no zip file, and no base, has one before."""
+"""1980-01-01, the time of all that a build writes: no zip file, and no base, has one before."""
 
 NAMESPACE = "io.github.tf-envlock"
 SEED = 42
@@ -39,11 +39,13 @@ class Base:
     """An image to start from.
 
     Attributes:
-        reference: its name with its digest; a dry run may have a tag alone, and then nothing is built.
+        reference: its name with its digest; a dry run may have a tag alone, and then nothing is
+            built.
         route: by which it was chosen.
         entrypoint, command, environ: of its config; None where that was not read.
         python_from: the image that a base without a Python gets it from.
-        python_archive: the build of python-build-standalone that such a base gets, where no image has it.
+        python_archive: the build of python-build-standalone that such a base gets, where no image
+            has it.
         apt: Debian packages that are installed in it first.
     """
 
@@ -72,8 +74,8 @@ class BuildPlan:
     Attributes:
         tensorflow, python_version, policy: of the lock, for comments and labels.
         environ: variables that are set in the image.
-        unset: variables that the base sets and the locked environment does not have: the entrypoint removes them
-            where they still have the base's value.
+        unset: variables that the base sets and the locked environment does not have: the entrypoint
+            removes them where they still have the base's value.
         wheels: to install.
         skipped: of each package that is not installed, why.
         unknown: what a build has still to find; a plan with any of it is shown, and never built.
@@ -117,10 +119,10 @@ class BuildPlan:
 
     @property
     def venv(self) -> Literal["none", "isolated", "system"]:
-        """Where the wheels go: over the base's own packages where they are NVIDIA's, else beside them.
+        """The kind of virtual environment: over the packages of a complete base, else without them.
 
-        A virtual environment, since replacing a package of the base would leave a mark of deletion with the time of
-        the build in the layer, which no rebuild could repeat.
+        A virtual environment, since replacing a package of the base would leave a mark of deletion
+        with the time of the build in the layer, which no rebuild could repeat.
         """
         if self.base.route not in COMPLETE:
             return "isolated"
@@ -171,7 +173,7 @@ def _get_defaults(route: Route) -> RouteDefaults:
 
 
 def base_plan(base: Base) -> BuildPlan:
-    """Return the plan of an image for teams to build on: it verifies by the lock that is put into it."""
+    """Return the plan of an image for teams to build on, which verifies by the lock put into it."""
     environ = {**always(), **find_variables(None, _get_ngc_release(base))}
     labels = _make_labels(base, None, None)
     return BuildPlan(base, environ=tuple(sorted(environ.items())), labels=labels)
@@ -252,7 +254,7 @@ def _warn_of_missing_program(lock: Lockfile, installed: Collection[str]) -> list
 
 
 def _get_ngc_release(base: Base) -> str | None:
-    """Return the tag of one of NVIDIA's images, such as 25.02-tf2-py3, which begins with its release."""
+    """Return the tag of one of NVIDIA's images, such as 25.02-tf2-py3; it begins with its release."""
     name, _, tag = base.reference.partition("@")[0].rpartition(":")
     if base.route == "ngc" and name.endswith("nvidia/tensorflow"):
         return tag
@@ -268,7 +270,7 @@ def _find_recipe(tensorflow: str | None) -> Recipe | None:
 
 
 def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
-    """Return the variables that make a TensorFlow, or that of one of NVIDIA's releases, deterministic."""
+    """Return the variables that make a TensorFlow, or NVIDIA's of a release, deterministic."""
     if ngc is not None:
         return dict(nvidia_switch(ngc) or {})
     recipe = _find_recipe(tensorflow)
@@ -280,7 +282,7 @@ def find_variables(tensorflow: str | None, ngc: str | None) -> dict[str, str]:
 def find_missing_patch(
     tensorflow: str | None, ngc: str | None, packages: Collection[str]
 ) -> str | None:
-    """Return the package that this TensorFlow needs and the image does not have; None where it has one."""
+    """Return the patch that this TensorFlow needs and the image does not have; None without one."""
     recipe = _find_recipe(tensorflow)
     if recipe is None or ngc is not None:  # NVIDIA's releases have a switch instead
         return None
@@ -439,7 +441,7 @@ def _explain_base_package(name: str, route: Route) -> str | None:
 
 
 def _is_only_here(package: PackageIdentity) -> bool:
-    """Return whether no base can have a package: it is a project's checkout, or a wheel was built of it."""
+    """Return whether no base can have a package: it is a checkout, or its wheel was built here."""
     return package.origin == "editable" or (package.origin in OWN and package.wheel is not None)
 
 

@@ -1,8 +1,9 @@
-"""The one door into a Dockerfile: what does not match its kind whole is refused, and so nothing is ever escaped.
+"""The one door into a Dockerfile: text that is not of its kind is refused, so nothing is escaped.
 
-A template takes nothing but `Safe` text (envlock/containers/render.py holds it to that), and only this file makes it.
-No kind has a quote, a backslash, a `$`, a backtick, or anything that ends a line for anybody: the characters that mean
-something to a Dockerfile, a shell or JSON. (An apostrophe may stand in a comment.)
+A template takes nothing but `Safe` text (envlock/containers/render.py holds it to that), and only
+this file makes it. No kind has a quote, a backslash, a `$`, a backtick, or anything that ends a
+line for anybody: the characters that mean something to a Dockerfile, a shell or JSON. (An
+apostrophe may stand in a comment.)
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def safe(text: object, kind: str, path: str) -> Safe:
     return Safe(text)
 
 
-def quoted(text: object, path: str) -> Safe:
+def add_quotes(text: object, path: str) -> Safe:
     """Return a value for ENV or LABEL, in its quotes.
 
     Raises:
@@ -80,7 +81,7 @@ def quoted(text: object, path: str) -> Safe:
     return Safe(f'"{safe(text, "value", path)}"')
 
 
-def exec_form(words: Iterable[object], path: str) -> Safe:
+def format_exec(words: Iterable[object], path: str) -> Safe:
     """Return arguments in the form of RUN, ENTRYPOINT and CMD that no shell reads.
 
     Raises:

@@ -17,7 +17,7 @@ from envlock import __version__
 from envlock.containers.additions import HOME
 from envlock.containers.layers import Layer
 from envlock.containers.plan import BuildPlan
-from envlock.containers.quoting import Safe, exec_form, quoted, safe
+from envlock.containers.quoting import Safe, add_quotes, format_exec, safe
 from envlock.containers.standalone import PYTHON
 
 LOCK = "/opt/envlock/envlock.lock"
@@ -38,9 +38,9 @@ def dockerignore() -> str:
 
 
 def apptainer(plan: BuildPlan) -> str:
-    """Return the definition file of a plan for Apptainer: the steps and the layers of the Dockerfile, in its order.
+    """Return the definition file of a plan for Apptainer.
 
-    Source: https://apptainer.org/docs/user/main/definition_files.html.
+    It has the steps and the layers of the Dockerfile, in their order. Source: https://apptainer.org/docs/user/main/definition_files.html.
 
     Raises:
         LockfileError: a value of the lock must not stand in one; the message names its path.
@@ -153,7 +153,7 @@ def _get_take_program(plan: BuildPlan) -> tuple[str, ...]:
 
 def _make_fields(plan: BuildPlan) -> dict[str, object]:
     """Return what both templates print or choose their paragraphs by."""
-    programs = {name: exec_form(step, "envlock") for name, step in steps(plan).items()}
+    programs = {name: format_exec(step, "envlock") for name, step in steps(plan).items()}
     stages = dict.fromkeys(programs, "built")
     donor = None
     if plan.base.python_from:
@@ -172,7 +172,7 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
         "about_base": safe(_describe_base(plan), "sentence", "base_image"),
         "reference": _check_reference(plan.base.reference, "base_image.reference"),
         "donor": donor,
-        "take": exec_form(_get_take_program(plan), "envlock"),
+        "take": format_exec(_get_take_program(plan), "envlock"),
         "apt": programs.get("apt"),
         "venv": programs.get("venv"),
         "account": programs["account"],
@@ -196,8 +196,8 @@ def _make_fields(plan: BuildPlan) -> dict[str, object]:
         ),
         "workdir": safe(plan.added.workdir, "path", "workdir"),
         "user": safe(plan.user, "user", "user"),
-        "entrypoint": exec_form(plan.entrypoint, "base_image.entrypoint"),
-        "command": exec_form(plan.command, "base_image.command"),
+        "entrypoint": format_exec(plan.entrypoint, "base_image.entrypoint"),
+        "command": format_exec(plan.command, "base_image.command"),
     }
 
 
@@ -258,7 +258,7 @@ def _make_environ(plan: BuildPlan) -> Iterator[Safe]:
     for name, value in sorted(dict(plan.environ).items()):
         yield _make_pair(name, value, f"facts.environ.{name}")
     for name, value in plan.added.environ:
-        yield Safe(f"{safe(name, 'variable', 'environ')}={quoted(value, f'environ.{name}')}")
+        yield Safe(f"{safe(name, 'variable', 'environ')}={add_quotes(value, f'environ.{name}')}")
     yield _make_pair("ENVLOCK_LOCK", LOCK, "envlock")
     yield _make_pair("HOME", HOME, "envlock")
     if plan.venv != "none":
@@ -266,7 +266,7 @@ def _make_environ(plan: BuildPlan) -> Iterator[Safe]:
 
 
 def _make_pair(name: str, value: str, path: str) -> Safe:
-    return Safe(f"{safe(name, 'name', path)}={quoted(value, path)}")
+    return Safe(f"{safe(name, 'name', path)}={add_quotes(value, path)}")
 
 
 def _join_pairs(pairs: Iterable[Safe], indent: int) -> Safe:

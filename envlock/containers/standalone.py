@@ -24,7 +24,8 @@ def write(archive: PythonArchive, folder: Path, epoch: int, stream: IO[bytes]) -
     """Write the tar: what is in the archive, in its order.
 
     Raises:
-        OutsideError: it cannot be read, is not the one that was named, or holds something else than a Python.
+        OutsideError: it cannot be read, is not the one that was named, or holds something else than
+            a Python.
         OSError: the stream does not take it.
     """
     path = folder / archive.file

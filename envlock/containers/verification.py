@@ -21,25 +21,25 @@ Run = Callable[[list[str]], Finished]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The two halves of a report: the facts of the image, and those of the machine that it runs on."""
+    """The two halves of a report: of the image, and of the machine that it runs on."""
 
     image: Report
     machine: Report
 
 
 def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) -> Verdict:
-    """Return how the environment inside an image differs from a lock, in its facts and in its files.
+    """Return how the environment inside an image differs from a lock, in facts and files.
 
     Args:
         document: the lock.
         run: runs the image.
-        installed: whether the build has installed packages. Only their files must be as recorded: what the base has
-            is known by its digest, whatever its RECORDs say.
+        installed: whether the build has installed packages. Only their files must be as recorded:
+            what the base has is known by its digest, whatever its RECORDs say.
 
     Raises:
         OutsideError: the image gave no answer.
     """
-    facts, unavailable, files = answer(run, ["--deep"])
+    facts, unavailable, files = ask_entrypoint(run, ["--deep"])
     report = judge(dict(document), Snapshot(facts, unavailable), sides=("locked", "in the image"))
     of_image: list[Finding] = []
     of_machine: list[Finding] = []
@@ -55,7 +55,10 @@ def verify(document: Mapping[str, object], run: Run, *, installed: bool = True) 
 
 
 def _parse_file(entry: Mapping[str, Any], *, installed: bool) -> Finding:
-    """Return the finding of an image on a file; a path in the folder of its own packages is relative to that."""
+    """Return the finding of an image on a file.
+
+    A path in the folder of the packages that the build has installed is relative to that.
+    """
     fields = {**entry, "where": str(entry["where"]["fact"])}
     finding = Finding(fields.pop("rule"), fields.pop("severity"), **fields)
     is_of_base = not installed or finding.where.fact.startswith("/")
@@ -69,7 +72,7 @@ def is_of_machine(path: str) -> bool:
     return any(matches(row.path, path) for row in image_table().host)
 
 
-def answer(run: Run, argv: list[str]) -> Any:
+def ask_entrypoint(run: Run, argv: list[str]) -> Any:
     """Return the JSON that an image's entrypoint prints with these arguments.
 
     Raises:
@@ -109,7 +112,7 @@ def sentence(verdict: Verdict, name: str) -> str:
 def list_differences(
     old: Mapping[str, Sequence[object]], new: Mapping[str, Sequence[object]]
 ) -> list[str]:
-    """Return a line for each file that differs between two images, given what `--files` prints of them."""
+    """Return a line for each file that differs between two images, by what `--files` prints."""
     lines = [f"only in the locked image: {path}" for path in sorted(old.keys() - new.keys())]
     lines += [f"only in the new image: {path}" for path in sorted(new.keys() - old.keys())]
     for path in sorted(old.keys() & new.keys()):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envlock.containers.engines.container import Finished
-from envlock.containers.verification import answer, is_of_machine, list_differences, sentence, verify
+from envlock.containers.verification import ask_entrypoint, is_of_machine, list_differences, sentence, verify
 from envlock.runtime.errors import OutsideError
 from envlock.runtime.files.findings import Fault, findings
 from tests.containers.plans import lock
@@ -72,7 +72,7 @@ def test_a_file_that_the_build_has_installed_must_be_as_recorded_and_one_of_the_
 )
 def test_an_image_that_does_not_answer(done: Finished, said: str) -> None:
     with pytest.raises(OutsideError) as raised:
-        answer(lambda argv: done, ["--facts"])
+        ask_entrypoint(lambda argv: done, ["--facts"])
     assert raised.value.message == f"the image cannot be verified: its entrypoint ended with {said}"
     assert raised.value.exit_code == 5
 

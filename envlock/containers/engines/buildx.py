@@ -1,4 +1,4 @@
-"""BuildKit, by `docker buildx build`, as the SDK does not have it. Its images have the same ID each time."""
+"""BuildKit, by `docker buildx build`, as the SDK lacks it. Its images have the same ID each time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _make_command(order: Order, file: Path) -> list[str]:
 
 
 def _find_builder() -> str:
-    """Return the name of the daemon's own builder: that of the context, or `default` with DOCKER_HOST."""
+    """Return the name of the daemon's own builder: its context's, or `default` with DOCKER_HOST."""
     if os.environ.get("DOCKER_HOST"):
         return "default"
     command = ["docker", "context", "show"]

@@ -1,4 +1,4 @@
-"""The classic builder, by the SDK: every Docker has it. Its layers are the same each time, its IDs not."""
+"""The classic builder, by the SDK: every Docker has it. Its layers, but not its IDs, stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Podman and buildah, by their commands: no daemon, and no root. They share their images, and build alike.
+"""Podman and buildah, by their commands: no daemon, no root, and images that both share.
 
 `--timestamp` gives every file of a layer, and the image, the epoch. Layers differ from Docker's, as
 these commands write other tars, and are the same each time on one version of a command.
@@ -107,7 +107,7 @@ def make_mount(folder: Path) -> str:
 
 
 def drop_identity_label(usage: str) -> list[str]:
-    """Return the option that leaves out buildah's version, by which images would differ; none before it exists."""
+    """Return the option, where there is one, that leaves out buildah's version: images would differ."""
     if "--identity-label" in usage:
         return ["--identity-label=false"]
     return []

@@ -54,7 +54,7 @@ class Daemon:
 
     @classmethod
     def connect(cls) -> Daemon:
-        """Return the daemon that the `docker` command would take: DOCKER_HOST, else its current context.
+        """Return the daemon of the `docker` command: that of DOCKER_HOST, else of its current context.
 
         Raises:
             EngineError: there is none, or it does not let us.
@@ -109,7 +109,7 @@ class Daemon:
                 yield message
 
     def push(self, name: str) -> Iterator[dict[str, Any]]:
-        """Push an image by its name and yield the daemon's messages; one of the last has its digest.
+        """Push an image by its name and yield messages; one of the last has its digest.
 
         Raises:
             EngineError: the registry was not reached, or refused.
@@ -142,7 +142,7 @@ class Daemon:
                 stream.write(piece)
 
     def build(self, context: Path, **options: Any) -> Generator[dict[str, Any], None, None]:
-        """Have the daemon's classic builder build a context, and yield its messages; an error is one of them.
+        """Build a context with the classic builder, and yield messages; an error is one of them.
 
         Raises:
             EngineError: the daemon refuses, or goes away.
@@ -253,7 +253,7 @@ def _explain_errors(image: str | None = None, about: str = "") -> Iterator[None]
 
 
 def _find_context_host() -> str | None:
-    """Return the endpoint of the `docker` command's current context; None where there is no such command."""
+    """Return the endpoint of the `docker` command's current context; None without that command."""
     command = ["docker", "context", "inspect", "--format", "{{json .Endpoints.docker.Host}}"]
     try:
         done = subprocess.run(

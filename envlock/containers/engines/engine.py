@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypedDict
 
@@ -22,11 +22,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Order:
-    """A build: the folder with its Dockerfile, and the builder's other arguments."""
+    """A build: the folder with its Dockerfile, and the builder's other arguments.
+
+    Attributes:
+        context: the folder.
+        epoch: the time of every file that the build writes, in seconds since 1970.
+        labels: of the image.
+        platform: of the image; the host's own when None.
+        network: while a step runs: `none`, `host`, or `default` for the engine's own.
+        no_cache: run every step anew.
+    """
 
     context: Path
     epoch: int
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
     platform: str | None = None
     network: str = "none"
     no_cache: bool = False
@@ -59,7 +68,7 @@ class Inspected(TypedDict, total=False):
 
 
 class Host(Protocol):
-    """Where images are kept and containers run: a daemon, or a command. Each method is as in `Daemon`."""
+    """A daemon or a command that keeps images and runs containers. Each method is as in `Daemon`."""
 
     version: str
     platform: str
@@ -114,7 +123,8 @@ class Built:
         image_id: the digest of its configuration.
         layers: the digests of its layers, uncompressed, the base's first.
         engine, engine_version: who built it; the version is the host's, which holds the builder.
-        config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, as the host has them.
+        config: `Env`, `Entrypoint`, `Cmd`, `WorkingDir`, `User`, `Labels` and others, as the host
+            has them.
         seconds: how long the builder took.
         steps: the images of its steps that the builder keeps as a cache; the last step's first.
     """
@@ -143,22 +153,13 @@ class Engine:
     reason: str
 
     def build(
-        self,
-        context: Path,
-        *,
-        tag: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        epoch: int,
-        platform: str | None = None,
-        network: str = "none",
-        on_line: Say = lambda line: None,
-        no_cache: bool = False,
+        self, order: Order, *, tag: str | None = None, on_line: Say = lambda line: None
     ) -> Built:
-        """Build the context and return the image, which gets its tag, if any, only when it is whole.
+        """Build an order and return the image, which gets its tag, if any, only when it is whole.
 
-        A build that fails or is interrupted leaves nothing: no container, and no image without a name. One that
-        succeeds leaves its image and the builder's cache, but no stage. When it fails, the full log is kept, and the
-        error names it.
+        A build that fails or is interrupted leaves nothing: no container, and no image without a
+        name. One that succeeds leaves its image and the builder's cache, but no stage. When it
+        fails, the full log is kept, and the error names it.
 
         Raises:
             UsageError: `tag` is no name for an image.
@@ -166,7 +167,6 @@ class Engine:
         """
         if tag is not None:
             check_name(tag)
-        order = Order(context, epoch, dict(labels or {}), platform, network, no_cache)
         before = self.host.list_images()
         trail = Trail()
         started = time.monotonic()
@@ -212,7 +212,7 @@ class Engine:
                 on_line(line)
 
     def push(self, name: str, on_line: Say = lambda line: None) -> str | None:
-        """Push an image by its name and return the digest of its manifest; None where the engine has none.
+        """Push an image by its name; return the digest of its manifest, None where the engine has none.
 
         Raises:
             EngineError: the registry was not reached, or refused.
@@ -252,7 +252,7 @@ class Engine:
         self.host.tag(image, name)
 
     def discard(self, built: Built) -> None:
-        """Remove an image that has no name, and those of its steps; what another is made of stays."""
+        """Remove an image without a name, and those of its steps, unless another is made of them."""
         for image in (built.image_id, *built.steps):
             self.host.remove_image(image)
 
@@ -292,7 +292,7 @@ class Engine:
             self._remove_images(trail, before)
 
     def _remove_images(self, trail: Trail, before: set[str]) -> tuple[str, ...]:
-        """Remove the images of a build's steps, such as those of a stage, that nothing is made of; return the rest.
+        """Remove the images of a build's steps that nothing is made of; return the rest.
 
         Args:
             trail: names the images, by their IDs or the beginning of these.
@@ -314,7 +314,7 @@ class Engine:
         return tuple(image for image in steps if image in left)
 
     def _wait_for_host(self, trail: Trail) -> None:
-        """Wait until the daemon has noticed that a build was broken off, and dropped its container."""
+        """Wait until the daemon has dropped the container of a build that was broken off."""
         # Only the classic builder, whose connection is gone then, has containers in its trail.
         if not trail.containers:
             return
@@ -348,7 +348,7 @@ def _tee(on_line: Say, log: TextIO) -> Say:
 
 @contextlib.contextmanager
 def _open_log() -> Iterator[TextIO]:
-    """Yield a file for the build's lines; it is kept where the build fails, and the error names it."""
+    """Yield a file for a build's lines, which is kept, and named by the error, where it fails."""
     try:
         handle, name = tempfile.mkstemp(prefix="envlock-build-", suffix=".log")
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The output of engines, and their errors in a sentence. Pure; the tests have texts of real engines.
+"""The output of engines, and their errors in a sentence. Pure; the tests have real texts.
 
-Engines have no error codes for these, and word them differently from version to version. So the part
-that stays is matched, and an unknown text is passed on as it is.
+Engines have no error codes for these, and word them differently from version to version. So the
+part that stays is matched, and an unknown text is passed on as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ FAILURES = [
     Failure(
         r"Install paramiko package to enable ssh",
         "this envlock cannot reach a container engine by ssh",
-        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), or forward the socket with `ssh -nNL`',
+        'install its extra `ssh` (`uv tool install "tf-envlock[cli,ssh]"`), '
+        "or forward the socket with `ssh -nNL`",
     ),
     Failure(
         r"^ssh://(?P<what>\S+) did not answer",
@@ -73,7 +74,8 @@ FAILURES = [
         "join the group of its socket (often `docker`), or run as another user",
     ),
     Failure(
-        r"(?i)Error while fetching server API version|cannot connect to the docker daemon|is the docker daemon running",
+        r"(?i)Error while fetching server API version|cannot connect to the docker daemon"
+        r"|is the docker daemon running",
         "the container engine does not respond",
         _SEE_DAEMON,
     ),
@@ -245,7 +247,7 @@ def explain(
 
 
 def _find_last_line(log: Sequence[str]) -> str:
-    """Return the last line of ours in the output of a step, else the last one at all; "" without any."""
+    """Return the last line of a program of ours, else the last one of any; "" without lines."""
     last = ""
     for line in map(str.strip, reversed(log)):
         if line.startswith(OURS):
@@ -303,7 +305,7 @@ def follow_buildx(line: str, trail: Trail) -> None:
 
 
 def follow_classic(message: Mapping[str, Any], trail: Trail) -> list[str]:
-    """Return the lines of a message of the classic builder, and note the images and containers that it names."""
+    """Return the lines of a message of the classic builder; note the images and containers in them."""
     if "stream" in message:
         lines = [strip_colors(line) for line in str(message["stream"]).splitlines()]
         for line in lines:

@@ -20,12 +20,14 @@ COMMANDS = ("podman", "buildah")
 def find(name: str = AUTO) -> Engine:
     """Return the engine of this name on the daemon that the `docker` command would take.
 
-    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there, else the classic
-    builder; podman or buildah where there is no Docker. `reason` says which and why.
+    `auto` is BuildKit where the daemon's heeds SOURCE_DATE_EPOCH and the client's plugin is there,
+    else the classic builder; podman or buildah where there is no Docker. `reason` says which and
+    why.
 
     Raises:
         UsageError: there is no engine of this name.
-        EngineError: there is no daemon, it does not let us, or the command of this name is not there.
+        EngineError: there is no daemon, it does not let us, or the command of this name is not
+            there.
     """
     if name not in (AUTO, *ENGINES):
         raise UsageError(
@@ -38,7 +40,7 @@ def find(name: str = AUTO) -> Engine:
 
 
 def _choose_engine() -> Engine:
-    """Return the engine of the daemon; where no Docker is installed, podman or buildah by its command."""
+    """Return the daemon's engine; where no Docker is installed, podman or buildah."""
     try:
         daemon = Daemon.connect()
     except EngineError:

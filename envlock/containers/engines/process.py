@@ -19,7 +19,7 @@ STOP_SECONDS = 15
 def follow(
     command: Sequence[str], environ: Mapping[str, str], on_line: Callable[[str], None]
 ) -> list[str] | None:
-    """Run a command and hand on each line it prints; return None when it worked, else its last lines.
+    """Run a command and hand on its lines; return None when it worked, else its last lines.
 
     Raises:
         OSError: there is no such command.
@@ -52,7 +52,7 @@ def follow(
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """End a client and its plugin, if they still run: the builder then ends its current step and drops it."""
+    """End a client and its plugin, if they still run; the builder then drops its current step."""
     for number in (signal.SIGINT, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -93,7 +93,8 @@ def call(program: str, *arguments: str, image: str | None = None, about: str = "
     Args:
         program, arguments: the command.
         image: the command is about, for an error.
-        about: stands before the command's last words in an error; all its words are used without it.
+        about: stands before the command's last words in an error; all its words are used without
+            it.
 
     Raises:
         EngineError: it is not installed, or failed.
