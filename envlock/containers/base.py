@@ -36,7 +36,7 @@ NEWER_PYTHON = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """A base, what the lock keeps of it, and what is worth a warning."""
+    """A base, its record in the lock, and warnings for the user."""
 
     base: Base
     kept: BaseImage
@@ -99,15 +99,15 @@ def asked_for(
         RegistryError: a registry was not reached, refused, or does not have it.
     """
     needs = wanted_by(lock, request.platform)
+    trust = trusted(lock.base_image, request.accepted)
 
-    def pin_image(reference: Reference) -> Pinned:
-        trust = trusted(lock.base_image, request.accepted)
+    def ask_registry(reference: Reference) -> Pinned:
         return pin(find, reference, needs.platform, mirrors=request.mirrors, trust=trust)
 
     base_image = locked_base(lock, request.choice)
     if base_image is not None:
-        return Chosen(_look_up_locked_base(base_image, pin_image), base_image)
-    chosen = choose_online(needs, request, tables or image_tables(), pin_image)
+        return Chosen(_look_up_locked_base(base_image, ask_registry), base_image)
+    chosen = choose_online(needs, request, tables or image_tables(), ask_registry)
     candidate = chosen.candidate
     base = _make_base(candidate.route, chosen.image, chosen.python, candidate.python_archive)
     warnings = _list_warnings(candidate, chosen.image.reference)
@@ -141,7 +141,7 @@ def _warn_of_tag(reference: Reference) -> list[str]:
 
 def _list_warnings(candidate: Candidate, image: Reference) -> tuple[str, ...]:
     """Return what speaks against an image, though it was chosen."""
-    warnings = [*candidate.obstacles, *candidate.floors, *candidate.doubts]
+    warnings = [*candidate.obstacles, *candidate.unmet_requirements, *candidate.doubts]
     if not candidate.exact:
         warnings.insert(0, f"{image.name}:{image.tag} is the nearest: {candidate.lead}")
     return tuple(warnings)

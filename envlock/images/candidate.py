@@ -111,9 +111,9 @@ class Candidate:
         holds: what comes with it, and with what is installed on it, by the names of `SUBJECTS`.
         lead: what it is, in a sentence.
         exact: the lock's very build of TensorFlow is in it, or can be installed on it.
-        apart: months between its release and that of the lock's label.
+        months_apart: months between its release and that of the lock's label.
         obstacles: why it cannot do what the lock does, by its source or its registry.
-        floors: requirements of TensorFlow itself that it does not meet.
+        unmet_requirements: requirements of TensorFlow itself that it does not meet.
         mismatches: facts of it that the lock's policy does not accept.
         refuses_wheels: whether the locked wheels cannot be installed on it, as far as is known or
             expected.
@@ -131,9 +131,9 @@ class Candidate:
     holds: dict[str, Value]
     lead: str
     exact: bool = False
-    apart: int = 0
+    months_apart: int = 0
     obstacles: tuple[str, ...] = ()
-    floors: tuple[str, ...] = ()
+    unmet_requirements: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
     refuses_wheels: bool = False
     doubts: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class Candidate:
     @property
     def able(self) -> bool:
         """Whether it can do what the lock does."""
-        return not self.obstacles and not self.floors
+        return not self.obstacles and not self.unmet_requirements
 
     @property
     def usable(self) -> bool:
@@ -181,7 +181,7 @@ def compute_rank(candidate: Candidate, needs: Wanted) -> Rank:
         candidate.able,
         not candidate.refuses_wheels,
         candidate.exact,
-        -candidate.apart,
+        -candidate.months_apart,
         -len(candidate.mismatches),
         not candidate.doubts,
         tuple(likenesses),
@@ -206,7 +206,7 @@ def explain_candidate(candidate: Candidate, needs: Wanted) -> str:
         candidate.lead,
         *_describe_likenesses(candidate, needs),
         *candidate.obstacles,
-        *candidate.floors,
+        *candidate.unmet_requirements,
         *explain_mismatches(candidate, needs),
         *candidate.doubts,
     ]

@@ -182,8 +182,8 @@ def choose(
 def candidates(needs: Wanted, tables: Tables) -> list[Candidate]:
     """Return the candidates of all sources, the best first."""
     found: list[Candidate] = []
-    for list_candidates in SOURCES.values():
-        found += list_candidates(needs, tables)
+    for source in SOURCES.values():
+        found += source(needs, tables)
     return sort_candidates(found, needs, tables)
 
 
@@ -198,7 +198,7 @@ def sort_candidates(found: Iterable[Candidate], needs: Wanted, tables: Tables) -
 
 
 def look_up(
-    candidates: Sequence[Candidate], needs: Wanted, tables: Tables, pin_image: Pin
+    ranked: Sequence[Candidate], needs: Wanted, tables: Tables, pin_image: Pin
 ) -> tuple[list[Candidate], dict[Reference, Pinned]]:
     """Return the candidates ranked by what registries say of the best, and these images by reference.
 
@@ -212,7 +212,7 @@ def look_up(
     looked_up: list[Candidate] = []
     pinned: dict[Reference, Pinned] = {}
     gone: list[RegistryError] = []
-    for candidate in candidates[:LOOKED_UP]:
+    for candidate in ranked[:LOOKED_UP]:
         image = _try_pin(pin_image, candidate.reference)
         if isinstance(image, Pinned):
             pinned[candidate.reference] = image
@@ -234,7 +234,7 @@ def look_up(
             looked_up.append(replace(candidate, notes=(*candidate.notes, note)))
     if gone and not pinned:
         raise gone[0]
-    return sort_candidates([*looked_up, *candidates[LOOKED_UP:]], needs, tables), pinned
+    return sort_candidates([*looked_up, *ranked[LOOKED_UP:]], needs, tables), pinned
 
 
 def _try_pin(pin_image: Pin, reference: Reference) -> Pinned | RegistryError | MovedTagError:
@@ -315,7 +315,7 @@ def _select(needs: Wanted, choice: str, tables: Tables) -> list[Candidate]:
         )
     best = selected[0]
     if choice == AUTO and not best.able:
-        reasons = " ".join((*best.obstacles, *best.floors)).rstrip(".")
+        reasons = " ".join((*best.obstacles, *best.unmet_requirements)).rstrip(".")
         raise CannotMatchError(
             "no known base image can do what the lockfile does; "
             f"the nearest is {best.reference}: {reasons}",

@@ -26,7 +26,7 @@ def add_requirements(candidate: Candidate, needs: Wanted, tables: Tables) -> Can
     # NVIDIA's own builds of TensorFlow were made for the image that they are in.
     if candidate.route == "ngc" or not needs.gpu:
         return candidate
-    return replace(candidate, floors=tuple(_check_cudnn(candidate, needs, tables)))
+    return replace(candidate, unmet_requirements=tuple(_check_cudnn(candidate, needs, tables)))
 
 
 def _check_cudnn(candidate: Candidate, needs: Wanted, tables: Tables) -> Iterator[str]:

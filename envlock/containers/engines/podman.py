@@ -8,9 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from envlock.containers.engines.command import CANNOT_START, Command, make_mount, normalize_id
 from envlock.containers.engines.container import Finished, Start
 from envlock.containers.engines.engine import Inspected, Order, Say
+from envlock.containers.engines.engine_command import (
+    CANNOT_START,
+    Command,
+    make_mount,
+    normalize_id,
+)
 from envlock.containers.engines.failures import Trail, explain
 from envlock.containers.engines.process import ask, call
 

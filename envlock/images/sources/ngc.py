@@ -153,9 +153,9 @@ def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate
         os_release = f"ubuntu {os_release}"
     contents["os"] = Value(os_release, ubuntu.expected)
     exact = _has_label(release, needs)
-    apart = 0
+    months_apart = 0
     if not exact and needs.label is not None:
-        apart = _count_months(release.release, needs.label.removeprefix("nv"))
+        months_apart = _count_months(release.release, needs.label.removeprefix("nv"))
     obstacles = []
     if needs.platform == "linux/arm64" and numbers(release.release) < numbers(FIRST_ARM64):
         obstacles.append(f"No image for arm64 is known before {FIRST_ARM64}.")
@@ -165,7 +165,7 @@ def _make_candidate(image: NgcImage, needs: Wanted, tables: Tables) -> Candidate
         holds={"tensorflow": Value(image.tensorflow), **contents},
         lead=_describe_build(image, exact, needs),
         exact=exact,
-        apart=apart,
+        months_apart=months_apart,
         obstacles=tuple(obstacles),
         notes=tuple(_list_notes(exact, needs, tables.ngc)),
         lowest=lowest,
